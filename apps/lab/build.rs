@@ -2,5 +2,5 @@
 //! made it.
 
 fn main() {
-    suimon_built_from::tell();
+    suimon_built_from::set_commit();
 }

@@ -8,7 +8,7 @@
 //! order.
 
 use suimon_frame::{
-    BATCH_FRAMES_MAX, Checksum, Coalesced, Frame, Lane, Offloads, VnetHeader, coalesce,
+    BATCH_FRAMES_MAX, Checksum, CoalesceTarget, Coalesced, Frame, Offloads, VnetHeader, coalesce,
     complete_checksum, segment,
 };
 
@@ -66,21 +66,21 @@ pub fn check(input: &[u8]) -> Joined {
     let after: Vec<Vec<Shown>> = frames
         .iter_mut()
         .enumerate()
-        .map(|(at, frame)| if coalesced.is_absorbed(at) { Vec::new() } else { show(frame) })
+        .map(|(at, frame)| if coalesced.was_merged_away(at) { Vec::new() } else { show(frame) })
         .collect();
     check_order(&lanes, &before, &after);
-    Joined { frames: frames.len(), absorbed: coalesced.absorbed() as usize }
+    Joined { frames: frames.len(), absorbed: coalesced.merged_count() as usize }
 }
 
-fn lane_of(order: &[u8; ORDER_BYTES]) -> Lane {
+fn lane_of(order: &[u8; ORDER_BYTES]) -> CoalesceTarget {
     match order[7] {
-        0..=0xdf => Lane::Egress(1, ALL),
-        0xe0..=0xe7 => Lane::Egress(2, ALL),
-        0xe8..=0xeb => Lane::Egress(3, Offloads { tcp_ecn_segmentation: false, ..ALL }),
-        0xec..=0xef => Lane::Egress(4, Offloads { tcp6_segmentation: false, ..ALL }),
-        0xf0..=0xf3 => Lane::Egress(5, Offloads::NONE),
-        0xf4..=0xf9 => Lane::Apart,
-        _ => Lane::All,
+        0..=0xdf => CoalesceTarget::Egress(1, ALL),
+        0xe0..=0xe7 => CoalesceTarget::Egress(2, ALL),
+        0xe8..=0xeb => CoalesceTarget::Egress(3, Offloads { tcp_ecn_segmentation: false, ..ALL }),
+        0xec..=0xef => CoalesceTarget::Egress(4, Offloads { tcp6_segmentation: false, ..ALL }),
+        0xf0..=0xf3 => CoalesceTarget::Egress(5, Offloads::NONE),
+        0xf4..=0xf9 => CoalesceTarget::Excluded,
+        _ => CoalesceTarget::Multiple,
     }
 }
 
@@ -153,7 +153,7 @@ fn frame_of(
     }
     let mut frame = Frame::new(position);
     frame.fill(&bytes);
-    frame.admit(&header, ALL).ok().map(|()| frame)
+    frame.validate_ingress(&header, ALL).ok().map(|()| frame)
 }
 
 /// Makes the checksums fit whatever the headers say now.
@@ -198,36 +198,36 @@ fn show(frame: &mut Frame) -> Vec<Shown> {
 }
 
 /// Whatever was joined is a frame that its egress takes and that a peer lets in.
-fn check_forms(frames: &[Frame], lanes: &[Lane], coalesced: Coalesced) {
+fn check_forms(frames: &[Frame], lanes: &[CoalesceTarget], coalesced: Coalesced) {
     for (at, frame) in frames.iter().enumerate() {
-        assert_eq!(frame.meta.is_coalesced, coalesced.is_unit(at), "at {at}");
+        assert_eq!(frame.meta.is_coalesced, coalesced.is_merged(at), "at {at}");
         if !frame.meta.is_coalesced {
             continue;
         }
-        assert!(!coalesced.is_absorbed(at), "a unit was absorbed by another");
-        let Lane::Egress(_, takes) = lanes[at] else { panic!("joined for no egress") };
+        assert!(!coalesced.was_merged_away(at), "a unit was absorbed by another");
+        let CoalesceTarget::Egress(_, takes) = lanes[at] else { panic!("joined for no egress") };
         let gso = frame.meta.gso.expect("a joined frame is a large one");
-        assert!(takes.takes(gso), "a frame that its egress does not take");
+        assert!(takes.accepts(gso), "a frame that its egress does not take");
         assert!(matches!(frame.meta.checksum, Checksum::Partial { .. }));
-        let wire = frame.wire();
+        let wire = frame.wire_format();
         let tag = wire.tag.iter().flatten().copied();
         let bytes: Vec<u8> =
             wire.front.iter().copied().chain(tag).chain(wire.rest.iter().copied()).collect();
         let mut again = Frame::new(0);
         again.fill(&bytes);
-        again.admit(&wire.header, ALL).expect("a peer lets a joined frame in");
+        again.validate_ingress(&wire.header, ALL).expect("a peer lets a joined frame in");
         assert_eq!((again.bytes(), again.meta.gso), (frame.bytes(), frame.meta.gso));
         assert_eq!(again.meta.checksum, frame.meta.checksum);
     }
 }
 
 /// Per egress, each flow together with what nothing may overtake shows the same.
-fn check_order(lanes: &[Lane], before: &[Vec<Shown>], after: &[Vec<Shown>]) {
+fn check_order(lanes: &[CoalesceTarget], before: &[Vec<Shown>], after: &[Vec<Shown>]) {
     let keys: Vec<Key> = before.iter().map(|shown| Key::of(shown)).collect();
     for (lane, key) in lanes.iter().zip(&keys) {
         let of_flow = |shown: &[Vec<Shown>]| -> Vec<Shown> {
             let places = (0..shown.len()).filter(|at| {
-                lanes[*at] == Lane::All
+                lanes[*at] == CoalesceTarget::Multiple
                     || (lanes[*at] == *lane && (keys[*at] == *key || keys[*at] == Key::Fragment))
             });
             places.flat_map(|at| shown[at].clone()).collect()

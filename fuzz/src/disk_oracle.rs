@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use suimon_ports::{DiskOp, DiskOutcome, DiskQueue, DiskRequest};
-use suimon_ring::{DiskFacts, DiskRing, DiskShape, RingAddresses};
+use suimon_ring::{DiskProperties, DiskRing, GuestVisibleDisk, RingAddresses};
 
 use crate::guest_image::{GuestImage, MEMORY_BYTES, Records};
 
@@ -102,14 +102,14 @@ impl Ring {
         let addresses = self.addresses();
         let guest = self.memory.open(self.size.into(), self.features, self.base, addresses);
         let records = guest.records(self.records, self.has(RING_PACKED), addresses.used);
-        let shape = DiskShape {
+        let shape = GuestVisibleDisk {
             bytes: DISK_SECTORS * 512,
             sector_bytes: 512,
             is_read_only: false,
             serial: "fuzz".into(),
         };
-        let facts = Arc::new(DiskFacts::new(&shape));
-        let made = DiskRing::recording(guest.memory.clone(), &guest.setup, records, facts);
+        let facts = Arc::new(DiskProperties::new(&shape));
+        let made = DiskRing::with_tracking(guest.memory.clone(), &guest.setup, records, facts);
         let Ok(ring) = made else { return };
         let mut queue = ring.into_queue();
         let (expected, end) = self.read_ring(&guest.bytes());

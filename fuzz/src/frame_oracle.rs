@@ -51,7 +51,7 @@ pub fn check(input: &[u8]) -> Outcome {
     frame.fill(bytes);
     let bytes = frame.bytes().to_vec();
     let is_plain_header = header.flags & 3 == 0 && header.gso_type == 0;
-    if frame.admit(&header, allowed).is_err() {
+    if frame.validate_ingress(&header, allowed).is_err() {
         let tagged = bytes.len() >= 14 && bytes[12..14] == [0x81, 0];
         let is_long_enough = bytes.len() >= if tagged { 18 } else { 14 };
         assert!(!is_plain_header || !is_long_enough, "a plain frame was refused");
@@ -61,7 +61,7 @@ pub fn check(input: &[u8]) -> Outcome {
     check_readmission(&frame, allowed);
     match (frame.meta.gso, frame.meta.checksum) {
         (Some(gso), Checksum::Partial { start, offset }) => {
-            assert!(allowed.takes(gso), "a large frame that was not allowed");
+            assert!(allowed.accepts(gso), "a large frame that was not allowed");
             let place = (usize::from(start), usize::from(offset));
             check_segments(&mut frame, gso, place, control & PARTIAL_SEGMENTS != 0)
         }
@@ -77,7 +77,7 @@ pub fn check(input: &[u8]) -> Outcome {
 
 /// The wire shows the very bytes that came in, and a header that says the same.
 fn check_wire(frame: &Frame, given: &VnetHeader, bytes: &[u8]) {
-    let wire = frame.wire();
+    let wire = frame.wire_format();
     let mut shown = wire.front.to_vec();
     shown.extend(wire.tag.iter().flatten());
     shown.extend(wire.rest);
@@ -103,12 +103,12 @@ fn check_wire(frame: &Frame, given: &VnetHeader, bytes: &[u8]) {
 
 /// What goes out can come in again and is the same.
 fn check_readmission(frame: &Frame, allowed: Offloads) {
-    let wire = frame.wire();
+    let wire = frame.wire_format();
     let mut again = Frame::new(0);
     let whole = [wire.front, &wire.tag.unwrap_or_default()[..], wire.rest].concat();
     let whole = if wire.tag.is_some() { whole } else { wire.front.to_vec() };
     again.fill(&whole);
-    again.admit(&wire.header, allowed).expect("what went out is not admitted");
+    again.validate_ingress(&wire.header, allowed).expect("what went out is not admitted");
     assert_eq!(again.bytes(), frame.bytes());
     assert_eq!(again.meta, frame.meta);
 }

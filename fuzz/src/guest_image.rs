@@ -9,8 +9,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use suimon_ring::{
-    CallLine, DirtyLog, GuestMemory, Inflight, InflightShape, RegionSpec, RingAddresses,
-    RingFeatures, RingLog, RingRecords, RingSetup,
+    DirtyLog, GuestMemory, Inflight, InflightLayout, InterruptLine, RegionSpec, RingAddresses,
+    RingFeatures, RingLog, RingSetup, RingTracking,
 };
 
 /// Length of the memory.
@@ -86,8 +86,8 @@ impl GuestImage {
             base,
             features: RingFeatures(features),
             kick: None,
-            call: Arc::new(CallLine::new()),
-            error: Arc::new(CallLine::new()),
+            call: Arc::new(InterruptLine::new()),
+            error: Arc::new(InterruptLine::new()),
         };
         OpenGuest { file, memory, setup, log: memfd(), logs: Cell::new(false) }
     }
@@ -125,8 +125,8 @@ impl OpenGuest {
 
     /// What the ring is to write down. An in-flight region holds the end of the
     /// VM's memory.
-    pub fn records(&self, chosen: Records, is_packed: bool, used_addr: u64) -> RingRecords {
-        let mut records = RingRecords::default();
+    pub fn records(&self, chosen: Records, is_packed: bool, used_addr: u64) -> RingTracking {
+        let mut records = RingTracking::default();
         if chosen.has_log() {
             self.logs.set(true);
             self.log.set_len(LOG_BYTES as u64).unwrap();
@@ -135,7 +135,7 @@ impl OpenGuest {
         }
         let queue_size = u16::try_from(self.setup.size).unwrap_or(0);
         if chosen.has_inflight() && queue_size > 0 {
-            let shape = InflightShape { queues: 1, queue_size, is_packed };
+            let shape = InflightLayout { queues: 1, queue_size, is_packed };
             let (region, fd) = Inflight::create(shape).unwrap();
             // Behind the ring, where the input still reaches.
             let from = 1100;

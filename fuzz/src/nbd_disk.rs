@@ -2,7 +2,7 @@
 //! read as a client reads them.
 
 use suimon_nbd::{
-    ChunkKind, Command, Extent, ExtentState, Framing, REPLY_BYTES_MAX, Request, Transmission,
+    ChunkKind, Extent, ExtentState, Framing, NbdCommand, REPLY_BYTES_MAX, Request, RequestParser,
 };
 
 use super::nbd_client::{Answer, Ask, BLOCK_STATUS, DF, READ, REQ_ONE, answer};
@@ -41,12 +41,12 @@ fn extents_from(offset: u64) -> impl Iterator<Item = Extent> {
 ///
 /// # Panics
 /// The answer is not the disk's.
-pub fn carry_out(transmission: &Transmission, framing: Framing, ask: &Ask, request: Request) {
+pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, request: Request) {
     let mut sent = Vec::new();
     let mut head = [0; REPLY_BYTES_MAX];
     let mut covered = 0;
     match request.command {
-        Command::Read { range, dont_fragment } => {
+        NbdCommand::Read { range, dont_fragment } => {
             assert_eq!((range.offset, range.length), (ask.offset, ask.length));
             let extents = extents_from(range.offset);
             let chunks = transmission.read_chunks(request.reply_to, range, dont_fragment, extents);
@@ -59,7 +59,7 @@ pub fn carry_out(transmission: &Transmission, framing: Framing, ask: &Ask, reque
                 }
             }
         }
-        Command::BlockStatus { range, one } => {
+        NbdCommand::BlockStatus { range, first_only: one } => {
             covered = range.length;
             let mut out = [0xff; STATUS_BYTES];
             let reply = transmission.block_status(request.reply_to, range, one, &mut out);

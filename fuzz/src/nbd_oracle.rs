@@ -6,8 +6,9 @@
 //! disk of a known pattern, and its reply read back.
 
 use suimon_nbd::{
-    BlockSizes, Export, ExportSpec, Features, Framing, GREETING, Handshake, Incoming, NbdError,
-    Negotiated, Progress, REPLY_BYTES_MAX, Step, TlsMode, Transmission,
+    BlockSizes, Export, ExportSpec, Features, Framing, GREETING, NbdError, Negotiated,
+    ParsedHeader, REPLY_BYTES_MAX, RequestParser, ServerHandshake, ServerProgress, ServerStep,
+    TlsMode,
 };
 
 use super::nbd_client::{
@@ -50,7 +51,8 @@ pub fn check(input: &[u8]) -> Outcome {
     let by_bytes = shake_hands(&exports, config[1], bytes, 1);
     assert_eq!(whole, by_bytes, "the same bytes in other pieces");
     let Shaken { steps, output, end, consumed } = whole;
-    outcome.answered = steps.iter().filter(|step| matches!(step, Step::Answered)).count();
+    outcome.answered =
+        steps.iter().filter(|step| matches!(step, ServerStep::OptionAcknowledged)).count();
     outcome.refused = steps.len() - outcome.answered;
     judge_replies(&output, &end, &steps);
     match end {
@@ -107,7 +109,7 @@ enum End {
 
 #[derive(Debug, PartialEq)]
 struct Shaken {
-    steps: Vec<Step>,
+    steps: Vec<ServerStep>,
     output: Vec<u8>,
     end: End,
     consumed: usize,
@@ -116,7 +118,7 @@ struct Shaken {
 /// A handshake, of bytes that come in pieces of at most this size.
 fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> Shaken {
     let mode = [TlsMode::Off, TlsMode::Allowed, TlsMode::Required][usize::from(config % 3)];
-    let mut handshake = Handshake::new(mode);
+    let mut handshake = ServerHandshake::new(mode);
     if config & 0x80 != 0 {
         handshake.handle_shutdown();
     }
@@ -126,7 +128,7 @@ fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> Sh
         let rest = &bytes[shaken.consumed..];
         let given = &rest[..rest.len().min(piece)];
         let result = handshake.handle_bytes(exports, given, &mut shaken.output);
-        let Ok(Progress { consumed, step }) = result else {
+        let Ok(ServerProgress { consumed, step }) = result else {
             // Nobody asks how far it had come.
             (shaken.end, shaken.consumed) = (End::Cut, 0);
             let before = shaken.output.len();
@@ -137,21 +139,21 @@ fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> Sh
         assert!(consumed <= given.len());
         shaken.consumed += consumed;
         match step {
-            Step::NeedsBytes => {
+            ServerStep::NeedsBytes => {
                 assert_eq!(consumed, given.len());
                 if given.len() == rest.len() {
                     return shaken;
                 }
             }
-            Step::StartTls => {
+            ServerStep::StartTls => {
                 handshake.handle_tls_started().expect("it was asked for");
-                shaken.steps.push(Step::Answered);
+                shaken.steps.push(ServerStep::OptionAcknowledged);
             }
-            Step::Aborted => {
+            ServerStep::Aborted => {
                 shaken.end = End::Left;
                 return shaken;
             }
-            Step::Negotiated(negotiated) => {
+            ServerStep::Negotiated(negotiated) => {
                 shaken.end = End::Negotiated(negotiated);
                 return shaken;
             }
@@ -162,7 +164,7 @@ fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> Sh
 }
 
 /// Reads what was answered: a final reply to each option, and nothing that is not one.
-fn judge_replies(output: &[u8], end: &End, steps: &[Step]) {
+fn judge_replies(output: &[u8], end: &End, steps: &[ServerStep]) {
     let output = output.strip_prefix(&GREETING).expect("the greeting comes first");
     // An export that was asked for by its name comes without the head of a reply.
     let tail = match end {
@@ -178,7 +180,7 @@ fn judge_replies(output: &[u8], end: &End, steps: &[Step]) {
     for step in steps {
         let reply = finals.next().expect("a final reply for each option");
         match step {
-            Step::Refused(error) => {
+            ServerStep::OptionRejected(error) => {
                 assert_eq!(reply.kind, error.reply_type());
                 assert!(!reply.message().is_empty());
             }
@@ -224,14 +226,14 @@ enum Verdict {
 }
 
 fn serve(negotiated: &Negotiated, mut bytes: &[u8], outcome: &mut Outcome) {
-    let transmission = Transmission::new(negotiated);
+    let transmission = RequestParser::new(negotiated);
     let framing = negotiated.framing;
     let header = if framing == Framing::Extended { 32 } else { 28 };
     assert_eq!(transmission.header_bytes(), header);
     loop {
         let result = transmission.handle_header(bytes);
         if bytes.len() < header {
-            assert!(matches!(result, Ok(Incoming::Incomplete)) || result.is_err());
+            assert!(matches!(result, Ok(ParsedHeader::Incomplete)) || result.is_err());
             return;
         }
         assert_eq!(transmission.handle_header(&bytes[..header]), result);
@@ -254,13 +256,13 @@ fn serve(negotiated: &Negotiated, mut bytes: &[u8], outcome: &mut Outcome) {
                 outcome.was_cut = true;
                 return;
             }
-            Ok(Incoming::Incomplete) => panic!("the header is all there"),
-            Ok(Incoming::Disconnect) => {
+            Ok(ParsedHeader::Incomplete) => panic!("the header is all there"),
+            Ok(ParsedHeader::Disconnect) => {
                 assert_eq!(verdict, Verdict::Leave);
                 outcome.has_left = true;
                 return;
             }
-            Ok(Incoming::Refused(refused)) => {
+            Ok(ParsedHeader::Rejected(refused)) => {
                 assert_eq!(verdict, Verdict::Fail(refused.error.code()), "{ask:?}");
                 assert_eq!(u64::from(refused.payload_bytes), payload);
                 let mut out = [0; REPLY_BYTES_MAX];
@@ -268,7 +270,7 @@ fn serve(negotiated: &Negotiated, mut bytes: &[u8], outcome: &mut Outcome) {
                 judge_error(framing, &ask, &out[..used], refused.error.code());
                 outcome.turned_down += 1;
             }
-            Ok(Incoming::Request(request)) => {
+            Ok(ParsedHeader::Request(request)) => {
                 assert_eq!(verdict, Verdict::CarryOut, "{ask:?}");
                 assert_eq!(u64::from(request.payload_bytes), payload);
                 let Some(payload) = bytes.get(..payload as usize) else { return };

@@ -2,7 +2,7 @@
 //! pieces it comes, and each reply has the bytes that the protocol gives it (`doc/proto.md`,
 //! sections "Simple reply message" and "Structured reply chunk message").
 
-use suimon_nbd::{ClientHandshake, ClientStep, FarExport, Replied, Reply, ReplyReader};
+use suimon_nbd::{ClientHandshake, ClientStep, RemoteExport, Reply, ReplyContent, ReplyReader};
 
 /// What a handshake came to.
 #[derive(Debug, PartialEq)]
@@ -10,7 +10,7 @@ pub enum Shaken {
     /// It awaits more.
     Waits,
     /// The export is agreed on; so many bytes are left.
-    Agreed(FarExport, usize),
+    Agreed(RemoteExport, usize),
     /// The server is of no use.
     Refused(String),
 }
@@ -27,8 +27,8 @@ fn shake(bytes: &[u8], piece: usize) -> (Vec<u8>, Shaken) {
         assert!(progress.consumed <= held.len(), "it takes what is there");
         held.drain(..progress.consumed);
         match progress.step {
-            ClientStep::GoesOn => assert!(progress.consumed > 0, "it gets on"),
-            ClientStep::Agreed(export) => {
+            ClientStep::Continue => assert!(progress.consumed > 0, "it gets on"),
+            ClientStep::Negotiated(export) => {
                 return (output, Shaken::Agreed(export, held.len() + rest.len()));
             }
             ClientStep::NeedsBytes if rest.is_empty() => return (output, Shaken::Waits),
@@ -52,24 +52,27 @@ fn head_bytes(bytes: &[u8]) -> usize {
 
 fn replies(mut bytes: &[u8]) {
     while let Ok(reply) = ReplyReader.read(bytes) {
-        let Reply::Part { consumed, replied, .. } = &reply else {
-            let Reply::Incomplete { needed } = reply else { return };
+        let Reply::Chunk { consumed, replied, .. } = &reply else {
+            let Reply::Incomplete { required: needed } = reply else { return };
             assert!(needed > bytes.len(), "it is not all there");
             return;
         };
         assert_eq!(*consumed, head_bytes(bytes));
         for cut in 0..*consumed {
             let part = ReplyReader.read(&bytes[..cut]);
-            assert!(matches!(part, Ok(Reply::Incomplete { needed }) if needed > cut), "{part:?}");
+            assert!(
+                matches!(part, Ok(Reply::Incomplete { required: needed }) if needed > cut),
+                "{part:?}"
+            );
         }
         assert_eq!(ReplyReader.read(&bytes[..*consumed]).as_ref(), Ok(&reply));
         let data = match replied {
-            Replied::Data { length, .. } => *length as usize,
-            Replied::Extents { extents, .. } => {
+            ReplyContent::Data { length, .. } => *length as usize,
+            ReplyContent::Extents { extents, .. } => {
                 assert_eq!(extents.count() * 8, consumed - 24);
                 0
             }
-            Replied::Nothing | Replied::Failed(_) | Replied::Hole { .. } => 0,
+            ReplyContent::Empty | ReplyContent::Error(_) | ReplyContent::Hole { .. } => 0,
         };
         bytes = bytes.get(consumed + data..).unwrap_or_default();
     }

@@ -93,7 +93,8 @@ impl Ring {
     fn check_transmit(&self) {
         let guest = self.memory.open(self.size.into(), self.features, self.base, self.addresses());
         let records = guest.records(self.records, true, self.events_at() as u64 + 4);
-        let Ok(mut ring) = TxRing::recording(guest.memory.clone(), &guest.setup, records) else {
+        let Ok(mut ring) = TxRing::with_tracking(guest.memory.clone(), &guest.setup, records)
+        else {
             return;
         };
         // What an in-flight region of any content makes a ring do first is not
@@ -105,7 +106,7 @@ impl Ring {
                 let expected = self.read_ring(&guest.bytes(), at);
                 batch.clear();
                 let received = ring.receive(batch);
-                batch.frames_mut().iter_mut().for_each(|frame| frame.gather());
+                batch.frames_mut().iter_mut().for_each(|frame| frame.linearize());
                 ring.release();
                 assert!(batch.frames().iter().all(|frame| frame.len() <= FRAME_BYTES_MAX));
                 let taken = batch.len() + (ring.malformed() - malformed) as usize;
@@ -219,7 +220,7 @@ impl Ring {
         let guest = self.memory.open(self.size.into(), self.features, self.base, self.addresses());
         let mask = Arc::new(OffloadMask::new(Offloads::TCP));
         let records = guest.records(self.records, true, self.events_at() as u64 + 4);
-        let made = RxRing::recording(guest.memory.clone(), &guest.setup, records, mask);
+        let made = RxRing::with_tracking(guest.memory.clone(), &guest.setup, records, mask);
         let Ok(mut ring) = made else { return };
         BATCH.with_borrow_mut(|batch| {
             batch.clear();
@@ -276,7 +277,7 @@ fn compare(expected: &Expected, frames: &[Frame], taken: usize, failed: bool) {
     }
     let mut chains = expected.chains[..taken].iter();
     for frame in frames {
-        let wire = frame.wire();
+        let wire = frame.wire_format();
         let mut bytes = wire.front.to_vec();
         bytes.extend(wire.tag.as_ref().map_or(&[][..], |tag| tag.as_slice()));
         bytes.extend(wire.rest);

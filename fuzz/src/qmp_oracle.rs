@@ -5,10 +5,11 @@
 
 use serde_json::Value;
 use suimon_qmp::{
-    AGENT_TEXT_CHARS_MAX, AgentCommand, AgentReader, Event, LINE_BYTES_MAX, Message, ReadError,
-    ReadErrorKind, Reader, TEXT_CHARS_MAX, agent_count, agent_host_name, agent_interfaces,
-    agent_is_frozen, agent_system, agent_version, base_memory, chardevs, cpu_count, cpu_slots,
-    has_standby, is_kvm_enabled, machine_name, migration, qom_properties, run_state,
+    AGENT_TEXT_CHARS_MAX, AgentCommand, AgentReader, Event, LINE_BYTES_MAX, Message, QmpReadError,
+    QmpReader, ReadErrorKind, TEXT_CHARS_MAX, agent_count, agent_host_name, agent_interfaces,
+    agent_is_frozen, agent_version, base_memory, chardevs, cpu_count, cpu_slots,
+    decode_agent_system, has_standby, is_kvm_enabled, machine_name, migration, qom_properties,
+    run_state,
 };
 
 /// What an input came to, so that seeds can be known to lead somewhere.
@@ -59,8 +60,8 @@ pub fn check(input: &[u8]) -> Outcome {
     outcome
 }
 
-fn read(input: &[u8], piece: usize) -> (Vec<Message>, Option<ReadError>) {
-    let mut reader = Reader::new();
+fn read(input: &[u8], piece: usize) -> (Vec<Message>, Option<QmpReadError>) {
+    let mut reader = QmpReader::new();
     let mut messages = Vec::new();
     for bytes in input.chunks(piece.min(input.len().max(1))) {
         reader.handle_bytes(bytes);
@@ -83,8 +84,9 @@ fn read_agent(input: &[u8]) {
     let command = AgentCommand::Info;
     let mut reader = AgentReader::new();
     reader.handle_bytes(&[&b"\xff"[..], input].concat());
-    while let Ok(Some(value)) = reader.poll_answer(command) {
-        let texts = [agent_version(&value), agent_host_name(&value), agent_system(&value).name];
+    while let Ok(Some(value)) = reader.poll_response(command) {
+        let texts =
+            [agent_version(&value), agent_host_name(&value), decode_agent_system(&value).name];
         let names = agent_interfaces(&value).into_iter().map(|found| Some(found.name));
         for text in texts.into_iter().chain(names).flatten() {
             assert!(text.chars().count() <= AGENT_TEXT_CHARS_MAX, "{text:?} is too long");
@@ -95,7 +97,7 @@ fn read_agent(input: &[u8]) {
 }
 
 /// Each whole line that is no blank one is a message, up to the first that cannot be one.
-fn judge(input: &[u8], messages: &[Message], error: Option<&ReadError>) {
+fn judge(input: &[u8], messages: &[Message], error: Option<&QmpReadError>) {
     let mut offset = 0;
     let mut expected = messages.iter();
     for line in input.split_inclusive(|byte| *byte == b'\n') {
@@ -138,10 +140,12 @@ fn check_event(event: &Event) {
             check_text(device.as_deref().unwrap_or_default());
             check_text(path);
         }
-        Event::DeviceUnplugRefused { device } => check_text(device.as_deref().unwrap_or_default()),
+        Event::DeviceUnplugGuestError { device } => {
+            check_text(device.as_deref().unwrap_or_default());
+        }
         Event::BlockIoError { node: text, .. }
         | Event::GuestPanicked { action: text }
-        | Event::PortChanged { id: text, .. }
+        | Event::VserportChange { id: text, .. }
         | Event::Other { name: text } => check_text(text),
         Event::Stop | Event::Resume | Event::Powerdown => {}
     }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use suimon_recording::{
-    Machine, Record, RecordingError, StreamId, begin, block_body, block_header, encode_block,
+    PolicyReplay, Record, RecordingError, StreamId, begin, block_body, block_header, encode_block,
     records,
 };
 
@@ -26,7 +26,7 @@ pub struct Outcome {
 /// A promise is broken.
 pub fn check(input: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
-    let mut machines = BTreeMap::<StreamId, Box<dyn Machine>>::new();
+    let mut machines = BTreeMap::<StreamId, Box<dyn PolicyReplay>>::new();
     let mut last = 0;
     for record in records(input, 1000) {
         let (offset, record) = match record {
@@ -41,13 +41,15 @@ pub fn check(input: &[u8]) -> Outcome {
         assert!(offset >= 1000 && offset >= last, "records are where they are");
         last = offset;
         match record {
-            Record::Begin { stream, at, kind, birth, .. } => match begin(kind, at, birth) {
-                Ok(machine) => {
-                    outcome.begun += 1;
-                    machines.insert(stream, machine);
+            Record::Begin { stream, at, kind, initial_state: birth, .. } => {
+                match begin(kind, at, birth) {
+                    Ok(machine) => {
+                        outcome.begun += 1;
+                        machines.insert(stream, machine);
+                    }
+                    Err(_) => outcome.refused = true,
                 }
-                Err(_) => outcome.refused = true,
-            },
+            }
             Record::Step { stream, at, input, decision } => {
                 let Some(machine) = machines.get_mut(&stream) else { continue };
                 let mut now = Vec::new();
@@ -55,15 +57,15 @@ pub fn check(input: &[u8]) -> Outcome {
                     Ok(()) => {
                         outcome.steps += 1;
                         if now != decision {
-                            let difference = machine.differ(decision, &now);
-                            assert_ne!(difference.recorded, difference.now);
-                            assert!(!machine.tell_input(input).is_empty() || input.is_empty());
+                            let difference = machine.difference(decision, &now);
+                            assert_ne!(difference.recorded, difference.recomputed);
+                            assert!(!machine.describe_input(input).is_empty() || input.is_empty());
                         }
                     }
                     Err(_) => outcome.refused = true,
                 }
             }
-            Record::About(_) | Record::Names(_) | Record::Lost { .. } => {}
+            Record::Origin(_) | Record::Names(_) | Record::Lost { .. } => {}
         }
     }
     let block = encode_block(input);

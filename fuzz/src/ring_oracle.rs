@@ -71,7 +71,8 @@ impl Ring {
     fn check_transmit(&self) {
         let guest = self.memory.open(self.size.into(), self.features, self.base, self.addresses());
         let records = guest.records(self.records, false, self.used_at() as u64);
-        let Ok(mut ring) = TxRing::recording(guest.memory.clone(), &guest.setup, records) else {
+        let Ok(mut ring) = TxRing::with_tracking(guest.memory.clone(), &guest.setup, records)
+        else {
             return;
         };
         BATCH.with_borrow_mut(|batch| Self::receive_all(&mut ring, batch));
@@ -85,7 +86,7 @@ impl Ring {
             batch.clear();
             let received = ring.receive(batch);
             for frame in batch.frames_mut() {
-                frame.gather();
+                frame.linearize();
                 assert_eq!(frame.bytes().len(), frame.len());
                 assert!(frame.len() <= FRAME_BYTES_MAX);
             }
@@ -103,7 +104,7 @@ impl Ring {
         let guest = self.memory.open(self.size.into(), self.features, self.base, self.addresses());
         let mask = Arc::new(OffloadMask::new(Offloads::TCP));
         let records = guest.records(self.records, false, self.used_at() as u64);
-        let made = RxRing::recording(guest.memory.clone(), &guest.setup, records, mask);
+        let made = RxRing::with_tracking(guest.memory.clone(), &guest.setup, records, mask);
         let Ok(mut ring) = made else { return };
         BATCH.with_borrow_mut(|batch| {
             batch.clear();

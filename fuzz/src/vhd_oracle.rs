@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use suimon_image::testing::{MemoryFile, TestDisk};
-use suimon_image::{ByteRange, Extent, Image, Located, Place};
-use suimon_vhd::{Access, DiskType, OpenOptions, SizeRule, Vhd, check as check_image};
+use suimon_image::{ByteRange, Extent, Image, Location, Translation};
+use suimon_vhd::{Access, DiskType, OpenOptions, SizeSource, Vhd, check as check_image};
 
 const SECTOR: u64 = 512;
 /// Blocks of a disk that are looked at, and sectors of each.
@@ -48,9 +48,9 @@ pub fn check(input: &[u8]) -> Outcome {
         mend(&mut image);
     }
     let size = match options >> 1 & 3 {
-        0 => SizeRule::Creator,
-        1 => SizeRule::CurrentSize,
-        _ => SizeRule::Geometry,
+        0 => SizeSource::Creator,
+        1 => SizeSource::CurrentSize,
+        _ => SizeSource::Geometry,
     };
     let file = MemoryFile::new(image);
     let report = check_image(&file, size);
@@ -74,8 +74,8 @@ pub fn check(input: &[u8]) -> Outcome {
     outcome.in_file = judge_places(&mut disk, &sectors, file.bytes().len() as u64);
     let mut model: Model =
         sectors.iter().map(|at| (*at, disk.read(range(*at, 1)).unwrap())).collect();
-    assert!(file.ops().is_empty(), "an image that is only read is changed");
-    if disk.image.shape().block > WRITTEN_BLOCK_MAX {
+    assert!(file.log().is_empty(), "an image that is only read is changed");
+    if disk.image.disk_geometry().block > WRITTEN_BLOCK_MAX {
         return outcome;
     }
     disk.image = open(Access::Write).expect("what can be read can be written");
@@ -123,7 +123,7 @@ fn range(sector: u64, sectors: u64) -> ByteRange {
 
 /// The sectors that are looked at: the first of the first blocks, and the disk's last.
 fn sectors(vhd: &Vhd) -> Vec<u64> {
-    let shape = vhd.shape();
+    let shape = vhd.disk_geometry();
     assert!(shape.size > 0 && shape.size % SECTOR == 0 && shape.size <= 2040 << 30);
     let total = shape.size / SECTOR;
     let block = if shape.block == 0 { total } else { shape.block / SECTOR };
@@ -141,14 +141,15 @@ fn judge_places(disk: &mut TestDisk<'_, Vhd>, sectors: &[u64], len: u64) -> u64 
     let mut places = Vec::new();
     for sector in sectors {
         let mut extents: Vec<Extent> = Vec::new();
-        while let Located::Need(need) = disk.image.locate(range(*sector, 1), &mut extents).unwrap()
+        while let Translation::NeedsMetadata(need) =
+            disk.image.translate_read(range(*sector, 1), &mut extents).unwrap()
         {
             assert!(extents.is_empty() && need.end() <= len, "{need} is asked for");
             let bytes = disk_bytes(disk, need);
             disk.image.handle_metadata(need, &bytes).unwrap();
         }
-        let [Extent { place, len: SECTOR }] = extents[..] else { panic!("{extents:?}") };
-        if let Place::File(offset) = place {
+        let [Extent { location: place, len: SECTOR }] = extents[..] else { panic!("{extents:?}") };
+        if let Location::File(offset) = place {
             assert!(offset % SECTOR == 0 && offset + SECTOR <= len, "{offset} of {len}");
             places.push(offset);
         }
@@ -181,7 +182,7 @@ fn carry_out(
     outcome: &mut Outcome,
 ) {
     let first = sectors[usize::from(step[1]) * sectors.len() / 256];
-    let total = disk.image.shape().size / SECTOR;
+    let total = disk.image.disk_geometry().size / SECTOR;
     let count = (u64::from(step[2] % 48) + 1).min(total - first);
     match step[0] % 8 {
         0..=3 => {

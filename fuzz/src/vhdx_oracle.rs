@@ -8,7 +8,7 @@
 use std::io;
 
 use suimon_image::testing::{MemoryFile, TestDisk};
-use suimon_image::{ByteRange, Extent, FileError, Image, ImageFile, Located, Place};
+use suimon_image::{ByteRange, Extent, FileError, Image, ImageFile, Location, Translation};
 use suimon_vhdx::{Guid, NewImage, ParentLocator, Vhdx, WriteGuids, check as check_image};
 
 const MB: u64 = 1 << 20;
@@ -103,10 +103,10 @@ pub fn check(input: &[u8]) -> Outcome {
     outcome.replayed = report.log_entries;
     let header_fault = |field: &str| field.starts_with("Header") || field.starts_with("RegionT");
     assert!(report.faults.iter().all(|fault| header_fault(fault.field)), "{report:?}");
-    assert!(file.ops().is_empty(), "opened for reading");
+    assert!(file.log().is_empty(), "opened for reading");
     judge_places(&mut reader, &file);
-    let window = WINDOW.min(reader.shape().size);
-    let sector = u64::from(reader.shape().logical_sector);
+    let window = WINDOW.min(reader.disk_geometry().size);
+    let sector = u64::from(reader.disk_geometry().logical_sector);
     let Some(expected) = read(reader, &file, window) else { return outcome };
     let file = Bounded(MemoryFile::new(bytes));
     let Ok(image) = Vhdx::open(&file, &guids(1)) else { return outcome };
@@ -212,7 +212,7 @@ fn crc(bytes: &[u8]) -> u32 {
 
 /// Every byte of the disk has one place, in the file, and no two have the same.
 fn judge_places(image: &mut Vhdx, file: &MemoryFile) {
-    let size = image.shape().size;
+    let size = image.disk_geometry().size;
     let file_len = file.len().expect("files in memory do not fail").next_multiple_of(MB);
     let block = image.block_bytes();
     let mut places = Vec::new();
@@ -224,7 +224,7 @@ fn judge_places(image: &mut Vhdx, file: &MemoryFile) {
         }
         assert_eq!(extents.iter().map(|extent| extent.len).sum::<u64>(), piece.len());
         for extent in extents {
-            let Place::File(offset) = extent.place else { continue };
+            let Location::File(offset) = extent.location else { continue };
             assert!(offset >= MB && offset + extent.len <= file_len + block, "{extent:?}");
             places.push((offset, offset + extent.len));
         }
@@ -243,8 +243,8 @@ fn located(
     extents: &mut Vec<Extent>,
 ) -> bool {
     for _ in 0..1 << 16 {
-        let located = image.locate(range, extents).expect("it is a range of the disk");
-        let Located::Need(page) = located else { return true };
+        let located = image.translate_read(range, extents).expect("it is a range of the disk");
+        let Translation::NeedsMetadata(page) = located else { return true };
         assert!(page.len() <= MB, "{page}");
         let mut bytes = vec![0; page.len() as usize];
         if file.read_at(page.offset(), &mut bytes).is_err() {

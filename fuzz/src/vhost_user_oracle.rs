@@ -18,7 +18,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_frame::Offloads;
 use suimon_ports::{DiskQueue, DiskQueueHost, FrameSink, FrameSource, OffloadSwitches, QueueHost};
 use suimon_quantity::{Direction, DiskId, PortId, QueueId};
-use suimon_ring::{DiskFacts, DiskShape, OffloadMask};
+use suimon_ring::{DiskProperties, GuestVisibleDisk, OffloadMask};
 use suimon_vhost_user::{
     Device, DeviceLink, DiskModel, HEADER_BYTES, Header, Message, Model, NicModel, Offer, Request,
 };
@@ -84,14 +84,15 @@ pub fn check(input: &[u8]) {
         (Model::Nic(nic), Offer::new(2, true, &OffloadSwitches::default(), 0))
     });
     check_device(input, 1, |host| {
-        let shape = DiskShape {
+        let shape = GuestVisibleDisk {
             bytes: 1 << 20,
             sector_bytes: 512,
             is_read_only: false,
             serial: String::new(),
         };
-        let facts = Arc::new(DiskFacts::new(&shape));
-        let disk = DiskModel { disk: DiskId(1), host, facts, physical_sector_bytes: 4096 };
+        let facts = Arc::new(DiskProperties::new(&shape));
+        let disk =
+            DiskModel { disk: DiskId(1), host, properties: facts, physical_sector_bytes: 4096 };
         (Model::Disk(disk), Offer::disk(2, false, 0))
     });
 }

@@ -17,7 +17,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_frame::{Frame, FrameBatch, VlanTag};
 use suimon_netdev::XdpOnMemory as Layout;
-use suimon_ports::Sent;
+use suimon_ports::TransmitResult;
 
 /// Steps of a script, by the lower three bits of their first byte.
 pub mod step {
@@ -304,7 +304,7 @@ impl Bench {
         let discarded = self.queue.sink.discarded();
         let sent = self.watched(|queue| queue.sink.transmit(&frame));
         let is_kept = self.queue.sink.discarded() == discarded;
-        if matches!(sent, Ok(Sent::Accepted)) && is_kept {
+        if matches!(sent, Ok(TransmitResult::Accepted)) && is_kept {
             self.outcome.sent += 1;
             self.unsent.push_back(wire(&frame));
         }
@@ -397,7 +397,7 @@ fn entry_at(ring: u64, index: u32, bytes: usize) -> u64 {
 }
 
 fn wire(frame: &Frame) -> Vec<u8> {
-    let wire = frame.wire();
+    let wire = frame.wire_format();
     [wire.front, wire.tag.as_ref().map_or(&[], |tag| &tag[..]), wire.rest].concat()
 }
 

@@ -84,7 +84,7 @@ pub struct ClusterLeaseId(pub i64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterCommit {
     /// Every change was applied, at this revision.
-    Made(u64),
+    Committed(u64),
     /// A precondition did not hold; nothing was changed.
     ConditionFailed,
 }
@@ -96,7 +96,7 @@ pub enum ClusterElection {
     /// terms. The leader fences its writes with [`ClusterCondition::Created`] and this number.
     Elected(u64),
     /// Another candidate is the leader: its identity and term.
-    Other(Vec<u8>, u64),
+    Held(Vec<u8>, u64),
 }
 
 /// Receiver of changes. Called on a thread of the store; must not block.
@@ -124,7 +124,7 @@ pub trait ClusterLease: Send + Sync {
     /// Returns the remaining validity by this host's monotonic clock if no further keep-alive
     /// succeeds, counted from the start of the last successful keep-alive request. Zero if the
     /// lease has expired or may have.
-    fn holds_for(&self) -> Duration;
+    fn remaining(&self) -> Duration;
 }
 
 /// Linearizable key-value store of a cluster: a read returns the last committed write of any node.
@@ -170,7 +170,7 @@ pub trait ClusterStore: Send + Sync {
     /// Returns the time since the last response of the store; `None` if it never responded. State
     /// received by watches is at most that old, plus the time for which a partitioned member keeps
     /// responding: with etcd up to five election timeouts (5 s by default).
-    fn age(&self) -> Option<Duration>;
+    fn time_since_response(&self) -> Option<Duration>;
 
     /// Runs for election: the candidate that creates `key` first leads while its lease is valid.
     /// Other candidates learn by a watch that the key was removed.
@@ -187,7 +187,7 @@ pub trait ClusterStore: Send + Sync {
         loop {
             let put = ClusterChange::Put(key.to_owned(), who.to_vec(), Some(lease.id()));
             let made = self.commit(&[ClusterCondition::Absent(key.to_owned())], &[put])?;
-            if let ClusterCommit::Made(revision) = made {
+            if let ClusterCommit::Committed(revision) = made {
                 return Ok(ClusterElection::Elected(revision));
             }
             let view = self.read(key)?;
@@ -196,7 +196,7 @@ pub trait ClusterStore: Send + Sync {
                 Some(entry) if entry.value == who => {
                     return Ok(ClusterElection::Elected(entry.created));
                 }
-                Some(entry) => return Ok(ClusterElection::Other(entry.value, entry.created)),
+                Some(entry) => return Ok(ClusterElection::Held(entry.value, entry.created)),
                 // The key was removed between commit and read: try again.
                 None => {}
             }

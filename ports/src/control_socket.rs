@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::{DeviceError, LinkFacts};
+use crate::{DeviceError, LinkProperties};
 
 /// Bytes copied of a received frame, at most. The longest untagged frame has 1514 bytes; longer
 /// frames are not LACPDUs.
 pub const CONTROL_FRAME_BYTES_MAX: usize = 1600;
 
 /// Maximum number of frames per [`ControlSocket::receive`] call.
-pub const CONTROL_FRAMES_PER_TURN: usize = 8;
+pub const CONTROL_FRAMES_PER_CALL_MAX: usize = 8;
 
 /// Pause before the next receive call after one that returned the maximum number of frames.
 pub const CONTROL_PAUSE: Duration = Duration::from_millis(20);
@@ -28,11 +28,11 @@ pub struct ControlFrame<'a> {
 
 /// Next step after a receive call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfterTurn {
+pub enum NextReceive {
     /// Wait until the descriptor is readable.
-    Wait,
+    WhenReadable,
     /// Ignore the descriptor for [`CONTROL_PAUSE`]; more frames may be pending.
-    Pause,
+    AfterPause,
 }
 
 /// Failure to send or receive a control frame.
@@ -43,7 +43,7 @@ pub enum ControlError {
     #[error(
         "device {device} does not exist any more; reopen its control socket when the device exists"
     )]
-    Gone {
+    DeviceMissing {
         /// Name of the socket's device.
         device: String,
     },
@@ -64,7 +64,7 @@ pub enum ControlError {
         "device {device} does not accept a frame of {bytes} bytes; pass it from the destination \
          address on, without FCS, with at least 14 bytes and at most its MTU plus the header"
     )]
-    NoFrame {
+    InvalidLength {
         /// Name of the socket's device.
         device: String,
         /// Length of the frame passed, in bytes.
@@ -86,10 +86,10 @@ pub enum ControlError {
 /// LACPDUs and Marker PDUs addressed to [`MacAddr::SLOW_PROTOCOLS`] (IEEE 802.3 Annex 57A, IEEE
 /// 802.1AX), excluding those sent by this host.
 ///
-/// The CPU time for received frames is bounded: a call receives at most [`CONTROL_FRAMES_PER_TURN`]
+/// The CPU time for received frames is bounded: a call receives at most [`CONTROL_FRAMES_PER_CALL_MAX`]
 /// frames and is followed by a pause if it received that many, so that a device delivers at most
 /// 400 frames per second. Meanwhile the kernel queues a few dozen frames and drops and counts the
-/// others ([`ControlSocket::lost`]). Frames with an invalid length or TLV length are queued
+/// others ([`ControlSocket::dropped_frames`]). Frames with an invalid length or TLV length are queued
 /// separately and returned only if no valid frame is queued, so that they cannot displace LACPDUs.
 /// Well-formed LACPDUs of a flood compete with genuine ones for the queue.
 ///
@@ -101,12 +101,12 @@ pub trait ControlSocket: Send {
     /// frames, which is not an error.
     ///
     /// # Errors
-    /// [`ControlError::Gone`], on every call until the socket is reopened, or
+    /// [`ControlError::DeviceMissing`], on every call until the socket is reopened, or
     /// [`ControlError::Host`]. Frames passed before the error remain valid.
     fn receive(
         &mut self,
         take: &mut dyn FnMut(ControlFrame<'_>),
-    ) -> Result<AfterTurn, ControlError>;
+    ) -> Result<NextReceive, ControlError>;
 
     /// Sends one complete Ethernet frame of any protocol, optionally tagged, without FCS. Does not
     /// block.
@@ -125,7 +125,7 @@ pub trait ControlSocket: Send {
 
     /// Returns the number of frames that the kernel dropped for this socket since it was first
     /// opened, because the receive queue was full.
-    fn lost(&mut self) -> u64;
+    fn dropped_frames(&mut self) -> u64;
 
     /// Reopens the socket on the device that now has the name.
     ///
@@ -149,5 +149,5 @@ pub trait MemberDevices: Send + Sync {
     ///
     /// # Errors
     /// Fails if the device does not exist. An unknown speed is not an error.
-    fn link(&self, device: &str) -> Result<LinkFacts, DeviceError>;
+    fn link(&self, device: &str) -> Result<LinkProperties, DeviceError>;
 }

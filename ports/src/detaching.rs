@@ -14,9 +14,9 @@ pub trait DetachingQueue: Send {
 
 /// A detachment that has already completed.
 #[derive(Clone, Copy, Debug)]
-pub struct DetachedQueue;
+pub struct AlreadyDetached;
 
-impl DetachingQueue for DetachedQueue {
+impl DetachingQueue for AlreadyDetached {
     fn wait(&mut self, _at_most: Duration) -> bool {
         true
     }

@@ -11,7 +11,7 @@ use suimon_quantity::PortId;
 use thiserror::Error;
 
 use crate::{
-    KernelPathCounters, KernelPathState, KernelPathTable, LinkFacts, LinkSpeed, QueueHost,
+    KernelPathCounters, KernelPathState, KernelPathTable, LinkProperties, LinkSpeed, QueueHost,
     SteeringRule, SteeringState,
 };
 
@@ -40,15 +40,15 @@ pub struct VhostUserSpec {
     /// Offloads that the guest may negotiate.
     pub offload: OffloadSwitches,
     /// Features that a reconnecting VM depends on. Observed state: the value of the last
-    /// [`DeviceNotice::Promised`], not part of the configuration.
-    pub promise: VhostUserPromise,
+    /// [`DeviceNotice::FeaturesCommitted`], not part of the configuration.
+    pub negotiated: NegotiatedFeatures,
 }
 
 /// Virtio features and queues that a guest has negotiated. The daemon must offer them again
 /// whenever the front-end reconnects, including after a restart of the daemon, because a running
 /// guest cannot lose a feature. All zero if no VM depends on a feature. Used for NICs and disks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct VhostUserPromise {
+pub struct NegotiatedFeatures {
     /// Virtio feature bits that were negotiated.
     pub features: u64,
     /// Queue pairs of a NIC; queues of a disk.
@@ -147,7 +147,7 @@ pub enum DeviceNotice {
     /// State of an uplink's link. Emitted once after opening and whenever carrier, speed or duplex
     /// change; follows [`DeviceNotice::LinkUp`] or [`DeviceNotice::LinkDown`] if one of these is
     /// emitted too.
-    LinkChanged(LinkFacts),
+    LinkChanged(LinkProperties),
     /// The open device is no longer the one the port is configured for: it was deleted or moved, or a
     /// new device has taken its name. It must be closed and reopened.
     Lost {
@@ -162,8 +162,8 @@ pub enum DeviceNotice {
         queue_pairs: u16,
     },
     /// Features that the VM depends on from now on. The port must pass them as
-    /// [`VhostUserSpec::promise`] the next time it opens the NIC.
-    Promised(VhostUserPromise),
+    /// [`VhostUserSpec::negotiated`] the next time it opens the NIC.
+    FeaturesCommitted(NegotiatedFeatures),
     /// The peer violated the protocol and was disconnected.
     Violation {
         /// Violation, naming message and field.
@@ -192,7 +192,7 @@ pub struct DeviceStatus {
     /// Offloads that transmitted frames may use.
     pub egress: Offloads,
     /// Virtio feature bits negotiated with the device; `None` for other devices.
-    pub features: Option<u64>,
+    pub virtio_features: Option<u64>,
     /// MAC address of the device itself; `None` if it has none.
     pub mac: Option<MacAddr>,
     /// Largest IP packet in bytes that the device currently accepts.
@@ -307,7 +307,7 @@ pub trait DeviceFactory: Send + Sync {
     ///
     /// # Errors
     /// Fails if the device does not exist or the kernel query fails.
-    fn features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError>;
+    fn hardware_features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError>;
 
     /// Returns the index of the network device that has the name in `spec` now. `None` if there is no
     /// such device, or if opening the port creates it. Another index than before tells that another
@@ -319,10 +319,10 @@ pub trait DeviceFactory: Send + Sync {
     /// device opened without [`TapSpec::kernel_path`], are ignored.
     ///
     /// Returns the source addresses, with their group, of frames forwarded since the previous
-    /// report. Reported at most once per [`KERNEL_PATH_HEARD_EVERY`]; other calls return an empty
+    /// report. Reported at most once per [`KERNEL_PATH_REPORT_INTERVAL`]; other calls return an empty
     /// list.
     ///
-    /// [`KERNEL_PATH_HEARD_EVERY`]: crate::KERNEL_PATH_HEARD_EVERY
+    /// [`KERNEL_PATH_REPORT_INTERVAL`]: crate::KERNEL_PATH_REPORT_INTERVAL
     ///
     /// # Errors
     /// Fails if the kernel has no room for the complete table; frames of missing entries pass

@@ -4,10 +4,10 @@ use std::fmt;
 
 use suimon_image::ByteRange;
 
-use crate::AllocatedExtent;
+use crate::AllocationExtent;
 
 /// Largest [`DiskClient::read`] or [`DiskClient::write`] in bytes.
-pub const CLIENT_BYTES_MAX: u64 = 1 << 20;
+pub const DISK_CLIENT_REQUEST_BYTES_MAX: u64 = 1 << 20;
 
 /// Failure of a request to a remote disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,13 +15,13 @@ pub enum DiskClientError {
     /// The server completed the request with an error; the connection remains usable.
     Refused(String),
     /// The connection has ended or the server violated the protocol. All later requests fail.
-    Gone(String),
+    Disconnected(String),
 }
 
 impl fmt::Display for DiskClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(text) | Self::Gone(text) => f.write_str(text),
+            Self::Refused(text) | Self::Disconnected(text) => f.write_str(text),
         }
     }
 }
@@ -38,7 +38,7 @@ pub trait DiskClient: Send + Sync {
     /// Returns the sector size in bytes.
     fn sector_bytes(&self) -> u32;
 
-    /// Reads a range of at most [`CLIENT_BYTES_MAX`] bytes. On success `bytes` contains exactly the
+    /// Reads a range of at most [`DISK_CLIENT_REQUEST_BYTES_MAX`] bytes. On success `bytes` contains exactly the
     /// range.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ pub trait DiskClient: Send + Sync {
     /// are unspecified.
     fn read(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), DiskClientError>;
 
-    /// Writes at most [`CLIENT_BYTES_MAX`] bytes at `offset`.
+    /// Writes at most [`DISK_CLIENT_REQUEST_BYTES_MAX`] bytes at `offset`.
     ///
     /// # Errors
     /// Fails if the server reports an error or the connection has ended; the contents of the range
@@ -65,7 +65,7 @@ pub trait DiskClient: Send + Sync {
     ///
     /// # Errors
     /// Fails if the server reports an error or the connection has ended.
-    fn allocation(&self, range: ByteRange) -> Result<Vec<AllocatedExtent>, DiskClientError>;
+    fn allocation(&self, range: ByteRange) -> Result<Vec<AllocationExtent>, DiskClientError>;
 
     /// Makes all previously completed writes durable.
     ///
@@ -74,5 +74,5 @@ pub trait DiskClient: Send + Sync {
     fn flush(&self) -> Result<(), DiskClientError>;
 
     /// Closes the connection. Calls in progress and later calls fail immediately.
-    fn end(&self);
+    fn disconnect(&self);
 }

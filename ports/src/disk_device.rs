@@ -8,7 +8,7 @@ use suimon_quantity::DiskId;
 
 use crate::{
     DeviceError, DeviceNotice, DiskClient, DiskQueue, DiskQueueHost, NbdClient, NbdLimits,
-    NbdNotice, NbdServerSpec, NbdUsage, VhostUserMode, VhostUserPromise,
+    NbdNotice, NbdServerSpec, NbdUsage, NegotiatedFeatures, VhostUserMode,
 };
 
 /// Specification of a VM's vhost-user disk.
@@ -34,7 +34,7 @@ pub struct VhostUserDiskSpec {
     pub is_read_only: bool,
     /// Features that a reconnecting VM depends on. Observed state: the value of the last
     /// [`DeviceNotice::Promised`], not part of the configuration.
-    pub promise: VhostUserPromise,
+    pub negotiated: NegotiatedFeatures,
 }
 
 /// Current state of a disk's front-end.

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use suimon_image::ByteRange;
 use suimon_quantity::DiskId;
 
-use crate::{DetachedQueue, DetachingQueue, PortFault, Wakeup};
+use crate::{AlreadyDetached, ArmResult, DetachingQueue, PortFault};
 
 /// Operation of a disk request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum DiskOp {
         /// (`NBD_CMD_FLAG_FAST_ZERO`).
         only_if_fast: bool,
     },
-    /// Reports the allocation status of a range through [`DiskQueue::tell_allocation`] before
+    /// Reports the allocation status of a range through [`DiskQueue::set_allocation`] before
     /// completion.
     Status {
         /// True if the first extent is sufficient (`NBD_CMD_FLAG_REQ_ONE`).
@@ -51,7 +51,7 @@ pub enum Allocation {
 
 /// Extent of a disk with one allocation status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AllocatedExtent {
+pub struct AllocationExtent {
     /// Allocation status of the whole extent.
     pub allocation: Allocation,
     /// Length in bytes; not 0.
@@ -108,7 +108,7 @@ pub trait DiskQueue: Send {
     /// Stores the allocation status for a [`DiskOp::Status`] request, from the start of its range.
     /// The extents may cover less or more than the range. Queues that never emit `Status` need not
     /// implement this.
-    fn tell_allocation(&mut self, tag: u32, extents: &[AllocatedExtent]) {
+    fn set_allocation(&mut self, tag: u32, extents: &[AllocationExtent]) {
         let _ = (tag, extents);
     }
 
@@ -118,7 +118,7 @@ pub trait DiskQueue: Send {
 
     /// Takes back a request that was not completed. [`DiskQueue::receive`] returns it again before any
     /// other. Returns false if the queue does not support this; the request must be completed then.
-    fn take_back(&mut self, request: DiskRequest) -> bool {
+    fn reclaim(&mut self, request: DiskRequest) -> bool {
         let _ = request;
         false
     }
@@ -136,14 +136,14 @@ pub trait DiskQueue: Send {
     fn flush(&mut self) -> Result<(), PortFault>;
 
     /// Enables notification of new requests, as [`FrameSource::arm`](crate::FrameSource::arm).
-    fn arm(&mut self) -> Wakeup;
+    fn arm(&mut self) -> ArmResult;
 
     /// Disables notification and clears the descriptor. Called after each wake-up, before polling.
     fn disarm(&mut self);
 
     /// Disables notification without a system call. Called before the descriptor was observed
     /// readable; a notification that has occurred is still reported.
-    fn park(&mut self) {}
+    fn disarm_lazily(&mut self) {}
 
     /// Returns unused buffers to the system. Called every 500 ms while the return value is true and
     /// after requests of an NBD client. Returns true if unused buffers remain for the next call.
@@ -160,7 +160,7 @@ pub trait DiskQueue: Send {
     /// Returns true if the client has visible completions that it has not consumed, so that it is
     /// not blocked on further completions. Returns false if unknown, or if completions still have
     /// to be sent. May make a system call.
-    fn has_untaken_answers(&self) -> bool {
+    fn has_unconsumed_completions(&self) -> bool {
         false
     }
 }
@@ -179,7 +179,7 @@ pub trait DiskQueueHost: Send + Sync {
     /// [`detach`](Self::detach), which blocks; hosts with stores that may stall override it.
     fn begin_detach(&self, disk: DiskId, index: u16) -> Box<dyn DetachingQueue> {
         self.detach(disk, index);
-        Box::new(DetachedQueue)
+        Box::new(AlreadyDetached)
     }
 
     /// Detaches all queues of a disk; blocks as [`detach`](Self::detach).

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use suimon_image::{ByteRange, ImageFile};
 
-use crate::{AllocatedExtent, Allocation, FlushFailure, Wakeup};
+use crate::{Allocation, AllocationExtent, ArmResult, FlushFailure};
 
 /// Properties of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileFacts {
+pub struct FileProperties {
     /// Length in bytes when the file was opened.
     pub len: u64,
     /// True if I/O bypasses the host's page cache (`O_DIRECT`).
@@ -37,12 +37,12 @@ pub struct FileId {
     /// Inode number; may be reused after the file is removed.
     pub inode: u64,
     /// Creation time in nanoseconds since 1970-01-01 UTC; 0 if the file system does not record it.
-    pub born_ns: u128,
+    pub created_unix_ns: u128,
 }
 
 impl fmt::Display for FileId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}-{}-{:x}", self.device, self.inode, self.born_ns)
+        write!(f, "{:x}-{}-{:x}", self.device, self.inode, self.created_unix_ns)
     }
 }
 
@@ -59,15 +59,15 @@ pub struct FileTime {
 /// [`FileIo`] of a worker.
 pub trait DiskFile: ImageFile + Send + Sync {
     /// Returns length, alignment and capabilities of the file.
-    fn facts(&self) -> FileFacts;
+    fn properties(&self) -> FileProperties;
 
     /// Returns the allocation status at the start of a range, and the number of bytes with the same
     /// status up to the end of the range. Bytes beyond the end of the file are unallocated.
     ///
     /// # Errors
     /// Fails with the error of the system call.
-    fn allocation(&self, range: ByteRange) -> io::Result<AllocatedExtent> {
-        Ok(AllocatedExtent { allocation: Allocation::Data, len: range.len() })
+    fn allocation(&self, range: ByteRange) -> io::Result<AllocationExtent> {
+        Ok(AllocationExtent { allocation: Allocation::Data, len: range.len() })
     }
 
     /// Returns the time of the file's last change. Blocks on the file system.
@@ -133,7 +133,7 @@ pub struct PayloadPart<'a> {
 }
 
 /// Operation that a worker's [`FileIo`] performs on a file.
-pub enum FileOp<'a> {
+pub enum FileRequest<'a> {
     /// Reads from the file to a payload. Bytes beyond the end of the file read as zeros.
     Read {
         /// Offset in the file, in bytes.
@@ -151,7 +151,7 @@ pub enum FileOp<'a> {
         /// (`RWF_DSYNC`).
         is_durable: bool,
     },
-    /// Reads a range, which is returned in [`FileDone::outcome`].
+    /// Reads a range, which is returned in [`FileCompletion::result`].
     ReadBytes(ByteRange),
     /// Writes a buffer to the file.
     WriteBytes {
@@ -181,18 +181,18 @@ pub enum FileOp<'a> {
         /// New length of the file in bytes.
         len: u64,
         /// End of the part that will be written soon, in bytes; at most `len`.
-        needed: u64,
+        required: u64,
     },
 }
 
 /// Completion of an operation submitted to a [`FileIo`].
 #[derive(Debug)]
-pub struct FileDone {
+pub struct FileCompletion {
     /// Token passed to [`FileIo::submit`].
     pub token: u64,
-    /// Data read by [`FileOp::ReadBytes`], empty for other operations; or the error of the
+    /// Data read by [`FileRequest::ReadBytes`], empty for other operations; or the error of the
     /// operation.
-    pub outcome: io::Result<Vec<u8>>,
+    pub result: io::Result<Vec<u8>>,
 }
 
 /// Asynchronous file I/O of one worker. Up to [`FileIo::capacity`] operations are in flight and
@@ -213,35 +213,35 @@ pub trait FileIo: Send {
     /// Queues an operation. Returns false, with nothing queued, if the capacity is exhausted.
     ///
     /// An operation that cannot be started for another reason completes with an error.
-    fn submit(&mut self, file: FileSlot, op: FileOp<'_>, token: u64) -> bool;
+    fn submit(&mut self, file: FileSlot, op: FileRequest<'_>, token: u64) -> bool;
 
     /// Submits the queued operations to the system.
     ///
     /// # Errors
     /// Fails with the error of the system call. No operation is lost; the call may be repeated.
-    fn kick(&mut self) -> io::Result<()>;
+    fn submit_queued(&mut self) -> io::Result<()>;
 
     /// Appends completions and returns how many were appended.
-    fn poll_done(&mut self, done: &mut Vec<FileDone>) -> usize;
+    fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize;
 
     /// Returns true if operations completed during submission and their completions are available
     /// to [`FileIo::poll_done`].
-    fn has_ended_at_once(&self) -> bool {
+    fn has_immediate_completions(&self) -> bool {
         false
     }
 
     /// Returns the number of operations in flight.
-    fn under_way(&self) -> usize;
+    fn in_flight(&self) -> usize;
 
     /// Blocks until no operation is in flight, or until `patience` has passed since the last
     /// completion. Returns true if no operation is in flight.
-    fn drain(&mut self, patience: Duration) -> bool {
-        let _ = patience;
-        self.under_way() == 0
+    fn drain(&mut self, timeout: Duration) -> bool {
+        let _ = timeout;
+        self.in_flight() == 0
     }
 
     /// Enables notification of completions on the wake descriptor.
-    fn arm(&mut self) -> Wakeup;
+    fn arm(&mut self) -> ArmResult;
 
     /// Returns the descriptor to wait on.
     fn wake_fd(&self) -> BorrowedFd<'_>;

@@ -17,7 +17,7 @@ pub struct FileName(String);
 
 /// Reason why a text is not a valid file name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum BadFileName {
+pub enum FileNameError {
     /// The name is empty or has an empty component.
     #[error(
         "a component of the name is empty; name the file relative to the store's directory, like \
@@ -29,16 +29,16 @@ pub enum BadFileName {
     Absolute,
     /// A component is `.` or `..`.
     #[error("the name has a component . or ..; name the file relative to the store's directory")]
-    Dots,
+    DotComponent,
     /// The name contains a control character, which logs cannot show.
     #[error("the name has a control character; rename the file")]
-    Control,
+    ControlCharacter,
     /// The name or a component is too long.
     #[error(
         "the name has more than 1024 bytes, or a component with more than 255; choose a shorter \
          one"
     )]
-    Long,
+    TooLong,
 }
 
 impl FileName {
@@ -46,21 +46,21 @@ impl FileName {
     ///
     /// # Errors
     /// Returns the first rule violated.
-    pub fn new(name: &str) -> Result<Self, BadFileName> {
+    pub fn new(name: &str) -> Result<Self, FileNameError> {
         if name.starts_with('/') {
-            return Err(BadFileName::Absolute);
+            return Err(FileNameError::Absolute);
         }
         if name.len() > FILE_NAME_BYTES_MAX {
-            return Err(BadFileName::Long);
+            return Err(FileNameError::TooLong);
         }
         if name.chars().any(char::is_control) {
-            return Err(BadFileName::Control);
+            return Err(FileNameError::ControlCharacter);
         }
         for part in name.split('/') {
             match part {
-                "" => return Err(BadFileName::Empty),
-                "." | ".." => return Err(BadFileName::Dots),
-                _ if part.len() > FILE_NAME_PART_BYTES_MAX => return Err(BadFileName::Long),
+                "" => return Err(FileNameError::Empty),
+                "." | ".." => return Err(FileNameError::DotComponent),
+                _ if part.len() > FILE_NAME_PART_BYTES_MAX => return Err(FileNameError::TooLong),
                 _ => {}
             }
         }
@@ -82,15 +82,15 @@ impl FileName {
 
     /// Returns the last component, without its directory.
     #[must_use]
-    pub fn last(&self) -> &str {
+    pub fn file_name(&self) -> &str {
         self.0.rsplit_once('/').map_or(&self.0, |(_, last)| last)
     }
 
-    /// Returns the name of a file `last` in the same directory.
+    /// Returns the name of a file `file_name` in the same directory.
     ///
     /// # Errors
     /// Fails if the resulting name is invalid.
-    pub fn sibling(&self, last: &str) -> Result<Self, BadFileName> {
+    pub fn with_file_name(&self, last: &str) -> Result<Self, FileNameError> {
         match self.folder() {
             Some(folder) => Self::new(&format!("{folder}/{last}")),
             None => Self::new(last),
@@ -115,24 +115,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_within_the_store_or_none() {
+    fn file_names_stay_within_the_store() {
         let long = "x".repeat(256);
         let deep = "x/".repeat(600) + "x";
         for (name, expected) in [
             ("a", None),
             ("a/b c/..d", None),
             ("größe.vhdx", None),
-            ("", Some(BadFileName::Empty)),
-            ("a//b", Some(BadFileName::Empty)),
-            ("a/", Some(BadFileName::Empty)),
-            ("/a", Some(BadFileName::Absolute)),
-            ("..", Some(BadFileName::Dots)),
-            ("a/../b", Some(BadFileName::Dots)),
-            ("./a", Some(BadFileName::Dots)),
-            ("a\0", Some(BadFileName::Control)),
-            ("a\n", Some(BadFileName::Control)),
-            (&long, Some(BadFileName::Long)),
-            (&deep, Some(BadFileName::Long)),
+            ("", Some(FileNameError::Empty)),
+            ("a//b", Some(FileNameError::Empty)),
+            ("a/", Some(FileNameError::Empty)),
+            ("/a", Some(FileNameError::Absolute)),
+            ("..", Some(FileNameError::DotComponent)),
+            ("a/../b", Some(FileNameError::DotComponent)),
+            ("./a", Some(FileNameError::DotComponent)),
+            ("a\0", Some(FileNameError::ControlCharacter)),
+            ("a\n", Some(FileNameError::ControlCharacter)),
+            (&long, Some(FileNameError::TooLong)),
+            (&deep, Some(FileNameError::TooLong)),
         ] {
             assert_eq!(FileName::new(name).err(), expected, "{name:?}");
         }
@@ -141,9 +141,9 @@ mod tests {
     #[test]
     fn siblings_are_in_the_same_directory() {
         let name = FileName::new("a/b/c").unwrap();
-        assert_eq!((name.folder(), name.last()), (Some("a/b"), "c"));
-        assert_eq!(name.sibling("d").unwrap().as_str(), "a/b/d");
-        assert_eq!(FileName::new("c").unwrap().sibling("d").unwrap().as_str(), "d");
-        assert_eq!(name.sibling("../d"), Err(BadFileName::Dots));
+        assert_eq!((name.folder(), name.file_name()), (Some("a/b"), "c"));
+        assert_eq!(name.with_file_name("d").unwrap().as_str(), "a/b/d");
+        assert_eq!(FileName::new("c").unwrap().with_file_name("d").unwrap().as_str(), "d");
+        assert_eq!(name.with_file_name("../d"), Err(FileNameError::DotComponent));
     }
 }

@@ -8,7 +8,7 @@ use suimon_quantity::PortId;
 
 /// Interval at which source addresses seen on the kernel path are reported. Shorter than the
 /// shortest address ageing time of a switch.
-pub const KERNEL_PATH_HEARD_EVERY: Duration = Duration::from_secs(5);
+pub const KERNEL_PATH_REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Forwarding table of the kernel path. The kernel forwards untagged frames from TAP to TAP if
 /// source and destination belong to the same group; other frames pass through the switch.
@@ -27,7 +27,7 @@ pub struct KernelPathPort {
     pub group: u32,
     /// True if dynamically learned addresses may move to this port. If an address known at another
     /// port sends here, its entry is removed immediately.
-    pub learns: bool,
+    pub is_learning: bool,
     /// Largest IP packet in bytes that the port may send and that every port of its group accepts.
     pub mtu: u16,
 }
@@ -38,7 +38,7 @@ pub struct KernelPathAddress {
     /// Port at which the address is located.
     pub port: PortId,
     /// True if the address is configured and therefore cannot move.
-    pub fixed: bool,
+    pub is_static: bool,
 }
 
 /// Availability of the kernel path for a device.

@@ -9,8 +9,8 @@
 //! - [`DeviceFactory`], [`PortDevice`]: open the device behind a NIC or an uplink.
 //! - [`MemberDevices`], [`ControlSocket`]: link state of team members, and LACPDUs that bypass the
 //!   switch.
-//! - [`ProcessorRuntime`], [`Wait`]: worker threads, their clock and their only blocking call.
-//!   [`ProcessorWork`]: work of a worker other than switching frames.
+//! - [`WorkerRuntime`], [`Wait`]: worker threads, their clock and their only blocking call.
+//!   [`WorkerTask`]: work of a worker other than switching frames.
 //! - [`DiskQueue`]: requests of a disk's clients. [`DiskQueueHost`]: the storage plane as seen by a
 //!   disk device. [`DiskDevices`]: opens the front-ends of disks. [`DiskObserver`]: receives their
 //!   notices. [`DiskFile`], [`FileIo`]: an image file, and a worker's I/O on it.
@@ -41,8 +41,6 @@ mod kernel_path;
 mod link_facts;
 mod nbd_server;
 mod power;
-mod processor;
-mod processor_work;
 mod queue;
 mod redo_record;
 mod serving;
@@ -56,6 +54,8 @@ pub mod testing;
 mod vm_device;
 mod vm_host;
 mod vm_moving;
+mod worker;
+mod worker_task;
 
 pub use cluster_store::{
     ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterEntry, ClusterLease,
@@ -63,59 +63,65 @@ pub use cluster_store::{
     ClusterView, ClusterWatch,
 };
 pub use control_socket::{
-    AfterTurn, CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_TURN, CONTROL_PAUSE, ControlError,
-    ControlFrame, ControlSocket, MemberDevices,
+    CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_CALL_MAX, CONTROL_PAUSE, ControlError,
+    ControlFrame, ControlSocket, MemberDevices, NextReceive,
 };
-pub use detaching::{DetachedQueue, DetachingQueue};
+pub use detaching::{AlreadyDetached, DetachingQueue};
 pub use device::{
-    DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, PortDevice,
-    PortObserver, PortSpec, StreamSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode,
-    VhostUserPromise, VhostUserSpec, XdpHook, XdpState,
+    DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, NegotiatedFeatures,
+    PortDevice, PortObserver, PortSpec, StreamSpec, TapSpec, UplinkDriver, UplinkSpec,
+    VhostUserMode, VhostUserSpec, XdpHook, XdpState,
 };
-pub use disk_client::{CLIENT_BYTES_MAX, DiskClient, DiskClientError};
+pub use disk_client::{DISK_CLIENT_REQUEST_BYTES_MAX, DiskClient, DiskClientError};
 pub use disk_device::{
     DiskDevice, DiskDevices, DiskExports, DiskListener, DiskObserver, ExportedDisk,
     VhostUserDiskSpec, VhostUserDiskStatus,
 };
 pub use disk_queue::{
-    AllocatedExtent, Allocation, DiskOp, DiskOutcome, DiskQueue, DiskQueueHost, DiskRequest,
+    Allocation, AllocationExtent, DiskOp, DiskOutcome, DiskQueue, DiskQueueHost, DiskRequest,
 };
 pub use file_io::{
-    DiskFile, FileDone, FileFacts, FileId, FileIo, FileIoSource, FileOp, FileSlot, FileTime,
-    PayloadPart,
+    DiskFile, FileCompletion, FileId, FileIo, FileIoSource, FileProperties, FileRequest, FileSlot,
+    FileTime, PayloadPart,
 };
-pub use file_name::{BadFileName, FILE_NAME_BYTES_MAX, FILE_NAME_PART_BYTES_MAX, FileName};
+pub use file_name::{FILE_NAME_BYTES_MAX, FILE_NAME_PART_BYTES_MAX, FileName, FileNameError};
 pub use flush_failure::{FlushFailure, is_transient};
 pub use kernel_path::{
-    KERNEL_PATH_HEARD_EVERY, KernelPathAddress, KernelPathCounters, KernelPathPort,
+    KERNEL_PATH_REPORT_INTERVAL, KernelPathAddress, KernelPathCounters, KernelPathPort,
     KernelPathState, KernelPathTable,
 };
-pub use link_facts::{LinkFacts, LinkSpeed};
+pub use link_facts::{LinkProperties, LinkSpeed};
 pub use nbd_server::{
-    NbdClient, NbdClientWay, NbdLevel, NbdLimits, NbdNotice, NbdPlace, NbdServerSpec, NbdTcpAccess,
-    NbdTlsFiles, NbdUnixAccess, NbdUsage,
+    NbdAddress, NbdClient, NbdLevel, NbdLimits, NbdNotice, NbdServerSpec, NbdTcpAccess,
+    NbdTlsFiles, NbdTransport, NbdUnixAccess, NbdUsage,
 };
 pub use power::{PowerError, PowerHost};
-pub use processor::{
-    CpuPlace, Placement, ProcessorBody, ProcessorJoin, ProcessorRuntime, ThreadStart, Wait, Waker,
+pub use queue::{
+    ArmResult, FaultKind, FrameSink, FrameSource, PortFault, QueueHost, TransmitResult,
 };
-pub use processor_work::{Expects, NoOtherWork, ProcessorWork, ProcessorWorks, Watches};
-pub use queue::{FaultKind, FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
 pub use redo_record::{RedoRecord, RedoRecords};
 pub use serving::{ServedDevice, Serving};
-pub use socket_files::{FileIdentity, LeftSocket, SocketFiles};
-pub use sriov::{PfFacts, SriovHost, SriovSupport, VfChange, VfFacts, VfLinkState, VfSettings};
+pub use socket_files::{FileIdentity, SocketFiles, StaleSocket};
+pub use sriov::{
+    PfProperties, SriovHost, SriovSupport, VfLinkState, VfProperties, VfSettings, VfSettingsChange,
+};
 pub use steering::{SteeringRule, SteeringState};
-pub use store::{StateStore, StoreError, StoreErrorKind};
+pub use store::{StateStore, StateStoreError, StoreErrorKind};
 pub use store_files::{
-    FileStatus, FileUse, STORE_NAMES_MAX, StoreFault, StoreFileError, StoreFiles, StoreSource,
+    FileLockMode, FileStatus, STORE_NAMES_MAX, StoreFault, StoreFileError, StoreFiles, StoreSource,
     StoreSpace,
 };
 pub use suimon_offload::{DeviceFeature, DeviceFeatures, FeatureState, OffloadSwitches};
 pub use vm_device::VmDevice;
 pub use vm_host::{
-    GuestFacts, GuestInterface, GuestSystem, Standby, Vm, VmAccelerator, VmBoot, VmCommand,
-    VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmFacts, VmHost, VmIdentity, VmNicKind,
+    GuestInfo, GuestInterface, GuestSystem, RunningVmStatus, Standby, Vm, VmAccelerator, VmBoot,
+    VmCommand, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmHost, VmIdentity, VmNicKind,
     VmNicSpec, VmNotice, VmObserver, VmRunState, VmSpec,
 };
-pub use vm_moving::{SendPhase, SendSpec, SendStatus, VmArrival, VmLayout, VmPlugged};
+pub use vm_moving::{
+    MigrationSource, MigrationSpec, MigrationStatus, PluggedDevice, SendingPhase, VmHardware,
+};
+pub use worker::{
+    CpuAffinity, CpuTopology, ThreadStart, Wait, Waker, WorkerJoin, WorkerMain, WorkerRuntime,
+};
+pub use worker_task::{ExpectedInput, NoTasks, TaskDescriptors, WorkerTask, WorkerTasks};

@@ -11,7 +11,7 @@ pub struct LinkSpeed {
 
 /// Current link state of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkFacts {
+pub struct LinkProperties {
     /// True if the device is up and has a carrier.
     pub up: bool,
     /// Speed and duplex of the link.

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 /// Listening address of an NBD server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NbdPlace {
+pub enum NbdAddress {
     /// Unix socket at this path.
     Unix(PathBuf),
     /// TCP server at this address and port.
@@ -35,10 +35,10 @@ pub enum NbdServerSpec {
 
 impl NbdServerSpec {
     /// Returns the address the server listens on.
-    pub fn place(&self) -> NbdPlace {
+    pub fn address(&self) -> NbdAddress {
         match self {
-            Self::Unix { socket, .. } => NbdPlace::Unix(socket.clone()),
-            Self::Tcp { address, .. } => NbdPlace::Tcp(*address),
+            Self::Unix { socket, .. } => NbdAddress::Unix(socket.clone()),
+            Self::Tcp { address, .. } => NbdAddress::Tcp(*address),
         }
     }
 }
@@ -79,7 +79,7 @@ pub struct NbdTlsFiles {
 
 /// Transport of a client connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NbdClientWay {
+pub enum NbdTransport {
     /// Unix socket on this host.
     Unix,
     /// TCP connection without TLS.
@@ -94,7 +94,7 @@ pub struct NbdClient {
     /// Name of the export in use.
     pub export: String,
     /// Transport that the client uses.
-    pub way: NbdClientWay,
+    pub transport: NbdTransport,
     /// Peer, as text: process and user, or address and port.
     pub peer: String,
     /// Buffer memory of the connection in bytes, reserved memory included.
@@ -119,7 +119,7 @@ pub enum NbdNotice {
         reason: String,
     },
     /// A disk cannot be exported.
-    NotOffered {
+    ExportFailed {
         /// Name of the disk concerned.
         disk: String,
         /// Reason why the disk cannot be exported, as text.

@@ -1,6 +1,6 @@
 //! Power management settings of the host's CPUs.
 
-use suimon_power::{Machine, SettingId, ZoneReading};
+use suimon_power::{HostPowerSettings, SettingId, ZoneReading};
 use thiserror::Error;
 
 /// Failure to write a setting.
@@ -46,7 +46,7 @@ pub enum PowerError {
 pub trait PowerHost: Send + Sync {
     /// Returns the current settings of all CPUs. Values that cannot be read or parsed are reported
     /// as absent.
-    fn machine(&self) -> Machine;
+    fn settings(&self) -> HostPowerSettings;
 
     /// Returns the list of online CPUs in the kernel's format, such as `0-3,5`. Reads one file.
     fn online(&self) -> String;
@@ -61,5 +61,5 @@ pub trait PowerHost: Send + Sync {
     fn energy(&self) -> Vec<ZoneReading>;
 
     /// Returns why no energy counter is available, as text; `None` if one is.
-    fn energy_lacks(&self) -> Option<String>;
+    fn energy_unavailable_reason(&self) -> Option<String>;
 }

@@ -6,11 +6,11 @@ use suimon_frame::{Frame, FrameBatch, Offloads};
 use suimon_quantity::{PortId, QueueId};
 use thiserror::Error;
 
-use crate::{DetachedQueue, DetachingQueue};
+use crate::{AlreadyDetached, DetachingQueue};
 
 /// Result of enabling notifications with [`FrameSource::arm`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wakeup {
+pub enum ArmResult {
     /// No input is pending. The wake descriptor becomes readable when input arrives.
     Armed,
     /// Input arrived meanwhile: poll again before sleeping.
@@ -19,7 +19,7 @@ pub enum Wakeup {
 
 /// Result of handing a frame to a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum TransmitResult {
     /// The frame was queued for transmission.
     Accepted,
     /// The peer's queue is full; the frame was not queued.
@@ -30,9 +30,9 @@ pub enum Sent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// The device no longer exists: the TAP was deleted, the link is gone.
-    Gone,
+    Disconnected,
     /// The peer violated the protocol. Its queue stops permanently.
-    Hostile,
+    ProtocolViolation,
     /// A system call of the host failed.
     Host,
 }
@@ -67,10 +67,10 @@ pub trait FrameSource: Send {
     /// frames are no longer used, if [`FrameBatch::has_tails`] was true.
     fn release(&mut self) {}
 
-    /// Enables notifications. After [`Wakeup::Armed`] the wake descriptor becomes readable as soon
+    /// Enables notifications. After [`ArmResult::Armed`] the wake descriptor becomes readable as soon
     /// as [`FrameSource::receive`] would return a frame. The implementation resolves the race with
     /// the peer; no notification is lost.
-    fn arm(&mut self) -> Wakeup;
+    fn arm(&mut self) -> ArmResult;
 
     /// Disables notifications and clears the descriptor if necessary. Called after each wake-up,
     /// before polling.
@@ -96,7 +96,7 @@ pub trait FrameSink: Send {
     ///
     /// # Errors
     /// The queue has failed permanently.
-    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault>;
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault>;
 
     /// Makes all queued frames visible to the peer, and notifies it if it enabled notifications.
     ///
@@ -136,7 +136,7 @@ pub trait QueueHost: Send + Sync {
     /// as [`detach`](Self::detach) does.
     fn begin_detach(&self, id: QueueId) -> Box<dyn DetachingQueue> {
         self.detach(id);
-        Box::new(DetachedQueue)
+        Box::new(AlreadyDetached)
     }
 
     /// Detaches all queues of a port; blocks as [`detach`](Self::detach).

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use suimon_image::{MetadataChange, OpenedImage, Redo};
+use suimon_image::{ImageIdentity, MetadataChange, RedoChanges};
 
 /// Redo record of one open image: metadata changes stored so that they survive this process, but
 /// not the host. After a crash of the host, data they refer to may be missing.
@@ -15,19 +15,19 @@ pub trait RedoRecord: Send {
     ///
     /// # Errors
     /// Fails if the record cannot be written. None of the changes counts as recorded.
-    fn keep(&mut self, changes: &[MetadataChange], file_len: u64) -> io::Result<bool>;
+    fn append(&mut self, changes: &[MetadataChange], file_len: u64) -> io::Result<bool>;
 
     /// Returns the capacity of the record in changes.
-    fn room(&self) -> u64;
+    fn remaining_capacity(&self) -> u64;
 
     /// Returns the number of the next change.
-    fn next(&self) -> u64;
+    fn next_position(&self) -> u64;
 
     /// Removes the changes before number `before`, which are committed to the file.
     ///
     /// # Errors
     /// Fails if the record cannot be written; the changes remain recorded.
-    fn forget(&mut self, before: u64) -> io::Result<()>;
+    fn truncate_before(&mut self, before: u64) -> io::Result<()>;
 
     /// Removes all changes. The record accepts no further changes, and nothing will be redone.
     ///
@@ -52,7 +52,7 @@ pub trait RedoRecords: Send + Sync {
     ///
     /// # Errors
     /// Fails if the record cannot be read or is damaged.
-    fn load(&self, key: &str) -> io::Result<Option<Redo>>;
+    fn load(&self, key: &str) -> io::Result<Option<RedoChanges>>;
 
     /// Deletes the record left by a killed process. Its changes are committed to the file or not
     /// wanted. A missing record counts as success.
@@ -62,12 +62,12 @@ pub trait RedoRecords: Send + Sync {
     fn discard(&self, key: &str) -> io::Result<()>;
 
     /// Returns the location of the record left by a killed process, for messages to operators.
-    fn place(&self, key: &str) -> String;
+    fn location(&self, key: &str) -> String;
 
     /// Starts the record of an open image, replacing a previous record. The changes of the previous
     /// record must be committed to the file.
     ///
     /// # Errors
     /// Fails if the record cannot be created.
-    fn begin(&self, key: &str, opened: OpenedImage) -> io::Result<Box<dyn RedoRecord>>;
+    fn create(&self, key: &str, opened: ImageIdentity) -> io::Result<Box<dyn RedoRecord>>;
 }

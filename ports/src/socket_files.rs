@@ -12,12 +12,12 @@ pub struct FileIdentity {
     pub inode: u64,
     /// Creation time in nanoseconds since 1970-01-01 UTC; `None` if the file system does not record
     /// it.
-    pub made_unix_ns: Option<u64>,
+    pub created_unix_ns: Option<u64>,
 }
 
 /// Socket file that a process which has ended may have left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftSocket {
+pub struct StaleSocket {
     /// Path of the socket file.
     pub path: PathBuf,
     /// Identity of the file; `None` if the process ended before recording it.
@@ -34,9 +34,9 @@ pub trait SocketFiles: Send + Sync {
 
     /// Removes the file if it is the stale socket described: a socket without a listener and with
     /// the recorded identity or, without a recorded identity, owned by this user and not older than
-    /// [`LeftSocket::absent_unix_ms`]. Returns `Ok(false)` if the file is gone or another one.
+    /// [`StaleSocket::absent_unix_ms`]. Returns `Ok(false)` if the file is gone or another one.
     ///
     /// # Errors
     /// Fails if the host rejects the removal.
-    fn remove_left(&self, left: &LeftSocket) -> io::Result<bool>;
+    fn remove_stale(&self, left: &StaleSocket) -> io::Result<bool>;
 }

@@ -12,7 +12,7 @@ pub trait SriovHost: Send + Sync {
     ///
     /// # Errors
     /// Fails if the host cannot be queried.
-    fn adapters(&self) -> Result<Vec<PfFacts>, DeviceError>;
+    fn adapters(&self) -> Result<Vec<PfProperties>, DeviceError>;
 
     /// Sets the number of virtual functions of a physical function (`sriov_numvfs`). Existing
     /// functions are removed first if their number differs.
@@ -27,7 +27,12 @@ pub trait SriovHost: Send + Sync {
     /// # Errors
     /// Fails if the function does not exist or the driver does not support a setting, which `field`
     /// names.
-    fn change_vf(&self, pf: PciAddress, index: u16, change: &VfChange) -> Result<(), DeviceError>;
+    fn change_vf(
+        &self,
+        pf: PciAddress,
+        index: u16,
+        change: &VfSettingsChange,
+    ) -> Result<(), DeviceError>;
 
     /// Adds or removes an address of the physical function in the adapter's embedded switch.
     /// Virtual functions reach addresses behind the physical function only if they are added.
@@ -35,12 +40,17 @@ pub trait SriovHost: Send + Sync {
     ///
     /// # Errors
     /// Fails if the adapter does not exist or its driver rejects the change.
-    fn lead_to_pf(&self, pf: PciAddress, mac: MacAddr, is_there: bool) -> Result<(), DeviceError>;
+    fn set_switch_address(
+        &self,
+        pf: PciAddress,
+        mac: MacAddr,
+        is_there: bool,
+    ) -> Result<(), DeviceError>;
 }
 
 /// State of a physical function and its virtual functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PfFacts {
+pub struct PfProperties {
     /// PCI address of the physical function.
     pub address: PciAddress,
     /// Network device; `None` if the driver creates none or it is not visible to the daemon.
@@ -58,7 +68,7 @@ pub struct PfFacts {
     /// Suitability of the virtual functions for passthrough.
     pub support: SriovSupport,
     /// Existing virtual functions, by ascending index.
-    pub vfs: Vec<VfFacts>,
+    pub vfs: Vec<VfProperties>,
 }
 
 /// Suitability of an adapter's virtual functions for passthrough to VMs; if several reasons prevent
@@ -74,14 +84,14 @@ pub enum SriovSupport {
     /// The PCI bus numbers do not suffice for all virtual functions.
     NoBusResources,
     /// No IOMMU is active.
-    NoIoMmuSupport,
+    NoIommu,
     /// The IOMMU group contains devices that are not part of the adapter (missing ACS isolation).
     MissingAcs,
 }
 
 /// State of a virtual function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VfFacts {
+pub struct VfProperties {
     /// Index among the virtual functions of its physical function.
     pub index: u16,
     /// PCI address of the virtual function.
@@ -134,7 +144,7 @@ pub enum VfLinkState {
 
 /// Change of a virtual function's settings. Fields that are `None` are unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VfChange {
+pub struct VfSettingsChange {
     /// MAC address of the function.
     pub mac: Option<MacAddr>,
     /// VLAN; `Some(None)` removes it.
@@ -149,7 +159,7 @@ pub struct VfChange {
     pub link_state: Option<VfLinkState>,
 }
 
-impl VfChange {
+impl VfSettingsChange {
     /// Returns true if no field is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

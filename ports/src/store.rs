@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Kind of a [`StoreError`].
+/// Kind of a [`StateStoreError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreErrorKind {
     /// The store cannot be written at present: the file system is full, over quota or read-only, or
@@ -15,14 +15,14 @@ pub enum StoreErrorKind {
 /// Failure of the state store.
 #[derive(Clone, Debug, Error)]
 #[error("state store: {detail}")]
-pub struct StoreError {
+pub struct StateStoreError {
     /// Kind of the failure.
     pub kind: StoreErrorKind,
     /// Failure, naming the path, and what to do next.
     pub detail: String,
 }
 
-impl StoreError {
+impl StateStoreError {
     /// Creates an error of kind [`StoreErrorKind::Other`].
     pub fn new(detail: impl Into<String>) -> Self {
         Self { kind: StoreErrorKind::Other, detail: detail.into() }
@@ -36,7 +36,7 @@ pub trait StateStore: Send + Sync {
     ///
     /// # Errors
     /// Fails if the store is damaged or unreadable.
-    fn read(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
+    fn read(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, StateStoreError>;
 
     /// Returns at most `limit` entries of a table with `key >= from`, in ascending order.
     ///
@@ -47,11 +47,11 @@ pub trait StateStore: Send + Sync {
         table: &str,
         from: &str,
         limit: usize,
-    ) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
+    ) -> Result<Vec<(String, Vec<u8>)>, StateStoreError>;
 
     /// Applies all changes or none: `(table, key, Some(value) | None to remove)`.
     ///
     /// # Errors
     /// Fails with nothing written.
-    fn commit(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StoreError>;
+    fn commit(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StateStoreError>;
 }

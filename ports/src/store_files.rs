@@ -13,7 +13,7 @@ pub const STORE_NAMES_MAX: usize = 65536;
 
 /// Access mode of an image file; enforced by locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileUse {
+pub enum FileLockMode {
     /// Shared read access; excludes writers.
     Read,
     /// Exclusive read and write access.
@@ -67,7 +67,7 @@ pub enum StoreFault {
     },
     /// A component of the name is a symbolic link, or leads out of the store.
     #[error("the name contains a symbolic link or leads out of the store; name the file itself")]
-    Link,
+    SymbolicLink,
     /// The operation needs a block device and the store is a directory, or the reverse.
     #[error("the path of the store is {found}; {hint}")]
     WrongStore {
@@ -134,7 +134,7 @@ pub trait StoreFiles: Send + Sync {
     fn open(
         &self,
         name: &FileName,
-        used: FileUse,
+        used: FileLockMode,
         unit: u32,
     ) -> Result<Arc<dyn DiskFile>, StoreFileError>;
 
@@ -149,7 +149,11 @@ pub trait StoreFiles: Send + Sync {
     ///
     /// # Errors
     /// Fails if the store is a directory or in use, or if a system call fails.
-    fn open_device(&self, used: FileUse, unit: u32) -> Result<Arc<dyn DiskFile>, StoreFileError>;
+    fn open_device(
+        &self,
+        used: FileLockMode,
+        unit: u32,
+    ) -> Result<Arc<dyn DiskFile>, StoreFileError>;
 
     /// Allocates space for all bytes of a file up to its length. The contents are unchanged.
     ///

@@ -11,7 +11,7 @@ use suimon_frame::MacAddr;
 use suimon_quantity::PciAddress;
 use thiserror::Error;
 
-use crate::{SendSpec, SendStatus, VmArrival, VmDevice, VmLayout};
+use crate::{MigrationSource, MigrationSpec, MigrationStatus, VmDevice, VmHardware};
 
 /// Accelerator that executes a VM's CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,7 +153,8 @@ pub struct VmSpec {
     pub cdrom: Option<PathBuf>,
     /// Source of an incoming migration; `None`: the VM boots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arrival: Option<VmArrival>,
+    #[serde(rename = "arrival")]
+    pub migration_source: Option<MigrationSource>,
 }
 
 /// Information with which another daemon adopts a running VM.
@@ -185,7 +186,7 @@ pub enum VmRunState {
 
 /// Observed properties of a running VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VmFacts {
+pub struct RunningVmStatus {
     /// Run state of the VM's CPUs.
     pub state: VmRunState,
     /// True if the VM is paused because a write to an emulated disk found no space.
@@ -208,7 +209,7 @@ pub struct VmFacts {
 
 /// Guest properties reported by the guest agent. Untrusted: for display only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GuestFacts {
+pub struct GuestInfo {
     /// Version of the guest agent.
     pub agent_version: Option<String>,
     /// Host name of the guest.
@@ -247,7 +248,7 @@ pub struct GuestInterface {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standby {
     /// True if the guest's driver supports the failover: it negotiated `VIRTIO_NET_F_STANDBY`.
-    pub is_taken: bool,
+    pub is_negotiated: bool,
     /// True if the virtual function is plugged into the VM.
     pub has_vf: bool,
 }
@@ -299,7 +300,7 @@ pub enum VmCommand {
     PlugNic(VmNicSpec),
     /// Hot-plugs a disk into the VM.
     PlugDisk(VmDiskSpec),
-    /// Hot-plugs a virtual function as the primary of a standby NIC. Requires [`VmHost::give_vf`]
+    /// Hot-plugs a virtual function as the primary of a standby NIC. Requires [`VmHost::assign_vf`]
     /// first.
     PlugVf {
         /// Name of the standby NIC.
@@ -312,10 +313,10 @@ pub enum VmCommand {
     Unplug(VmDevice),
     /// Hot-plugs virtual CPUs up to this total.
     SetCpus(u16),
-    /// Completes a migration started by [`Vm::send`]: transfers the remaining state.
-    FinishSending,
+    /// Completes a migration started by [`Vm::migrate_out`]: transfers the remaining state.
+    FinishMigration,
     /// Cancels a migration. The VM continues unless its state was already transferred completely.
-    CancelSending,
+    CancelMigration,
     /// Announces the addresses of its NICs to their networks (gratuitous ARP or RARP).
     Announce,
 }
@@ -326,13 +327,16 @@ pub enum VmErrorKind {
     /// The host cannot run the VM: no QEMU, no KVM, not enough memory, a missing file.
     Host,
     /// The VM is already running.
-    Running,
+    #[serde(rename = "Running")]
+    AlreadyRunning,
     /// The VM is not running (any more).
-    Gone,
+    #[serde(rename = "Gone")]
+    NotRunning,
     /// The VM rejected the command; the text gives the reason.
     Refused,
     /// The VM did not respond in time.
-    Silent,
+    #[serde(rename = "Silent")]
+    Timeout,
 }
 
 /// Failure of an operation on a VM.
@@ -358,7 +362,7 @@ pub trait Vm: Send + Sync {
     fn identity(&self) -> VmIdentity;
 
     /// Returns the current observed properties.
-    fn facts(&self) -> VmFacts;
+    fn status(&self) -> RunningVmStatus;
 
     /// Returns the time since the process of the VM was started, which steps of the wall clock do not
     /// change. Time in which the host is suspended counts.
@@ -368,7 +372,7 @@ pub trait Vm: Send + Sync {
     ///
     /// # Errors
     /// Fails if the VM rejects the command, does not respond or is gone.
-    fn tell(&self, command: &VmCommand) -> Result<(), VmError>;
+    fn execute(&self, command: &VmCommand) -> Result<(), VmError>;
 
     /// Returns the state of a NIC as the standby of a virtual function.
     ///
@@ -380,7 +384,7 @@ pub trait Vm: Send + Sync {
     ///
     /// # Errors
     /// Fails if no agent is running or it does not respond.
-    fn guest(&self) -> Result<GuestFacts, VmError>;
+    fn guest(&self) -> Result<GuestInfo, VmError>;
 
     /// Opens a bidirectional connection to the serial console of the VM. One connection at a time.
     ///
@@ -393,35 +397,35 @@ pub trait Vm: Send + Sync {
     ///
     /// # Errors
     /// Fails if the VM does not respond or is gone.
-    fn layout(&self) -> Result<VmLayout, VmError>;
+    fn layout(&self) -> Result<VmHardware, VmError>;
 
     /// Starts a migration: sends memory and device state over a stream to the peer's
-    /// [`Vm::receive`]. The VM keeps running meanwhile; once it is stopped for the final phase it
-    /// waits for [`VmCommand::FinishSending`].
+    /// [`Vm::migrate_in`]. The VM keeps running meanwhile; once it is stopped for the final phase it
+    /// waits for [`VmCommand::FinishMigration`].
     ///
     /// # Errors
     /// Fails if the VM rejects the command, does not respond or is gone.
-    fn send(&self, line: OwnedFd, spec: &SendSpec) -> Result<(), VmError>;
+    fn migrate_out(&self, line: OwnedFd, spec: &MigrationSpec) -> Result<(), VmError>;
 
-    /// Receives the state of a migrated VM in a VM started with a [`VmArrival`]. When the state is
+    /// Receives the state of a migrated VM in a VM started with a [`MigrationSource`]. When the state is
     /// complete the VM stays paused until it is resumed. If the stream ends early the process
     /// exits.
     ///
     /// # Errors
     /// Fails if the VM rejects the command, does not respond or is gone.
-    fn receive(&self, line: OwnedFd) -> Result<(), VmError>;
+    fn migrate_in(&self, line: OwnedFd) -> Result<(), VmError>;
 
     /// Returns the progress of a migration, on the source or the target.
     ///
     /// # Errors
     /// Fails if the VM does not respond or is gone.
-    fn send_status(&self) -> Result<SendStatus, VmError>;
+    fn migration_status(&self) -> Result<MigrationStatus, VmError>;
 }
 
 /// Starts VMs and adopts running ones.
 pub trait VmHost: Send + Sync {
     /// Returns UEFI firmware installed on the host; `None` if there is none.
-    fn uefi(&self) -> Option<VmBoot>;
+    fn uefi_firmware(&self) -> Option<VmBoot>;
 
     /// Returns the host's CPU flags (`flags` in `/proc/cpuinfo`), which bound the features of a VM
     /// with KVM.
@@ -443,7 +447,7 @@ pub trait VmHost: Send + Sync {
     /// Kills a VM's process and blocks until it has ended.
     ///
     /// # Errors
-    /// [`VmErrorKind::Gone`] if there is no such process; other kinds if it cannot be killed.
+    /// [`VmErrorKind::NotRunning`] if there is no such process; other kinds if it cannot be killed.
     fn kill(&self, identity: &VmIdentity) -> Result<(), VmError>;
 
     /// Deletes the folder of a VM that is not running, including firmware variables. A missing
@@ -459,8 +463,8 @@ pub trait VmHost: Send + Sync {
     /// Fails if the folder cannot be created.
     fn prepare(&self, folder: &Path, user: u32) -> Result<(), VmError>;
 
-    /// Starts a VM that is not running and blocks until its CPUs run or, with a [`VmArrival`],
-    /// until it can [receive](Vm::receive). The sockets of its devices must already be listening.
+    /// Starts a VM that is not running and blocks until its CPUs run or, with a [`MigrationSource`],
+    /// until it can [migrate_in](Vm::receive). The sockets of its devices must already be listening.
     ///
     /// # Errors
     /// Fails if the VM cannot be started, quoting the end of its log if relevant; no process or
@@ -474,7 +478,7 @@ pub trait VmHost: Send + Sync {
     /// # Errors
     /// Fails if the device is not a virtual function, cannot be isolated or the host lacks VFIO;
     /// the device is unchanged.
-    fn give_vf(
+    fn assign_vf(
         &self,
         identity: &VmIdentity,
         vf: PciAddress,
@@ -486,12 +490,12 @@ pub trait VmHost: Send + Sync {
     ///
     /// # Errors
     /// Fails if the function cannot be taken back.
-    fn take_vf(&self, vf: PciAddress) -> Result<(), VmError>;
+    fn reclaim_vf(&self, vf: PciAddress) -> Result<(), VmError>;
 
     /// Adopts a running VM that another daemon started.
     ///
     /// # Errors
-    /// [`VmErrorKind::Gone`] if its process has ended; other kinds if the process exists but does
+    /// [`VmErrorKind::NotRunning`] if its process has ended; other kinds if the process exists but does
     /// not respond.
     fn adopt(
         &self,

@@ -10,7 +10,7 @@ use crate::VmDevice;
 /// Requirements that the source of a migration imposes on the target, so that the guest's machine
 /// is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VmArrival {
+pub struct MigrationSource {
     /// QEMU machine type, such as `pc-q35-7.2`.
     pub machine: String,
     /// QEMU version of the source, such as `7.2.22`. Older versions cannot receive the VM.
@@ -19,16 +19,16 @@ pub struct VmArrival {
 
 /// Machine type and device ports of a running VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VmLayout {
+pub struct VmHardware {
     /// QEMU machine type, such as `pc-q35-7.2`.
     pub machine: String,
     /// Plugged devices with their ports.
-    pub plugged: Vec<VmPlugged>,
+    pub plugged: Vec<PluggedDevice>,
 }
 
 /// A plugged device of a running VM, with its guest-visible location.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VmPlugged {
+pub struct PluggedDevice {
     /// Name and type of the device.
     pub device: VmDevice,
     /// PCIe root port of the device, 0 to 15.
@@ -39,7 +39,7 @@ pub struct VmPlugged {
 
 /// Parameters of an outgoing migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SendSpec {
+pub struct MigrationSpec {
     /// Maximum downtime: the VM is stopped once the remaining state can be transferred within it.
     pub downtime: Duration,
     /// Bandwidth limit in bytes per second.
@@ -48,13 +48,13 @@ pub struct SendSpec {
 
 /// Phase of a migration, on the source or the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SendPhase {
+pub enum SendingPhase {
     /// No migration has been started.
     None,
     /// Memory is copied while the VM runs.
     Copying,
     /// The VM is stopped and waits for
-    /// [`VmCommand::FinishSending`](crate::VmCommand::FinishSending).
+    /// [`VmCommand::FinishMigration`](crate::VmCommand::FinishMigration).
     Waiting,
     /// The VM is stopped and the remaining state is copied.
     Finishing,
@@ -66,9 +66,9 @@ pub enum SendPhase {
 
 /// Progress of an outgoing or incoming migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SendStatus {
+pub struct MigrationStatus {
     /// Current phase of the migration.
-    pub phase: SendPhase,
+    pub phase: SendingPhase,
     /// Bytes sent, including retransmissions of dirtied memory.
     pub bytes_sent: u64,
     /// Bytes remaining, as far as known.

@@ -8,7 +8,7 @@ use crate::metadata::{Metadata, Package};
 
 /// Layer of a crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Floor {
+pub(crate) enum Layer {
     /// F0: quantities and frames.
     Base,
     /// F1: policies, formats and the contract.
@@ -25,7 +25,7 @@ pub(crate) enum Floor {
     Outside,
 }
 
-impl Floor {
+impl Layer {
     /// Returns the layer of a crate, from the first folder of its path in the workspace.
     pub(crate) fn of(folder_in_workspace: &Path) -> Option<Self> {
         let Some(Component::Normal(first)) = folder_in_workspace.components().next() else {
@@ -174,25 +174,25 @@ const NARROW: &[(&str, &[&str])] = &[
 
 /// Returns the reason why crate `from` may not depend on crate `to`; `None` if it may.
 /// `is_for_tests` is true for a dependency of tests and examples only.
-pub(crate) fn objection(
-    from: (&str, Floor),
-    to: (&str, Floor),
+pub(crate) fn violation(
+    from: (&str, Layer),
+    to: (&str, Layer),
     is_for_tests: bool,
 ) -> Option<String> {
     let ((from, from_floor), (to, to_floor)) = (from, to);
-    if from_floor == Floor::Outside || THE_LAB.contains(&(from, to)) {
+    if from_floor == Layer::Outside || THE_LAB.contains(&(from, to)) {
         return None;
     }
     if is_for_tests && to == TEST_PROGRAMS {
         return None;
     }
-    if to_floor == Floor::Outside {
+    if to_floor == Layer::Outside {
         return Some("harness and checks are used by nobody".to_owned());
     }
     if let Some((_, allowed)) = NARROW.iter().find(|(name, _)| *name == from) {
         return (!allowed.contains(&to)).then(|| format!("it may use only {}", allowed.join(", ")));
     }
-    if from_floor == Floor::Plane && to_floor == Floor::Sys {
+    if from_floor == Layer::Plane && to_floor == Layer::Sys {
         return Some("a plane gets its system injected and never names it".to_owned());
     }
     if to_floor > from_floor {
@@ -205,9 +205,9 @@ pub(crate) fn objection(
 }
 
 /// Returns the layer of a crate.
-pub(crate) fn floor_of(metadata: &Metadata, package: &Package) -> Result<Floor> {
+pub(crate) fn floor_of(metadata: &Metadata, package: &Package) -> Result<Layer> {
     let folder = package.folder().strip_prefix(&metadata.workspace_root).unwrap_or(Path::new(""));
-    Floor::of(folder).with_context(|| {
+    Layer::of(folder).with_context(|| {
         format!(
             "crate {} in {} stands on no floor: move it into base, policy, formats, contract, \
              ports, sys, plane, apps, testing or xtask",

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use crate::cycles;
-use crate::floors::{floor_of, objection};
+use crate::floors::{floor_of, violation};
 use crate::metadata::{self, Metadata};
 use crate::sources;
 
@@ -38,7 +38,7 @@ pub(crate) fn edges(metadata: &Metadata) -> Result<Vec<String>> {
             let Some(target) = target else { continue };
             let to = floor_of(metadata, target)?;
             let is_for_tests = dependency.kind.as_deref() == Some("dev");
-            let objection = objection((&package.name, from), (&target.name, to), is_for_tests);
+            let objection = violation((&package.name, from), (&target.name, to), is_for_tests);
             if let Some(why) = objection {
                 let kind = dependency.kind.as_deref().map_or(String::new(), |k| format!("{k}-"));
                 violations.push(format!(

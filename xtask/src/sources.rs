@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::floors::{Floor, floor_of};
+use crate::floors::{Layer, floor_of};
 use crate::metadata::{Metadata, Package};
 
 /// Functions and types that the strict configuration must ban.
@@ -31,7 +31,7 @@ pub(crate) fn violations(metadata: &Metadata) -> Result<Vec<String>> {
     for package in &metadata.packages {
         let floor = floor_of(metadata, package)?;
         found.extend(manifest(package)?);
-        if floor == Floor::Outside {
+        if floor == Layer::Outside {
             continue;
         }
         for target in &package.targets {
@@ -59,7 +59,7 @@ fn manifest(package: &Package) -> Result<Vec<String>> {
     })
 }
 
-fn attributes(crate_name: &str, path: &Path, floor: Floor, text: &str) -> Vec<String> {
+fn attributes(crate_name: &str, path: &Path, floor: Layer, text: &str) -> Vec<String> {
     let given = inner_attributes(text);
     let has = |level: &[&str], lint: &str| {
         given
@@ -68,7 +68,7 @@ fn attributes(crate_name: &str, path: &Path, floor: Floor, text: &str) -> Vec<St
     };
     let file = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let mut found = Vec::new();
-    if floor == Floor::Sys {
+    if floor == Layer::Sys {
         if !has(&["deny", "forbid"], "unsafe_code") {
             found.push(format!("{crate_name}: {file} lacks #![deny(unsafe_code)] or forbid"));
         }
@@ -173,25 +173,25 @@ mod tests {
     const GOOD: &str = "//! Doc.\n#![forbid(unsafe_code)]\n\
         #![deny(clippy::unwrap_used, clippy::expect_used,\n  clippy::indexing_slicing)]\n";
 
-    fn check(floor: Floor, text: &str) -> Vec<String> {
+    fn check(floor: Layer, text: &str) -> Vec<String> {
         attributes("suimon-x", Path::new("src/lib.rs"), floor, text)
     }
 
     #[test]
     fn each_floor_asks_for_its_attributes() {
-        assert!(check(Floor::Base, GOOD).is_empty());
-        assert!(check(Floor::Apps, "#![forbid(unsafe_code)]").is_empty());
-        assert_eq!(check(Floor::Pure, "#![forbid(unsafe_code)]").len(), 3);
-        assert_eq!(check(Floor::Plane, "#![deny(unsafe_code)]").len(), 1);
-        assert!(check(Floor::Sys, GOOD).is_empty(), "a crate of sys may do without unsafe");
-        assert!(check(Floor::Sys, &GOOD.replace("forbid", "deny")).is_empty());
-        assert_eq!(check(Floor::Sys, &GOOD.replace("forbid", "allow")).len(), 1);
+        assert!(check(Layer::Base, GOOD).is_empty());
+        assert!(check(Layer::Apps, "#![forbid(unsafe_code)]").is_empty());
+        assert_eq!(check(Layer::Pure, "#![forbid(unsafe_code)]").len(), 3);
+        assert_eq!(check(Layer::Plane, "#![deny(unsafe_code)]").len(), 1);
+        assert!(check(Layer::Sys, GOOD).is_empty(), "a crate of sys may do without unsafe");
+        assert!(check(Layer::Sys, &GOOD.replace("forbid", "deny")).is_empty());
+        assert_eq!(check(Layer::Sys, &GOOD.replace("forbid", "allow")).len(), 1);
     }
 
     #[test]
     fn an_attribute_in_a_comment_does_not_count() {
-        assert_eq!(check(Floor::Apps, "// #![forbid(unsafe_code)]\n").len(), 1);
-        assert_eq!(check(Floor::Apps, "//! #![forbid(unsafe_code)]\n").len(), 1);
+        assert_eq!(check(Layer::Apps, "// #![forbid(unsafe_code)]\n").len(), 1);
+        assert_eq!(check(Layer::Apps, "//! #![forbid(unsafe_code)]\n").len(), 1);
     }
 
     #[test]

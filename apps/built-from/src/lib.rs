@@ -7,7 +7,7 @@
 use std::process::Command;
 
 /// Sets `SUIMON_COMMIT` for the crate of the calling build script.
-pub fn tell() {
+pub fn set_commit() {
     let commit = git(&["rev-parse", "--short=12", "HEAD"]);
     let changed = git(&["status", "--porcelain", "--untracked-files=no"]);
     let told = match (commit, changed) {

@@ -1,7 +1,7 @@
 //! Interface between the lab and each kind of experiment.
 
 use anyhow::Result;
-use suimon_lab_run::{Case, Measure, Part, Words};
+use suimon_lab_run::{Case, Measure, Repetition, Words};
 
 use crate::environment::Environment;
 use crate::requirement::Requirement;
@@ -22,5 +22,5 @@ pub trait Experiment {
 
     /// Sets a case up, measures once, and takes it down. The setup may be kept for the next part;
     /// dropping the experiment takes it down.
-    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Part>;
+    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition>;
 }

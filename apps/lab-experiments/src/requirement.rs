@@ -55,7 +55,7 @@ impl Requirement {
                     Some(name) => suimon_rig::example(name),
                     None => suimon_rig::program(name),
                 };
-                path.err().map(|error| Words::same(format!("{error:#}")))
+                path.err().map(|error| Words::untranslated(format!("{error:#}")))
             }
             Self::FreeMib(mib) => {
                 let free = free_mib(folder)?;

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use clap::Args;
 use serde_json::json;
-use suimon_lab_run::{Compared, Finding, Run, Words, compare};
+use suimon_lab_run::{Comparison, Finding, Run, Words, compare};
 
 use crate::number::{digits, number};
 use crate::output::print;
@@ -30,8 +30,8 @@ fn found(finding: Finding) -> Words {
         Finding::Better => Words::new("better", "改善"),
         Finding::Worse => Words::new("worse", "悪化"),
         Finding::Different => Words::new("different", "相違"),
-        Finding::NotShown => Words::new("no significant difference", "差は認められない"),
-        Finding::TooFew => {
+        Finding::NotSignificant => Words::new("no significant difference", "差は認められない"),
+        Finding::TooFewSamples => {
             Words::new("too few repetitions to show a difference", "差を示すには回数が不足")
         }
     }
@@ -49,7 +49,7 @@ impl CompareFlags {
         print(&self.text(&a, &b, &all))
     }
 
-    fn text(&self, a: &Run, b: &Run, all: &[Compared]) -> String {
+    fn text(&self, a: &Run, b: &Run, all: &[Comparison]) -> String {
         let language = self.form.language;
         let mut text =
             format!("A {}, {}\nB {}, {}\n", a.id, a.machine.suimon, b.id, b.machine.suimon);
@@ -60,8 +60,9 @@ impl CompareFlags {
             );
             text += &format!("{}\n", words.in_language(language));
         }
-        let is_shown =
-            |of: &&Compared| self.all || !matches!(of.finding, Finding::NotShown | Finding::TooFew);
+        let is_shown = |of: &&Comparison| {
+            self.all || !matches!(of.finding, Finding::NotSignificant | Finding::TooFewSamples)
+        };
         for of in all.iter().filter(is_shown) {
             let value = |value: f64| number(value, digits(of.a.mean));
             let more = of.more_percent.map_or_else(String::new, |more| format!(" ({more:+.1} %)"));
@@ -86,8 +87,8 @@ impl CompareFlags {
                 count(Finding::Better),
                 count(Finding::Worse),
                 count(Finding::Different),
-                count(Finding::NotShown),
-                count(Finding::TooFew)
+                count(Finding::NotSignificant),
+                count(Finding::TooFewSamples)
             ),
             format!(
                 "{} 項目を Mann–Whitney 検定 (Holm 補正) で比較: 改善 {}、悪化 {}、相違 {}、有意差なし {}、回数不足 {}。",
@@ -95,8 +96,8 @@ impl CompareFlags {
                 count(Finding::Better),
                 count(Finding::Worse),
                 count(Finding::Different),
-                count(Finding::NotShown),
-                count(Finding::TooFew)
+                count(Finding::NotSignificant),
+                count(Finding::TooFewSamples)
             ),
         );
         text + tally.in_language(language) + "\n"

@@ -1,7 +1,7 @@
 //! Evaluation of a plan's figures against a run.
 
 use serde::Serialize;
-use suimon_lab_run::{Estimate, Origin, Run, SimulatedFigure, Words};
+use suimon_lab_run::{Origin, Run, SimulatedFigure, Statistics, Words};
 
 use crate::number::number;
 use crate::plan::{Figure, Plan};
@@ -13,7 +13,7 @@ pub(crate) struct EvaluatedFigure {
     pub(crate) of: Words,
     pub(crate) published: Words,
     /// Estimate over all repetitions, in the figure's unit.
-    pub(crate) measured: Option<Estimate>,
+    pub(crate) measured: Option<Statistics>,
     pub(crate) unit: String,
     pub(crate) digits: Option<usize>,
     pub(crate) simulated: Option<SimulatedFigure>,
@@ -45,7 +45,7 @@ pub(crate) fn evaluate(plan: &Plan, run: &Run) -> Vec<EvaluatedFigure> {
 
 fn of_figure(figure: &Figure, run: &Run) -> EvaluatedFigure {
     let measured = match run.origin {
-        Origin::Real => Estimate::of(&values(figure, run)),
+        Origin::Real => Statistics::from_samples(&values(figure, run)),
         Origin::Simulated { .. } => None,
     };
     let unit_of_measure = figure.measured.as_ref().filter(|_| figure.over.is_none());
@@ -79,7 +79,7 @@ fn values(figure: &Figure, run: &Run) -> Vec<f64> {
             .collect();
     };
     let others = of_case(&over.case);
-    let ratio = |part: &&suimon_lab_run::Part| {
+    let ratio = |part: &&suimon_lab_run::Repetition| {
         let other = others
             .iter()
             .find(|other| other.repetition == part.repetition && other.failure.is_none())?;
@@ -89,7 +89,7 @@ fn values(figure: &Figure, run: &Run) -> Vec<f64> {
     parts.iter().filter_map(ratio).collect()
 }
 
-fn agreement(figure: &Figure, measured: Option<&Estimate>) -> Agreement {
+fn agreement(figure: &Figure, measured: Option<&Statistics>) -> Agreement {
     let Some(expects) = figure.expects else { return Agreement::Shown };
     let Some(measured) = measured else { return Agreement::NotMeasured };
     let (low, high) = measured.interval.unwrap_or((measured.mean, measured.mean));
@@ -108,7 +108,7 @@ fn simulated(figure: &Figure, run: &Run) -> Option<SimulatedFigure> {
     let of = figure.simulated.as_ref()?;
     let is_it = |figure: &&SimulatedFigure| {
         figure.step == of.step
-            && figure.of == of.of
+            && figure.quantity == of.of
             && of.published.as_ref().is_none_or(|published| *published == figure.published)
     };
     run.simulated.iter().find(is_it).cloned()
@@ -152,7 +152,7 @@ pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[EvaluatedFigure]) -> Wor
     let answer = plan.head.answer.as_ref().filter(|_| run.origin == Origin::Real);
     let mut words = answer.map(|answer| filled(answer, judged)).unwrap_or_default();
     let tally = match run.origin {
-        Origin::Real => tally(judged),
+        Origin::Real => count_agreements(judged),
         Origin::Simulated { .. } => {
             let (agree, all) =
                 (run.simulated.iter().filter(|of| of.agrees).count(), run.simulated.len());
@@ -183,7 +183,7 @@ fn filled(answer: &Words, judged: &[EvaluatedFigure]) -> Words {
     words
 }
 
-fn tally(judged: &[EvaluatedFigure]) -> Words {
+fn count_agreements(judged: &[EvaluatedFigure]) -> Words {
     let count = |agreement: Agreement| judged.iter().filter(|of| of.agreement == agreement).count();
     let (agrees, differs, open) =
         (count(Agreement::Agrees), count(Agreement::Differs), count(Agreement::Open));

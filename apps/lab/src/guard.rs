@@ -15,11 +15,11 @@ use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_dea
 use suimon_rig::{StopSignal, sweep_leftovers};
 
 /// Environment variable of the working process with the id of the supervising one.
-const WATCHED: &str = "SUIMON_LAB_WATCHED_BY";
+const SUPERVISOR: &str = "SUIMON_LAB_WATCHED_BY";
 
 /// Environment variable set by `suimon lab work` for a run that it starts, with its own id. The run
 /// ends in an orderly way when that process ends.
-pub(crate) const ASKED_BY: &str = "SUIMON_LAB_ASKED_BY";
+pub(crate) const PARENT_WORKER: &str = "SUIMON_LAB_ASKED_BY";
 
 /// Interval of checks for the end of the work.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -29,19 +29,19 @@ const END_LIMIT: Duration = Duration::from_secs(60);
 
 /// Returns `None` in the working process, which continues. In the supervising process, returns the
 /// exit status of the work after its end.
-pub(crate) fn watch() -> Result<Option<ExitStatus>> {
-    if let Ok(parent) = env::var(WATCHED) {
+pub(crate) fn supervise() -> Result<Option<ExitStatus>> {
+    if let Ok(parent) = env::var(SUPERVISOR) {
         end_with(&parent)?;
         return Ok(None);
     }
     let stop = StopSignal::new()?;
-    if let Ok(parent) = env::var(ASKED_BY) {
+    if let Ok(parent) = env::var(PARENT_WORKER) {
         end_with(&parent)?;
     }
     let mut work = Command::new(env::current_exe()?)
         .args(env::args_os().skip(1))
-        .env(WATCHED, std::process::id().to_string())
-        .env_remove(ASKED_BY)
+        .env(SUPERVISOR, std::process::id().to_string())
+        .env_remove(PARENT_WORKER)
         .spawn()
         .context("cannot start the process that runs the experiment")?;
     let ended = wait(&mut work, &stop)?;
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     #[ignore = "waits to be ended; `a_run_ends_when_its_worker_is_killed` starts it"]
     fn stays() {
-        let Ok(parent) = env::var(ASKED_BY) else { return };
+        let Ok(parent) = env::var(PARENT_WORKER) else { return };
         end_with(&parent).unwrap();
         fs::write(env::var("SUIMON_LAB_READY").unwrap(), "").unwrap();
         thread::sleep(Duration::from_secs(60));

@@ -107,7 +107,7 @@ pub(crate) fn plans(work_folder: &Path) -> Result<Value> {
 fn at_scale(plan: &Plan, scale: Scale, work_folder: &Path) -> Result<Value> {
     let experiment = plan.experiment(scale)?;
     let once: f64 = experiment.cases().iter().map(|case| case.seconds).sum();
-    let seconds = once * f64::from(plan.repeat(scale).least);
+    let seconds = once * f64::from(plan.repeat(scale).min);
     let requirements = experiment.requirements();
     let missing: Vec<Words> =
         requirements.iter().filter_map(|need| need.missing(work_folder)).collect();

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use suimon_lab_experiments::available_cpus;
-use suimon_lab_run::{Machine, Noise};
+use suimon_lab_run::{MachineInfo, Noise};
 
 /// Commands that print the versions of programs.
 const TOOLS: [(&str, &[&str]); 14] = [
@@ -26,11 +26,11 @@ const TOOLS: [(&str, &[&str]); 14] = [
 ];
 
 /// Examines the machine, which takes about 2 s.
-pub(crate) fn look() -> Machine {
+pub(crate) fn look() -> MachineInfo {
     let cpu_info = read("/proc/cpuinfo");
     let os = read("/etc/os-release");
     let memory = field(&read("/proc/meminfo"), "MemTotal:");
-    Machine {
+    MachineInfo {
         cpu: field(&cpu_info, "model name").trim_start_matches(": ").trim().to_owned(),
         cpus: available_cpus(),
         threads_per_core: threads_per_core(),

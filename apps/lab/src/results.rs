@@ -13,8 +13,8 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use suimon_lab_run::folder::{HEAD, PARTS, PROGRESS, Progress, WHOLE, check_id};
-use suimon_lab_run::{FORMAT, Part, Run};
+use suimon_lab_run::folder::{HEAD_FILE, PARTS, PROGRESS, Progress, RUN_FILE, check_id};
+use suimon_lab_run::{FORMAT, Repetition, Run};
 
 /// Retries of locking a folder: another program may hold the lock briefly to read its state.
 const HOLD_TRIES: u32 = 20;
@@ -86,7 +86,7 @@ impl Results {
         let mut ids = Vec::new();
         for entry in entries {
             let entry = entry?;
-            if entry.path().join(HEAD).is_file() || entry.path().join(WHOLE).is_file() {
+            if entry.path().join(HEAD_FILE).is_file() || entry.path().join(RUN_FILE).is_file() {
                 ids.push(entry.file_name().to_string_lossy().into_owned());
             }
         }
@@ -105,8 +105,12 @@ impl Results {
 
 impl RunFolder {
     fn at(path: PathBuf) -> Result<Self> {
-        let is_run = path.join(HEAD).is_file() || path.join(WHOLE).is_file();
-        ensure!(is_run, "{} is not a run: it has neither {WHOLE} nor {HEAD}", path.display());
+        let is_run = path.join(HEAD_FILE).is_file() || path.join(RUN_FILE).is_file();
+        ensure!(
+            is_run,
+            "{} is not a run: it has neither {RUN_FILE} nor {HEAD_FILE}",
+            path.display()
+        );
         Ok(Self { path })
     }
 
@@ -128,12 +132,12 @@ impl RunFolder {
 
     /// Returns true if the run is complete.
     pub(crate) fn is_whole(&self) -> bool {
-        self.path.join(WHOLE).is_file()
+        self.path.join(RUN_FILE).is_file()
     }
 
     /// Reads the record of a run, complete or not.
     pub(crate) fn load(&self) -> Result<Run> {
-        let name = if self.is_whole() { WHOLE } else { HEAD };
+        let name = if self.is_whole() { RUN_FILE } else { HEAD_FILE };
         let path = self.path.join(name);
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         let mut run: Run = serde_json::from_str(&text).with_context(|| {
@@ -158,11 +162,11 @@ impl RunFolder {
 
     /// Writes the data known before the first part.
     pub(crate) fn write_head(&self, run: &Run) -> Result<()> {
-        self.write(HEAD, &serde_json::to_vec(run)?)
+        self.write(HEAD_FILE, &serde_json::to_vec(run)?)
     }
 
     /// Appends a part and blocks until it is on the disk.
-    pub(crate) fn add(&self, part: &Part) -> Result<()> {
+    pub(crate) fn add(&self, part: &Repetition) -> Result<()> {
         let path = self.path.join(PARTS);
         let mut line = serde_json::to_vec(part)?;
         line.push(b'\n');
@@ -176,7 +180,7 @@ impl RunFolder {
 
     /// Writes the complete record of the run.
     pub(crate) fn finish(&self, run: &Run) -> Result<()> {
-        self.write(WHOLE, &serde_json::to_vec_pretty(run)?)
+        self.write(RUN_FILE, &serde_json::to_vec_pretty(run)?)
     }
 
     /// Writes the progress for observers, without waiting for the disk.
@@ -202,7 +206,7 @@ impl RunFolder {
     }
 
     /// Reads the completed parts. An incomplete last line is ignored.
-    fn parts(&self) -> Result<Vec<Part>> {
+    fn parts(&self) -> Result<Vec<Repetition>> {
         let path = self.path.join(PARTS);
         let Ok(file) = File::open(&path) else { return Ok(Vec::new()) };
         let mut parts = Vec::new();

@@ -72,7 +72,7 @@ impl RunFlags {
             .map(|name| Plan::find(name))
             .collect::<Result<_>>()
             .map_err(|error| error.context(Refused))?;
-        if let Some(status) = guard::watch()? {
+        if let Some(status) = guard::supervise()? {
             process::exit(status.code().unwrap_or(1));
         }
         let stop = StopSignal::new()?;
@@ -128,7 +128,7 @@ impl RunFlags {
             measures: experiment.measures(),
             parts: Vec::new(),
             missing: Vec::new(),
-            cut_short: None,
+            aborted_reason: None,
             simulated: simulate::figures(plan),
         };
         folder.write_head(&run)?;
@@ -178,12 +178,12 @@ impl RunFlags {
         self.check_needs(&plan, experiment.as_ref(), run.profiles)?;
         let mut repeat = plan.repeat(scale);
         if let Some(count) = self.repetitions {
-            (repeat.least, repeat.most) = (count, count);
+            (repeat.min, repeat.max) = (count, count);
         }
         let mut runner =
             Runner { experiment, repeat, folder, work_folder: &self.work_folder, stop };
         runner.run(&mut run)?;
-        if run.cut_short.is_some() {
+        if run.aborted_reason.is_some() {
             return Err(anyhow!(
                 "completed measurements are kept; continue with `suimon lab run --resume {}`",
                 folder.id()

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use suimon_lab_experiments::{CpuProfiler, Environment, Experiment};
-use suimon_lab_run::{Case, Estimate, Part, Run, Words};
+use suimon_lab_run::{Case, Repetition, Run, Statistics, Words};
 use suimon_rig::StopSignal;
 
 use crate::machine;
@@ -35,13 +35,13 @@ impl Runner<'_> {
     /// After a stop request, `run.cut_short` contains the reason.
     pub(crate) fn run(&mut self, run: &mut Run) -> Result<()> {
         let bar = Bar::new(&run.id);
-        run.cut_short = None;
-        for repetition in 0..self.repeat.most {
-            if repetition >= self.repeat.least && self.is_narrow(run) {
+        run.aborted_reason = None;
+        for repetition in 0..self.repeat.max {
+            if repetition >= self.repeat.min && self.is_precise(run) {
                 break;
             }
             for case in in_turn(&run.cases, repetition) {
-                let is_done = |part: &Part| {
+                let is_done = |part: &Repetition| {
                     part.case == case.id && part.repetition == repetition && part.failure.is_none()
                 };
                 if run.parts.iter().any(is_done) || is_given_up(run, &case.id) {
@@ -52,7 +52,7 @@ impl Runner<'_> {
                 self.folder.tell_progress(&progress(run, &case, repetition, left))?;
                 let part = self.part(&case, repetition, run.profiles, &bar);
                 if self.stop.is_asked() {
-                    run.cut_short = Some("stopped on request".to_owned());
+                    run.aborted_reason = Some("stopped on request".to_owned());
                     return Ok(());
                 }
                 if let Some(failure) = &part.failure {
@@ -71,7 +71,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn part(&mut self, case: &Case, repetition: u32, profiles: bool, bar: &Bar) -> Part {
+    fn part(&mut self, case: &Case, repetition: u32, profiles: bool, bar: &Bar) -> Repetition {
         let say = |text: &str| bar.say(text);
         let profiler = profiles.then(|| Profiler::new(self.work_folder));
         let environment = Environment::new(
@@ -83,9 +83,9 @@ impl Runner<'_> {
         let (began, load_before) = (Instant::now(), machine::load());
         let began_ms =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |of| of.as_millis() as u64);
-        let mut part = self.experiment.run(case, &environment).unwrap_or_else(|error| Part {
+        let mut part = self.experiment.run(case, &environment).unwrap_or_else(|error| Repetition {
             failure: Some(format!("{error:#}")),
-            ..Part::default()
+            ..Repetition::default()
         });
         match profiler.map(Profiler::end) {
             Some(Ok(Some(profile))) => part.profile = Some(profile),
@@ -102,16 +102,16 @@ impl Runner<'_> {
     }
 
     /// Returns true if every deciding measure of every case is known precisely enough.
-    fn is_narrow(&self, run: &Run) -> bool {
+    fn is_precise(&self, run: &Run) -> bool {
         let deciding: Vec<&str> =
             run.measures.iter().filter(|of| of.decides).map(|of| of.id.as_str()).collect();
         run.cases.iter().all(|case| {
             deciding.iter().all(|measure| {
                 let values = run.values(&case.id, measure);
                 // Measures that a case lacks have no influence.
-                let Some(estimate) = Estimate::of(&values) else { return true };
-                let half = estimate.relative_half().unwrap_or(f64::INFINITY);
-                half * 100.0 <= self.repeat.narrow_percent
+                let Some(estimate) = Statistics::from_samples(&values) else { return true };
+                let half = estimate.relative_half_width().unwrap_or(f64::INFINITY);
+                half * 100.0 <= self.repeat.precision_percent
             })
         })
     }
@@ -119,7 +119,7 @@ impl Runner<'_> {
     /// Returns the estimated time to the end in seconds, assuming the smallest number of
     /// repetitions.
     fn seconds_left(&self, run: &Run, repetition: u32) -> f64 {
-        let least = self.repeat.least.max(repetition + 1);
+        let least = self.repeat.min.max(repetition + 1);
         let mut took: BTreeMap<&str, f64> = BTreeMap::new();
         for part in &run.parts {
             took.insert(&part.case, part.took_s);

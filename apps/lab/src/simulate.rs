@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use suimon_lab_run::{
-    Better, Case, FORMAT, Machine, Measure, Origin, Part, Run, SimulatedFigure, Words,
+    Better, Case, FORMAT, MachineInfo, Measure, Origin, Repetition, Run, SimulatedFigure, Words,
 };
 
 use crate::plan::Plan;
@@ -48,7 +48,8 @@ pub(crate) fn run(plan: &Plan, id: String, began: String) -> Result<Run> {
     let outcome = outcome(plan)?;
     let text = |key: &str| outcome[key].as_str().unwrap_or_default().to_owned();
     let steps = outcome["steps"].as_array().cloned().unwrap_or_default();
-    let parts: Vec<Part> = steps.iter().enumerate().map(|(at, step)| part(at, step)).collect();
+    let parts: Vec<Repetition> =
+        steps.iter().enumerate().map(|(at, step)| part(at, step)).collect();
     let mut run = Run {
         format: FORMAT,
         id,
@@ -63,30 +64,30 @@ pub(crate) fn run(plan: &Plan, id: String, began: String) -> Result<Run> {
         took_s: outcome["virtual_s"].as_f64().unwrap_or(0.0),
         profiles: false,
         command: format!("suimon lab run {} --simulated", plan.head.id),
-        machine: Machine { suimon: text("commit"), ..Machine::default() },
+        machine: MachineInfo { suimon: text("commit"), ..MachineInfo::default() },
         setup: outcome["about"]
             .as_array()
             .into_iter()
             .flatten()
             .filter_map(Value::as_str)
-            .map(Words::same)
+            .map(Words::untranslated)
             .collect(),
         cases: Vec::new(),
         measures: Vec::new(),
         parts,
         missing: Vec::new(),
-        cut_short: None,
+        aborted_reason: None,
         simulated: figures_of(&outcome)?,
     };
     for (part, step) in run.parts.iter().zip(&steps) {
-        run.cases.push(Case::new(part.case.clone(), Words::same(name_of(step)), 0.0));
+        run.cases.push(Case::new(part.case.clone(), Words::untranslated(name_of(step)), 0.0));
         for measure in part.values.keys() {
             if !run.measures.iter().any(|of| of.id == *measure) {
                 run.measures.push(Measure::new(
                     measure,
-                    Words::same(measure.replace('.', " ")),
+                    Words::untranslated(measure.replace('.', " ")),
                     "",
-                    Better::Neither,
+                    Better::None,
                 ));
             }
         }
@@ -116,8 +117,8 @@ fn figures_of(outcome: &Value) -> Result<Vec<SimulatedFigure>> {
 
 /// Converts a step of a scenario to a case with one repetition. Each number in its output becomes a
 /// value.
-fn part(at: usize, step: &Value) -> Part {
-    let mut part = Part { case: format!("step-{}", at + 1), ..Part::default() };
+fn part(at: usize, step: &Value) -> Repetition {
+    let mut part = Repetition { case: format!("step-{}", at + 1), ..Repetition::default() };
     let mut add = |name: String, value: f64| {
         part.values.insert(name, value);
     };

@@ -25,7 +25,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
-use suimon_lab_run::folder::{Done, PLANS, REQUESTS, Request, WORKER, Worker, check_id};
+use suimon_lab_run::folder::{
+    PLANS, REQUESTS, RequestResult, RunRequest, WORKER, Worker, check_id,
+};
 use suimon_rig::StopSignal;
 
 use crate::list::plans;
@@ -93,7 +95,7 @@ impl WorkFlags {
     fn read(&self, path: &Path) -> Result<RequestedRun> {
         let bytes = fs::metadata(path)?.len();
         ensure!(bytes <= REQUEST_BYTES_MAX, "a request of {bytes} bytes exceeds the limit");
-        let request: Request = serde_json::from_slice(&fs::read(path)?)?;
+        let request: RunRequest = serde_json::from_slice(&fs::read(path)?)?;
         check_id("plan", &request.plan)?;
         let is_known = SHIPPED.iter().any(|(id, _)| *id == request.plan);
         ensure!(is_known, "there is no plan `{}`", request.plan);
@@ -116,7 +118,7 @@ impl RequestLoop<'_> {
     }
 
     /// Makes a run, and cancels it on request.
-    fn execute(&mut self, path: &Path, requested: RequestedRun) -> Result<Done> {
+    fn execute(&mut self, path: &Path, requested: RequestedRun) -> Result<RequestResult> {
         let (results, work_folder) = (&self.flags.results, &self.flags.work_folder);
         let mut job = match Job::start(results, work_folder, requested) {
             Ok(job) => job,
@@ -148,7 +150,7 @@ impl RequestLoop<'_> {
             }
             if request.exists() {
                 let error = Some("withdrawn before it started".to_owned());
-                end(&request, &Done { run: None, error })?;
+                end(&request, &RequestResult { run: None, error })?;
             } else {
                 remove(&path)?;
             }
@@ -183,8 +185,8 @@ impl RequestLoop<'_> {
     }
 }
 
-fn failed(error: &anyhow::Error) -> Done {
-    Done { run: None, error: Some(format!("{error:#}")) }
+fn failed(error: &anyhow::Error) -> RequestResult {
+    RequestResult { run: None, error: Some(format!("{error:#}")) }
 }
 
 #[cfg(test)]

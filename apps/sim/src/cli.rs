@@ -10,7 +10,7 @@ use suimon_pages::{CompletionsFlags, DocsFlags, ManFlags};
 use crate::calibrate::CalibrateFlags;
 use crate::recording::{ReplayFlags, WhatIfFlags};
 use crate::run::RunFlags;
-use crate::scenario::Refused;
+use crate::scenario::ScenarioError;
 use crate::swarm::SwarmFlags;
 use crate::tables::TablesFlags;
 
@@ -120,7 +120,7 @@ pub(crate) fn run() -> ExitCode {
                 return ExitCode::SUCCESS;
             }
             eprintln!("sim: {error:#}");
-            ExitCode::from(if error.is::<Refused>() { 3 } else { 1 })
+            ExitCode::from(if error.is::<ScenarioError>() { 3 } else { 1 })
         }
     }
 }

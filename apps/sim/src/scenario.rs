@@ -25,7 +25,7 @@ pub(crate) enum AnyScenario {
 
 /// Reason for rejecting a scenario.
 #[derive(Debug, Error)]
-pub(crate) enum Refused {
+pub(crate) enum ScenarioError {
     /// The content of the file is invalid.
     #[error(transparent)]
     Content(#[from] suimon_sim_kernel::Refused),
@@ -53,14 +53,14 @@ impl AnyScenario {
     ///
     /// # Errors
     /// Every fault, by key.
-    fn parse(text: &str) -> Result<Self, Refused> {
+    fn parse(text: &str) -> Result<Self, ScenarioError> {
         let Kind { kind } = toml::from_str(text).map_err(suimon_sim_kernel::Refused::from)?;
         Ok(match kind.as_str() {
             "storage" => Self::Storage(Box::new(read(text)?)),
             "network" => Self::Network(Box::new(read(text)?)),
             "fleet" => Self::Fleet(Box::new(read(text)?)),
             "host" => Self::Host(Box::new(read(text)?)),
-            _ => return Err(Refused::Kind(kind)),
+            _ => return Err(ScenarioError::Kind(kind)),
         })
     }
 

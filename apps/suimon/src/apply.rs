@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use clap::Args;
 use suimon_client::{ChangeOptions, ClientError};
 use suimon_contract::{
-    ApplyRequest, Count, TOML_BYTES_MAX, locate_errors, old_names_of_file, parse_toml,
+    ApplyRequest, CountedNoun, TOML_BYTES_MAX, locate_errors, old_names_of_file, parse_toml,
 };
 
 use crate::cli::ChangeFlags;
@@ -77,14 +77,14 @@ impl CheckFlags {
             return Ok(print_json(&config)?);
         }
         let counts = [
-            Count::irregular(config.switches.len(), "switch", "switches"),
-            Count::new(config.uplinks.len(), "uplink"),
-            Count::new(config.teams.len(), "team"),
-            Count::new(config.nics.len(), "NIC"),
-            Count::new(config.stores.len(), "store"),
-            Count::irregular(config.qos_policies.len(), "QoS policy", "QoS policies"),
-            Count::new(config.disks.len(), "disk"),
-            Count::new(config.vms.len(), "VM"),
+            CountedNoun::with_plural(config.switches.len(), "switch", "switches"),
+            CountedNoun::new(config.uplinks.len(), "uplink"),
+            CountedNoun::new(config.teams.len(), "team"),
+            CountedNoun::new(config.nics.len(), "NIC"),
+            CountedNoun::new(config.stores.len(), "store"),
+            CountedNoun::with_plural(config.qos_policies.len(), "QoS policy", "QoS policies"),
+            CountedNoun::new(config.disks.len(), "disk"),
+            CountedNoun::new(config.vms.len(), "VM"),
         ];
         eprintln!("{name}: valid: {}", counts.map(|count| count.to_string()).join(", "));
         Ok(())

@@ -30,7 +30,7 @@ impl Shown for StoreConfig {
                 virtual_size(store),
                 units::count(store.delivered_iops),
                 or_dash(store.capability_iops.map(units::count)),
-                promised(store, units::count),
+                reserved(store, units::count),
                 or_dash(store.latency_ns.map(units::latency)),
                 depth(store),
                 storage_state(store.state, store.reason.as_ref()),
@@ -49,7 +49,7 @@ impl Shown for StoreConfig {
         lines.add("nearly full", if one.nearly_full { "yes" } else { "no" });
         lines.add("virtual size of disks", virtual_size(one));
         lines.add("allocated by disks", units::size(one.allocated_bytes));
-        lines.add("capacity", capability(one));
+        lines.add("capacity", capacity(one));
         if let Some(measured) = &one.measured {
             add_measured(&mut lines, measured);
         }
@@ -58,7 +58,7 @@ impl Shown for StoreConfig {
             .as_ref()
             .map(|of| format!("{}, {} ago", units::iops(of.iops), units::age(of.age_ms / 1000)));
         lines.add("rate at saturation", or_dash(estimate));
-        lines.add("reserved", promised(one, units::iops));
+        lines.add("reserved", reserved(one, units::iops));
         lines.add("delivered (5 s)", units::iops(one.delivered_iops));
         lines.add("latency", or_dash(one.latency_ns.map(units::latency)));
         lines.add("requests in flight", depth(one));
@@ -66,7 +66,7 @@ impl Shown for StoreConfig {
     }
 }
 
-fn capability(store: &StoreStatus) -> String {
+fn capacity(store: &StoreStatus) -> String {
     match (store.capability_iops, store.capability_source) {
         (Some(iops), Some(CapabilitySource::Declared)) => {
             format!("{} (declared)", units::iops(iops))
@@ -110,7 +110,7 @@ fn virtual_size(store: &StoreStatus) -> String {
 
 /// Formats the sum of minimums and its ratio to the capacity: `4500 (90 %)`. `shown` formats the
 /// number.
-fn promised(store: &StoreStatus, shown: fn(u64) -> String) -> String {
+fn reserved(store: &StoreStatus, shown: fn(u64) -> String) -> String {
     let iops = shown(store.promised_iops);
     match store.promised_percent {
         Some(percent) => format!("{iops} ({percent} %)"),
@@ -190,7 +190,7 @@ fn format(disk: &DiskStatus) -> String {
 
 /// Returns the kind of the image; the desired one while the disk is not open.
 fn kind(disk: &DiskStatus) -> DiskKind {
-    disk.kind.unwrap_or_else(|| disk.config.effective_kind())
+    disk.kind.unwrap_or_else(|| disk.config.kind_of_new_file())
 }
 
 /// Formats the policy, or the disk's own limits.
@@ -239,11 +239,11 @@ pub(crate) fn add_clients(lines: &mut Lines, disk: &DiskStatus) {
     );
     for client in &nbd.connections {
         let bytes = units::size(client.buffer_bytes);
-        lines.add("NBD client", format!("{}, {}, {bytes}", client.peer, way(client.way)));
+        lines.add("NBD client", format!("{}, {}, {bytes}", client.peer, transport(client.way)));
     }
 }
 
-const fn way(way: NbdWay) -> &'static str {
+const fn transport(way: NbdWay) -> &'static str {
     match way {
         NbdWay::Unix => "Unix socket",
         NbdWay::Tcp => "TCP without TLS",

@@ -65,7 +65,7 @@ pub(crate) enum Failure {
     },
     /// The printed report contains errors.
     #[error("exit code {code}")]
-    Verdict {
+    FailedReport {
         /// Exit code of the report.
         code: u8,
     },
@@ -85,7 +85,7 @@ fn ending(operation: &Operation) -> String {
 /// Error as printed by `--json`, in an object like the API's `ErrorBody`.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Told<'e> {
+enum PrintedError<'e> {
     /// Error of the daemon, or of the validation of a host file.
     Api(&'e ApiError),
     /// Error that only a client can have.
@@ -93,13 +93,13 @@ enum Told<'e> {
 }
 
 /// Returns one line of JSON with these errors.
-fn json_line(errors: &[Told<'_>]) -> String {
+fn json_line(errors: &[PrintedError<'_>]) -> String {
     serde_json::json!({ "errors": errors }).to_string()
 }
 
 /// Returns the `--json` error of an invalid command line.
 pub(crate) fn wrong_usage(message: String) -> String {
-    json_line(&[Told::Own { code: "usage", message }])
+    json_line(&[PrintedError::Own { code: "usage", message }])
 }
 
 impl Failure {
@@ -133,8 +133,8 @@ impl Failure {
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return ExitCode::SUCCESS;
             }
-            Self::Verdict { code } => return ExitCode::from(*code),
-            _ if json => eprintln!("{}", json_line(&self.told())),
+            Self::FailedReport { code } => return ExitCode::from(*code),
+            _ if json => eprintln!("{}", json_line(&self.errors())),
             Self::Client(ClientError::Refused { errors, .. }) | Self::Refused(errors) => {
                 for error in errors {
                     eprintln!("{error}");
@@ -146,21 +146,21 @@ impl Failure {
         ExitCode::from(self.code())
     }
 
-    fn told(&self) -> Vec<Told<'_>> {
-        let own = |code| vec![Told::Own { code, message: self.to_string() }];
+    fn errors(&self) -> Vec<PrintedError<'_>> {
+        let own = |code| vec![PrintedError::Own { code, message: self.to_string() }];
         match self {
             Self::Client(ClientError::Refused { errors, .. }) | Self::Refused(errors) => {
-                errors.iter().map(Told::Api).collect()
+                errors.iter().map(PrintedError::Api).collect()
             }
             Self::Client(_) => own("unreachable"),
             Self::Operation(operation) => match &operation.error {
-                Some(error) => vec![Told::Api(error)],
+                Some(error) => vec![PrintedError::Api(error)],
                 None => own("cancelled"),
             },
             Self::Interrupted { .. } => own("interrupted"),
             Self::File { .. } | Self::Io(_) | Self::Image { .. } => own("file"),
-            Self::NotChecked(of) => of.told(),
-            Self::Verdict { .. } => Vec::new(),
+            Self::NotChecked(of) => of.errors(),
+            Self::FailedReport { .. } => Vec::new(),
             Self::Usage(_) => own("usage"),
         }
     }
@@ -180,7 +180,7 @@ impl Failure {
                 operation.error.as_ref().map_or(1, |error| code_of(error.code))
             }
             Self::File { .. } | Self::Io(_) | Self::Image { .. } | Self::NotChecked(_) => 1,
-            Self::Verdict { code } => *code,
+            Self::FailedReport { code } => *code,
             Self::Interrupted { .. } => 130,
             Self::Usage(_) => 2,
         }

@@ -75,11 +75,11 @@ impl ImageVerb {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Info(image) => {
-                let info: ImageInfo = image.ask(context, "info", &Change::default()).await?;
+                let info: ImageInfo = image.request(context, "info", &Change::default()).await?;
                 Ok(context.show(&info, info_text)?)
             }
             Self::Check(image) => {
-                let asked = image.ask(context, "check", &Change::default()).await;
+                let asked = image.request(context, "check", &Change::default()).await;
                 let check: ImageCheck = asked.map_err(not_checked)?;
                 context.show(&check, check_text)?;
                 ended(check.verdict.exit_code())
@@ -87,14 +87,14 @@ impl ImageVerb {
             Self::Repair(RepairFlags { image, dry_run, undo }) => {
                 let is_undo = undo.is_some();
                 let change = Change { dry_run, undo, parent: None };
-                let asked = image.ask(context, "repair", &change).await;
+                let asked = image.request(context, "repair", &change).await;
                 let changes: ImageChanges = asked.map_err(not_checked)?;
                 context.show(&changes, changes_text)?;
                 ended(if is_undo { 0 } else { changes.check.verdict.exit_code() })
             }
             Self::Relink(RelinkFlags { image, parent, dry_run }) => {
                 let change = Change { dry_run, undo: None, parent: Some(parent) };
-                let changes: ImageChanges = image.ask(context, "relink", &change).await?;
+                let changes: ImageChanges = image.request(context, "relink", &change).await?;
                 Ok(context.show(&changes, changes_text)?)
             }
         }
@@ -111,7 +111,7 @@ struct Change {
 
 impl ImageFlags {
     /// Carries out `verb` through the daemon or the tool, and returns the report.
-    async fn ask<T: Serialize + DeserializeOwned>(
+    async fn request<T: Serialize + DeserializeOwned>(
         &self,
         context: &Context,
         verb: &str,
@@ -196,5 +196,5 @@ fn tool() -> PathBuf {
 
 /// Returns the failure for the exit code of a printed report; success for 0.
 const fn ended(code: u8) -> Result<(), Failure> {
-    if code == 0 { Ok(()) } else { Err(Failure::Verdict { code }) }
+    if code == 0 { Ok(()) } else { Err(Failure::FailedReport { code }) }
 }

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, Value
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
 use serde_json::{Map, Value};
-use suimon_contract::{Effect, Form, Key, Kind, Resource, meaning_of, old_key};
+use suimon_contract::{Effect, Form, Key, Kind, Resource, docs_of, old_key};
 
 use crate::key_help;
 
@@ -49,7 +49,7 @@ impl Flag {
     fn arg(&self, of: Kind, adding: bool) -> Arg {
         let long = self.id().replace(['_', '.'], "-");
         let effect = (!adding).then(|| (of, self.effect()));
-        let meaning = meaning_of(self.kind, self.key.name).unwrap_or_default();
+        let meaning = docs_of(self.kind, self.key.name).unwrap_or_default();
         let arg = Arg::new(self.id())
             .aliases(self.old_option().map(|old| old.trim_start_matches('-').to_owned()))
             .long(long)
@@ -185,11 +185,11 @@ const fn form_name(form: Form) -> &'static str {
         Form::Bytes { .. } => "SIZE",
         Form::SocketAddress | Form::LoopbackAddress => "ADDRESS",
         Form::HostAndPort => "HOST:PORT",
-        Form::StationIps { .. } => "ADDRESS,…",
+        Form::UnicastIps { .. } => "ADDRESS,…",
         Form::Urls { .. } => "URL,…",
         Form::Networks { .. } => "NETWORK,…",
         Form::Accounts { .. } | Form::DnsNames { .. } => "NAME,…",
-        Form::StationAddress => "MAC",
+        Form::UnicastMac => "MAC",
         Form::Vlan => "VLAN",
         Form::Vlans => "VLAN,FIRST-LAST,…",
         Form::Cpus => "CPU,…",
@@ -231,7 +231,7 @@ pub(crate) fn read(form: Form, text: &str) -> Value {
             text.split(',').map(|item| number_or_text(item.trim())).collect()
         }
         Form::Names { .. }
-        | Form::StationIps { .. }
+        | Form::UnicastIps { .. }
         | Form::Urls { .. }
         | Form::Accounts { .. }
         | Form::DnsNames { .. }

@@ -1,6 +1,6 @@
 //! Help for the keys of resources: meaning, form of the value, default, and effect of a change.
 
-use suimon_contract::{Effect, Form, Key, Kind, default_text, meaning_of};
+use suimon_contract::{Effect, Form, Key, Kind, default_text, docs_of};
 
 /// Returns the long help of the option for a key of a table of this kind: meaning, value and
 /// default; with `effect` also an interruption that a change of the value causes on a resource of
@@ -26,7 +26,7 @@ pub(crate) fn option(
 /// Returns one line per key of a table of this kind for arguments `KEY=VALUE`.
 pub(crate) fn settings<'k>(kind: Kind, keys: impl Iterator<Item = &'k Key>) -> String {
     let line = |key: &Key| {
-        let meaning = meaning_of(kind, key.name).unwrap_or_default();
+        let meaning = docs_of(kind, key.name).unwrap_or_default();
         let value = match key.form {
             Form::Flag => "`on` or `off`".to_owned(),
             form => option_value(form).unwrap_or_else(|| form.describe()),
@@ -58,7 +58,7 @@ fn option_value(form: Form) -> Option<String> {
     Some(match form {
         Form::OneOf(_) | Form::Flag | Form::Name | Form::Table(_) | Form::Tables(_) => return None,
         Form::Names { most } => list(most, "names"),
-        Form::StationIps { most } => list(most, "unicast IP addresses"),
+        Form::UnicastIps { most } => list(most, "unicast IP addresses"),
         Form::Urls { most } => list(most, "URLs"),
         Form::Accounts { most } => list(most, "names or numbers"),
         Form::DnsNames { most } => list(most, "DNS names"),

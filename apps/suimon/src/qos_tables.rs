@@ -182,7 +182,7 @@ fn limits_in_order(delivery: &QosDelivery) -> String {
 }
 
 /// Returns a table of the reservations of stores, actual or proposed.
-pub(crate) fn promise_table(stores: &[StorePromises]) -> Table {
+pub(crate) fn reservation_table(stores: &[StorePromises]) -> Table {
     let mut table = Table::new(&columns::WHAT_IF_STORES);
     for store in stores {
         table.row([

@@ -111,7 +111,7 @@ fn promises_show_their_arithmetic() {
         text: String::new(),
     };
     let stores = [store("fast", Some(60_000), true), store("slow", None, false)];
-    insta::assert_snapshot!(promise_table(&stores).render(), @r"
+    insta::assert_snapshot!(reservation_table(&stores).render(), @r"
     STORE  MINIMUMS     SUM  CAPACITY  LARGEST SUM  FITS
     fast          3  48.0 k    60.0 k       54.0 k  yes
     slow          3  48.0 k         –            0  no

@@ -11,7 +11,7 @@ use suimon_contract::{
 
 use crate::exit::Failure;
 use crate::output::Context;
-use crate::qos_tables::promise_table;
+use crate::qos_tables::reservation_table;
 use crate::settings;
 
 /// Arguments of `qos what-if`.
@@ -45,7 +45,7 @@ impl WhatIfFlags {
         let proposals: Result<Vec<_>, Failure> =
             gone.map(Ok).chain(different.into_iter().map(|one| one.proposal(&config))).collect();
         let answer = context.client.what_if(&WhatIfRequest { proposals: proposals? }).await?;
-        context.show(&answer, |answer| promise_table(&answer.stores).render())?;
+        context.show(&answer, |answer| reservation_table(&answer.stores).render())?;
         if answer.fits { Ok(()) } else { Err(refusal(&answer)) }
     }
 }

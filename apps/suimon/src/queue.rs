@@ -70,8 +70,8 @@ impl WorkerVerb {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::List => {
-                let processors = context.client.processors().await?;
-                Ok(context.show(&processors, |all| processor_table(all).render())?)
+                let workers = context.client.workers().await?;
+                Ok(context.show(&workers, |all| worker_table(all).render())?)
             }
         }
     }
@@ -92,29 +92,29 @@ fn queue_table(queues: &[QueueStatus]) -> Table {
     table
 }
 
-fn processor_table(processors: &[ProcessorStatus]) -> Table {
-    let mut table = Table::new(&columns::PROCESSORS);
-    for processor in processors {
+fn worker_table(workers: &[ProcessorStatus]) -> Table {
+    let mut table = Table::new(&columns::WORKERS);
+    for worker in workers {
         let seconds = |ns: u64| format!("{}.{} s", ns / 1_000_000_000, ns / 100_000_000 % 10);
         table.row([
-            processor.id.to_string(),
-            processor.cpu.map_or_else(|| "any".to_owned(), |cpu| cpu.to_string()),
-            processor.queues.to_string(),
-            seconds(processor.cpu_time_ns),
-            seconds(processor.busy_ns),
-            units::count(processor.frames),
-            units::count(processor.batches),
-            units::count(processor.sleeps),
-            units::count(processor.rests),
-            state(processor),
+            worker.id.to_string(),
+            worker.cpu.map_or_else(|| "any".to_owned(), |cpu| cpu.to_string()),
+            worker.queues.to_string(),
+            seconds(worker.cpu_time_ns),
+            seconds(worker.busy_ns),
+            units::count(worker.frames),
+            units::count(worker.batches),
+            units::count(worker.sleeps),
+            units::count(worker.rests),
+            state(worker),
         ]);
     }
     table
 }
 
-fn state(processor: &ProcessorStatus) -> String {
-    let own = if processor.asleep { "asleep" } else { "awake" };
-    let others = if processor.resting { ", yields its CPU" } else { "" };
+fn state(worker: &ProcessorStatus) -> String {
+    let own = if worker.asleep { "asleep" } else { "awake" };
+    let others = if worker.resting { ", yields its CPU" } else { "" };
     format!("{own}{others}")
 }
 
@@ -161,8 +161,8 @@ mod tests {
             resting: rests > 0,
             stages: suimon_contract::ProcessorStages::default(),
         };
-        let processors = [processor(0), processor(12)];
-        insta::assert_snapshot!(processor_table(&processors).render(), @r"
+        let workers = [processor(0), processor(12)];
+        insta::assert_snapshot!(worker_table(&workers).render(), @r"
         ID  CPU  QUEUES  CPU TIME   BUSY  FRAMES  BATCHES  SLEEPS  YIELDS  STATE
         0     3       4    12.3 s  5.0 s     320       10      99       0  asleep
         0     3       4    12.3 s  5.0 s     320       10      99      12  asleep, yields its CPU

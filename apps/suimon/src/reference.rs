@@ -3,7 +3,7 @@
 mod status;
 
 use suimon_contract::{
-    Effect, ErrorCode, EventKind, Form, Key, Kind, default_text, meaning_of, renames_page,
+    Effect, ErrorCode, EventKind, Form, Key, Kind, default_text, docs_of, renames_page,
 };
 
 use crate::cli;
@@ -90,7 +90,7 @@ fn keys(text: &mut String, header: &str, kind: Kind, of_table: Option<Effect>) {
             cell(&key.form.describe()),
             default_text(kind, key.name).map_or("required".to_owned(), |text| cell(&text)),
             effect(of_table.unwrap_or(key.effect)),
-            cell(&meaning_of(kind, key.name).unwrap_or_default()),
+            cell(&docs_of(kind, key.name).unwrap_or_default()),
         ));
     }
     text.push('\n');
@@ -127,7 +127,7 @@ fn errors() -> String {
          the first one.\n\n| code | HTTP status | meaning |\n|---|---|---|\n",
     );
     for code in ErrorCode::ALL {
-        text.push_str(&format!("| `{code}` | {} | {} |\n", code.http_status(), code.meaning()));
+        text.push_str(&format!("| `{code}` | {} | {} |\n", code.http_status(), code.description()));
     }
     text.push_str("\n## Exit codes of `suimon`\n\n| code | meaning |\n|---|---|\n");
     for (code, meaning) in CODES {

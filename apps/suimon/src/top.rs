@@ -12,7 +12,7 @@ use clap::Args;
 
 use crate::exit::Failure;
 use crate::output::{Context, is_terminal, print};
-use rates::Rates;
+use rates::DiskAndWorkerRates;
 
 #[cfg(test)]
 pub(crate) use rates::tests::example;
@@ -52,9 +52,9 @@ impl TopFlags {
 }
 
 /// Measures the rates of one interval that begins now.
-async fn one(context: &Context, interval: Duration) -> Result<Rates, Failure> {
+async fn one(context: &Context, interval: Duration) -> Result<DiskAndWorkerRates, Failure> {
     let before = context.client.top().await?;
     tokio::time::sleep(interval).await;
     let after = context.client.top().await?;
-    Ok(Rates::between(&before, &after))
+    Ok(DiskAndWorkerRates::between(&before, &after))
 }

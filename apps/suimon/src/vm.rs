@@ -23,21 +23,21 @@ pub(crate) type VmVerb = ResourceVerb<VmConfig, OwnVmVerb>;
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OwnVmVerb {
     /// Start a VM.
-    Start(TellFlags),
+    Start(ActionFlags),
     /// Stop a VM by a shutdown of its guest.
     Stop(StopFlags),
     /// Kill a VM, like a loss of power.
-    Kill(TellFlags),
+    Kill(ActionFlags),
     /// Pause a running VM.
-    Pause(TellFlags),
+    Pause(ActionFlags),
     /// Resume a paused VM.
-    Resume(TellFlags),
+    Resume(ActionFlags),
     /// Reset a VM, as a reset button does.
-    Reset(TellFlags),
+    Reset(ActionFlags),
     /// Freeze the file systems of a guest for a limited time.
     Freeze(FreezeFlags),
     /// Thaw the file systems of a guest.
-    Thaw(TellFlags),
+    Thaw(ActionFlags),
     /// Migrate a running VM to another node.
     Migrate(MigrateFlags),
     /// Show operating system, host name and IP addresses as reported by the guest agent.
@@ -49,7 +49,7 @@ pub(crate) enum OwnVmVerb {
 }
 
 #[derive(Clone, Debug, Args)]
-pub(crate) struct TellFlags {
+pub(crate) struct ActionFlags {
     /// Name of the VM.
     name: Name,
     /// Print the number of the operation and return without waiting for its end.
@@ -60,7 +60,7 @@ pub(crate) struct TellFlags {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StopFlags {
     #[command(flatten)]
-    tell: TellFlags,
+    tell: ActionFlags,
     /// Time for the guest to shut down in seconds, 1 to 3600.
     #[arg(
         long,
@@ -82,7 +82,7 @@ pub(crate) struct StopFlags {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FreezeFlags {
     #[command(flatten)]
-    tell: TellFlags,
+    tell: ActionFlags,
     /// Time in seconds after which the file systems are thawed automatically, 1 to 600.
     #[arg(
         long,

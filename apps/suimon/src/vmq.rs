@@ -180,8 +180,8 @@ async fn queues_of(context: &Context, nic: &Name) -> Result<Vec<VmqQueueStatus>,
 fn table(all: &[VmqStatus]) -> Table {
     let mut table = Table::new(&columns::VMQS);
     for vmq in all {
-        let permitted = || vmq.processors.iter().filter(|processor| processor.permitted);
-        let in_use = vmq.processors.iter().filter(|processor| processor.queues > 0);
+        let permitted = || vmq.processors.iter().filter(|worker| worker.permitted);
+        let in_use = vmq.processors.iter().filter(|worker| worker.queues > 0);
         let busiest = in_use.clone().min_by_key(|p| (Reverse(p.load_ppm), p.processor));
         table.row([
             vmq.uplink.to_string(),
@@ -189,7 +189,7 @@ fn table(all: &[VmqStatus]) -> Table {
             word(&vmq.config.mode),
             vmq.queues.len().to_string(),
             in_use.count().to_string(),
-            permitted().filter(|processor| processor.queues == 0).count().to_string(),
+            permitted().filter(|worker| worker.queues == 0).count().to_string(),
             or_dash(busiest.map(|p| format!("{} at {}", p.processor, units::percent(p.load_ppm)))),
         ]);
     }
@@ -200,20 +200,20 @@ fn details(vmq: &VmqStatus) -> String {
     let mut lines = Lines::default();
     lines.add("uplink", &vmq.uplink);
     lines.keys(Kind::Vmq, &vmq.config);
-    lines.table(&processor_table(&vmq.processors));
+    lines.table(&worker_table(&vmq.processors));
     lines.table(&queue_table(&vmq.queues));
     lines.text()
 }
 
-fn processor_table(processors: &[VmqProcessorStatus]) -> Table {
-    let mut table = Table::new(&columns::VMQ_PROCESSORS);
-    for processor in processors {
+fn worker_table(workers: &[VmqProcessorStatus]) -> Table {
+    let mut table = Table::new(&columns::VMQ_WORKERS);
+    for worker in workers {
         table.row([
-            processor.processor.to_string(),
-            state(processor).to_owned(),
-            processor.queues.to_string(),
-            units::percent(processor.load_ppm),
-            units::percent(processor.other_load_ppm),
+            worker.processor.to_string(),
+            state(worker).to_owned(),
+            worker.queues.to_string(),
+            units::percent(worker.load_ppm),
+            units::percent(worker.other_load_ppm),
         ]);
     }
     table
@@ -221,8 +221,8 @@ fn processor_table(processors: &[VmqProcessorStatus]) -> Table {
 
 /// Returns the state of a worker. One that is no longer permitted has queues until they are moved
 /// away.
-const fn state(processor: &VmqProcessorStatus) -> &'static str {
-    match (processor.permitted, processor.queues) {
+const fn state(worker: &VmqProcessorStatus) -> &'static str {
+    match (worker.permitted, worker.queues) {
         (true, 0) => "parked",
         (true, _) => "in use",
         (false, 0) => "not permitted",

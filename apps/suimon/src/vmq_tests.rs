@@ -55,7 +55,7 @@ fn what_is_wrong_is_named_with_the_choices() {
     assert!(wrong(&[]).contains("KEY=VALUE|default"));
 }
 
-fn processor(number: u16, permitted: bool, queues: u32, load_ppm: u32) -> VmqProcessorStatus {
+fn worker(number: u16, permitted: bool, queues: u32, load_ppm: u32) -> VmqProcessorStatus {
     let processor = number;
     VmqProcessorStatus { processor, permitted, queues, load_ppm, other_load_ppm: 10_000 }
 }
@@ -78,18 +78,18 @@ fn vmqs() -> [VmqStatus; 2] {
         uplink: "both".parse().unwrap(),
         config: VmqConfig { base_processor: Some(1), ..VmqConfig::default() },
         processors: vec![
-            processor(0, false, 0, 20_000),
-            processor(1, true, 2, 251_400),
-            processor(2, true, 1, 904_000),
-            processor(3, true, 0, 0),
-            processor(4, false, 1, 10_000),
+            worker(0, false, 0, 20_000),
+            worker(1, true, 2, 251_400),
+            worker(2, true, 1, 904_000),
+            worker(3, true, 0, 0),
+            worker(4, false, 1, 10_000),
         ],
         queues: vec![queue("light/rx/0", 1, 6_000), queue("web/rx/0", 2, 893_960)],
     };
     let off = VmqStatus {
         uplink: "wan".parse().unwrap(),
         config: VmqConfig { enabled: false, mode: VmqMode::Static, ..VmqConfig::default() },
-        processors: vec![processor(0, true, 0, 0)],
+        processors: vec![worker(0, true, 0, 0)],
         queues: Vec::new(),
     };
     [busy, off]
@@ -101,7 +101,7 @@ fn teams_and_uplinks_are_a_line_each() {
 }
 
 #[test]
-fn queues_are_shown_with_their_processors_and_nics() {
+fn queues_are_shown_with_their_workers_and_nics() {
     let [busy, off] = vmqs();
     insta::assert_snapshot!(details(&busy));
     insta::assert_snapshot!(details(&off));

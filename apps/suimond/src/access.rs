@@ -15,7 +15,7 @@ use suimon_node::{Node, RefusedAccess};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::api::News;
+use crate::api::Notifications;
 use crate::server::Client;
 
 pub(crate) use table::Guarded;
@@ -61,7 +61,7 @@ impl AccessFailures {
     }
 
     /// Writes events about wrong credentials until the daemon stops.
-    pub async fn report(self, node: Arc<Node>, mut news: News) {
+    pub async fn report(self, node: Arc<Node>, mut news: Notifications) {
         loop {
             let deadline = self.table().next_deadline().map(Instant::from_std);
             tokio::select! {
@@ -70,10 +70,10 @@ impl AccessFailures {
                 () = news.wait_end() => break,
             }
             let due = self.table().poll_reports(Instant::now().into_std());
-            tell(&node, due).await;
+            report(&node, due).await;
         }
         let rest = self.table().end(Instant::now().into_std());
-        tell(&node, rest).await;
+        report(&node, rest).await;
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -96,14 +96,14 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-async fn tell(node: &Arc<Node>, reports: Vec<Report>) {
+async fn report(node: &Arc<Node>, reports: Vec<Report>) {
     if reports.is_empty() {
         return;
     }
     let node = Arc::clone(node);
     let told = tokio::task::spawn_blocking(move || {
         for Report { listener, peer, count, over } in reports {
-            node.tell_refused_access(&RefusedAccess {
+            node.report_rejected_access(&RefusedAccess {
                 listener: listener.name(),
                 peer: peer.map(in_words),
                 count,

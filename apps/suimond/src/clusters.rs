@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode};
 use suimon_etcd::{EtcdSpec, EtcdStore, EtcdTls};
-use suimon_node::{CLUSTER_PATIENCE, ClusterStores, cluster_prefix};
+use suimon_node::{CLUSTER_TIMEOUT, ClusterStores, cluster_prefix};
 use suimon_ports::{ClusterStore, ClusterStoreErrorKind as Kind};
 use suimon_secret_file::{SecretFileError, open_secret};
 
@@ -48,7 +48,7 @@ fn spec(config: &ClusterConfig) -> Result<EtcdSpec, ApiError> {
         tls: tls.transpose()?,
         user: user.transpose()?,
         prefix: cluster_prefix(&config.name),
-        patience: CLUSTER_PATIENCE,
+        timeout: CLUSTER_TIMEOUT,
     })
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use suimon_confine::{Confinement, FileRule, LayerReport, Report};
 use suimon_contract::{ConfinementLayer, ConfinementMode, ConfinementStatus};
-use suimon_node::{Node, RefusedCall};
+use suimon_node::{DeniedCall, Node};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
@@ -62,14 +62,14 @@ pub async fn watch(confinement: Confinement, node: Arc<Node>) {
     // The count is read after the pipe's bytes, so that no call is missed.
     while pipe.read(&mut [0; 4096]).await.is_ok_and(|bytes| bytes > 0) {
         if let Some(last) = confinement.refusals() {
-            let refused = RefusedCall {
+            let refused = DeniedCall {
                 call: last.call,
                 by: last.by.to_owned(),
                 thread: last.thread,
                 count: last.count,
             };
             let node = Arc::clone(&node);
-            let _ = tokio::task::spawn_blocking(move || node.tell_refused_call(&refused)).await;
+            let _ = tokio::task::spawn_blocking(move || node.report_denied_call(&refused)).await;
         }
         tokio::time::sleep(TOLD_EVERY).await;
     }
@@ -88,7 +88,7 @@ mod tests {
             listed_calls: 40,
             files: FileRule::Full { abi: 7 },
         };
-        let mut report = Report { processors: Some(layer.clone()), ..Report::default() };
+        let mut report = Report { workers: Some(layer.clone()), ..Report::default() };
         let full = in_words(&report);
         assert_eq!((full.mode, full.lacking.len()), (ConfinementMode::Full, 0));
         assert_eq!(full.layers[0].system_calls, "40 allowed");

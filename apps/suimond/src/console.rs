@@ -6,8 +6,8 @@
 //! address, the page requests a ticket. Logins require a code from `suimon console login`,
 //! which requires access to the daemon's Unix socket, or the token of `[console] token_file`.
 
+mod access_check;
 mod files;
-mod guard;
 mod live;
 mod logins;
 mod serial;
@@ -133,7 +133,7 @@ pub fn router(console: Arc<Console>, api: ApiState, endpoints: Router) -> Router
         .route("/console/live", get(live::follow))
         .route("/console/vms/{name}/serial", get(serial::open))
         .fallback(endpoint_or_file)
-        .layer(axum::middleware::from_fn_with_state(state.clone(), guard::check))
+        .layer(axum::middleware::from_fn_with_state(state.clone(), access_check::check))
         .with_state(state)
 }
 

@@ -8,30 +8,30 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
-use suimon_confine::{ConfinedProcessors, Confinement};
+use suimon_confine::{ConfinedWorkers, Confinement};
 use suimon_contract::{ApiError, HostConfig, HostSection, locate_errors, parse_toml};
 use suimon_netdev::SriovAdapters;
-use suimon_node::{ChangeOptions, Node, NodeParts, placements, stored_host};
-use suimon_ports::ProcessorRuntime;
+use suimon_node::{ChangeOptions, Node, NodeDependencies, placements, stored_host};
+use suimon_ports::WorkerRuntime;
 use suimon_power_files::PowerFiles;
-use suimon_recording::About;
+use suimon_recording::Origin;
 use suimon_storage::StoragePlane;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
 use suimon_uring::UringSource;
-use suimon_wait::{ProcessorThreads, cpu_places};
+use suimon_wait::{WorkerThreads, cpu_places};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::access::AccessFailures;
-use crate::api::{self, ApiState, News, NewsSender};
+use crate::api::{self, ApiState, NotificationSender, Notifications};
 use crate::cli::Arguments;
 use crate::clusters::HostClusters;
 use crate::confinement;
 use crate::console::Console;
 use crate::device_factory::HostDevices;
 use crate::disk_factory::host_disks;
-use crate::far_nodes::HostFarNodes;
+use crate::far_nodes::HostPeerNodes;
 use crate::host_file;
 use crate::lab::Lab;
 use crate::metrics;
@@ -146,7 +146,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     // The process has a single thread so far: see `ApiSocket::bind`.
     let socket = ApiSocket::bind(&arguments.socket)?;
     // Read before confinement restricts file access.
-    let cpu_places = cpu_places(&ProcessorThreads.cpus());
+    let cpu_places = cpu_places(&WorkerThreads.cpus());
     let wanted = stored_host(&store).context("cannot read the stored configuration")?;
     let is_first_start = wanted.is_none();
     if let (None, Some(config)) = (&wanted, &from_file) {
@@ -161,17 +161,17 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     sysfs_files.push(power.settings_folder());
     let confinement = confine(arguments, &sysfs_files)?;
 
-    let runtime: Arc<dyn ProcessorRuntime> =
-        Arc::new(ConfinedProcessors::new(ProcessorThreads, confinement.clone()));
+    let runtime: Arc<dyn WorkerRuntime> =
+        Arc::new(ConfinedWorkers::new(WorkerThreads, confinement.clone()));
     let recorder = recording.map(|file| file.begin(&about())).transpose()?;
     let sink = recorder.as_ref().map(Recorder::sink);
     let storage = StoragePlane::recorded(Arc::new(UringSource), sink.clone());
     let plane = start_plane(&wanted, &runtime, &storage)?;
-    let (sender, news) = NewsSender::new();
+    let (sender, news) = NotificationSender::new();
     let sender = Arc::new(sender);
     let reader = confinement.clone();
     let (threads, devices) = open_devices(&confinement, &arguments.state_dir)?;
-    let node = Node::open(NodeParts {
+    let node = Node::open(NodeDependencies {
         store: Arc::new(store),
         devices: devices.clone(),
         members: devices,
@@ -180,7 +180,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         vms: launcher.parts(&confinement),
         power: Arc::new(power),
         sriov: Arc::new(sriov),
-        far_nodes: Arc::new(HostFarNodes::default()),
+        far_nodes: Arc::new(HostPeerNodes::default()),
         clusters: Arc::new(HostClusters),
         socket_files: Arc::new(HostSocketFiles),
         plane: Arc::new(plane.clone()),
@@ -262,8 +262,8 @@ fn probe_listeners(config: &HostConfig) -> Result<(), Vec<ApiError>> {
 }
 
 /// Returns the description of the daemon for a recording.
-fn about() -> About {
-    About {
+fn about() -> Origin {
+    Origin {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host: host_name(),
         began_unix_ms: unix_time_ms(),
@@ -274,7 +274,7 @@ fn about() -> About {
 /// one unpinned worker, which the node reports.
 fn start_plane(
     wanted: &HostSection,
-    runtime: &Arc<dyn ProcessorRuntime>,
+    runtime: &Arc<dyn WorkerRuntime>,
     storage: &StoragePlane,
 ) -> Result<DataPlane> {
     let start = |host: &HostSection| {
@@ -303,19 +303,23 @@ fn confine(arguments: &Arguments, sysfs_files: &[PathBuf]) -> Result<Confinement
 struct Served<'a> {
     node: &'a Arc<Node>,
     socket: &'a ApiSocket,
-    sender: &'a NewsSender,
+    sender: &'a NotificationSender,
     confinement: Confinement,
     heartbeat: Heartbeat,
     /// True if the state directory had no stored state.
     is_first_start: bool,
 }
 
-fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<(), Stopped> {
+fn serve_node(
+    arguments: &Arguments,
+    served: &Served<'_>,
+    news: Notifications,
+) -> Result<(), Stopped> {
     let Served { node, socket, sender, confinement, heartbeat, is_first_start } = served;
     if let Some(file) = &arguments.config {
         apply_at_start(node, file, *is_first_start)?;
     }
-    node.go_on();
+    node.resume_disk_jobs();
     let config = node.config();
     let tcp = config.api.as_ref().map(TcpApi::load).transpose().map_err(|error| vec![error])?;
     let console = config.console.as_ref().map(Console::load).transpose();
@@ -323,7 +327,7 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
     let openapi = api::openapi_document().context("the OpenAPI document cannot be written")?;
     let state = ApiState {
         node: Arc::clone(node),
-        news: news.clone(),
+        notifications: news.clone(),
         openapi: openapi.into(),
         console: console.clone(),
         lab: Arc::new(Lab::new(config.lab.as_ref())),
@@ -352,7 +356,7 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
             let page = crate::console::router(console, state, router.clone());
             tokio::spawn(serve(listener, page, news.clone()));
         }
-        tokio::spawn(heartbeat.clone().beat());
+        tokio::spawn(heartbeat.clone().record());
         tokio::spawn(confinement::watch(confinement.clone(), Arc::clone(node)));
         #[cfg(feature = "jemalloc")]
         tokio::spawn(crate::free_memory::return_regularly());
@@ -409,7 +413,7 @@ impl Signals {
         mut self,
         arguments: &Arguments,
         node: Arc<Node>,
-        mut news: News,
+        mut news: Notifications,
     ) -> Result<(), Stopped> {
         loop {
             tokio::select! {

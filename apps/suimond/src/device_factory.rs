@@ -8,7 +8,7 @@ use suimon_frame::MacAddr;
 use suimon_netdev::NetDevices;
 use suimon_ports::{
     ControlSocket, DeviceError, DeviceFactory, DeviceFeatures, KernelPathCounters, KernelPathTable,
-    LinkFacts, MemberDevices, PortDevice, PortObserver, PortSpec, QueueHost,
+    LinkProperties, MemberDevices, PortDevice, PortObserver, PortSpec, QueueHost,
 };
 use suimon_quantity::PortId;
 use suimon_stream_nic::StreamNic;
@@ -63,7 +63,7 @@ impl DeviceFactory for HostDevices {
         }
     }
 
-    fn features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
+    fn hardware_features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
         match spec {
             PortSpec::Uplink(spec) => self.net.uplink_features(spec),
             PortSpec::VhostUser(_) | PortSpec::Stream(_) | PortSpec::Tap(_) => Ok(None),
@@ -98,7 +98,7 @@ impl MemberDevices for HostDevices {
         self.net.open_control(device)
     }
 
-    fn link(&self, device: &str) -> Result<LinkFacts, DeviceError> {
+    fn link(&self, device: &str) -> Result<LinkProperties, DeviceError> {
         self.net.link(device)
     }
 }

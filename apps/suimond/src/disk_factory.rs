@@ -8,7 +8,7 @@ use std::sync::Arc;
 use suimon_confine::{Confinement, Role};
 use suimon_nbd_client::NbdConnection;
 use suimon_nbd_server::{NbdHost, serve_stream};
-use suimon_node::DiskParts;
+use suimon_node::DiskDependencies;
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDevices, DiskExports, DiskListener,
     DiskObserver, DiskQueueHost, NbdClient, NbdLimits, NbdServerSpec, NbdUsage, ThreadStart,
@@ -45,13 +45,13 @@ pub fn host_disks(
     confinement: &Confinement,
     threads: SocketThreads,
     socket: &Path,
-) -> io::Result<DiskParts> {
+) -> io::Result<DiskDependencies> {
     let folder = redo_folder(socket);
     let records = FileRecords::open(&folder)?;
     if let Err(error) = records.sweep() {
         tracing::warn!(folder = %folder.display(), %error, "cannot remove redo records of images");
     }
-    Ok(DiskParts {
+    Ok(DiskDependencies {
         plane: Arc::new(plane),
         devices: Arc::new(HostDisks::new(confinement, threads)),
         stores: Arc::new(HostStores),

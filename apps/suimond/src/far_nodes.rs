@@ -13,10 +13,10 @@ use suimon_contract::{
     ApiError, Arrival, ArrivalRequest, DrainPlan, DrainRequest, ErrorCode, HostStatus, NodeConfig,
     Operation, Plan,
 };
-use suimon_node::{FarError, FarLine, FarNode, FarNodes};
+use suimon_node::{PeerError, PeerNode, PeerNodes, PeerStream};
 use tokio::runtime::{Handle, Runtime};
 
-use crate::line::{carry, local};
+use crate::line::{copy, local};
 
 /// Threads that copy bytes of lines: one for memory, one for others.
 const LINE_THREADS: usize = 2;
@@ -38,7 +38,7 @@ const SOCKET_BYTES: usize = 1 << 20;
 
 /// Nodes configured in the host file. Calls block and must not run on async runtime threads.
 #[derive(Default)]
-pub struct HostFarNodes {
+pub struct HostPeerNodes {
     lines: Lines,
 }
 
@@ -73,8 +73,8 @@ impl Drop for Lines {
     }
 }
 
-impl FarNodes for HostFarNodes {
-    fn node(&self, config: &NodeConfig) -> Result<Arc<dyn FarNode>, ApiError> {
+impl PeerNodes for HostPeerNodes {
+    fn node(&self, config: &NodeConfig) -> Result<Arc<dyn PeerNode>, ApiError> {
         let reach = TlsReach {
             address: config.address.clone(),
             server_name: config.effective_server_name(),
@@ -97,22 +97,25 @@ impl FarNodes for HostFarNodes {
             refused(ErrorCode::HostError, "address", text)
         })?;
         let client = client.with_answer_time(ANSWER_TIME).with_answer_bytes_max(ANSWER_BYTES_MAX);
-        Ok(Arc::new(HostFarNode { config: config.clone(), client, runtime }))
+        Ok(Arc::new(HostPeerNode { config: config.clone(), client, runtime }))
     }
 }
 
-struct HostFarNode {
+struct HostPeerNode {
     config: NodeConfig,
     client: Client,
     runtime: Handle,
 }
 
-impl HostFarNode {
-    fn ask<T>(&self, answer: impl Future<Output = Result<T, ClientError>>) -> Result<T, FarError> {
-        self.runtime.block_on(answer).map_err(|error| self.told(error))
+impl HostPeerNode {
+    fn request<T>(
+        &self,
+        answer: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, PeerError> {
+        self.runtime.block_on(answer).map_err(|error| self.report(error))
     }
 
-    fn told(&self, error: ClientError) -> FarError {
+    fn report(&self, error: ClientError) -> PeerError {
         match error {
             ClientError::Refused { status: 401, .. } => {
                 let text = format!(
@@ -124,27 +127,27 @@ impl HostFarNode {
                 );
                 let error = ApiError::new(ErrorCode::Unauthorized, text);
                 let about = format!("node/{}", self.config.name);
-                FarError::Refused(vec![error.about(about).field("token_file")])
+                PeerError::Rejected(vec![error.about(about).field("token_file")])
             }
             ClientError::Refused { errors, .. } => {
-                FarError::Refused(errors.into_iter().take(TEXTS_MAX).map(limited_error).collect())
+                PeerError::Rejected(errors.into_iter().take(TEXTS_MAX).map(limited_error).collect())
             }
             error => {
                 let mut text = error.to_string();
                 limit(&mut text);
-                FarError::Unreachable(text)
+                PeerError::Unreachable(text)
             }
         }
     }
 }
 
-impl FarNode for HostFarNode {
-    fn host(&self) -> Result<HostStatus, FarError> {
+impl PeerNode for HostPeerNode {
+    fn host(&self) -> Result<HostStatus, PeerError> {
         let client = self.client.clone().with_answer_time(HOST_TIME);
         let asked = async { tokio::time::timeout(HOST_TIME, client.host()).await };
         match self.runtime.block_on(asked) {
-            Ok(answer) => answer.map_err(|error| self.told(error)),
-            Err(_) => Err(FarError::Unreachable(format!(
+            Ok(answer) => answer.map_err(|error| self.report(error)),
+            Err(_) => Err(PeerError::Unreachable(format!(
                 "{} did not respond within {} s; check the address of its API, that the host \
                  runs, and that firewalls permit the connection",
                 self.config.address,
@@ -153,34 +156,34 @@ impl FarNode for HostFarNode {
         }
     }
 
-    fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, FarError> {
-        self.ask(self.client.check_arrival(request))
+    fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, PeerError> {
+        self.request(self.client.check_arrival(request))
     }
 
-    fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, FarError> {
+    fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, PeerError> {
         self.ask(self.client.prepare_arrival(request)).map(limited_operation)
     }
 
-    fn operation(&self, id: u64) -> Result<Operation, FarError> {
+    fn operation(&self, id: u64) -> Result<Operation, PeerError> {
         self.ask(self.client.wait_operation(id, OPERATION_TIME)).map(limited_operation)
     }
 
-    fn cancel_operation(&self, id: u64) -> Result<Operation, FarError> {
+    fn cancel_operation(&self, id: u64) -> Result<Operation, PeerError> {
         self.ask(self.client.cancel_operation(id)).map(limited_operation)
     }
 
-    fn arrival(&self, id: &str) -> Result<Arrival, FarError> {
-        self.ask(self.client.arrival(id))
+    fn arrival(&self, id: &str) -> Result<Arrival, PeerError> {
+        self.request(self.client.arrival(id))
     }
 
-    fn line(&self, id: &str, line: &FarLine) -> Result<OwnedFd, FarError> {
+    fn line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError> {
         let wanted = match line {
-            FarLine::Memory => ArrivalLine::Memory,
-            FarLine::Disk(disk) => ArrivalLine::Disk(disk),
+            PeerStream::Memory => ArrivalLine::Memory,
+            PeerStream::Disk(disk) => ArrivalLine::Disk(disk),
         };
-        let far = self.ask(self.client.arrival_line(id, wanted))?;
+        let far = self.request(self.client.arrival_line(id, wanted))?;
         let no_socket = |error: io::Error| {
-            FarError::Unreachable(format!("cannot create a socket for the connection: {error}"))
+            PeerError::Unreachable(format!("cannot create a socket for the connection: {error}"))
         };
         let (ours, theirs) = UnixStream::pair().map_err(no_socket)?;
         for end in [&ours, &theirs] {
@@ -192,34 +195,34 @@ impl FarNode for HostFarNode {
         let ours = local(ours.into()).map_err(no_socket)?;
         let node = self.config.name.clone();
         self.runtime.spawn(async move {
-            if let Err(error) = carry(far, ours).await {
+            if let Err(error) = copy(far, ours).await {
                 tracing::debug!(%node, %error, "a connection of a migration ended early");
             }
         });
         Ok(theirs.into())
     }
 
-    fn activate_arrival(&self, id: &str) -> Result<Arrival, FarError> {
-        self.ask(self.client.activate_arrival(id))
+    fn activate_arrival(&self, id: &str) -> Result<Arrival, PeerError> {
+        self.request(self.client.activate_arrival(id))
     }
 
-    fn abandon_arrival(&self, id: &str) -> Result<Arrival, FarError> {
-        self.ask(self.client.abandon_arrival(id))
+    fn abandon_arrival(&self, id: &str) -> Result<Arrival, PeerError> {
+        self.request(self.client.abandon_arrival(id))
     }
 
-    fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, FarError> {
+    fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, PeerError> {
         let own = self.host()?.name;
-        self.ask(self.client.check_drain(&own, request))
+        self.request(self.client.check_drain(&own, request))
     }
 
-    fn drain(&self, request: &DrainRequest) -> Result<Operation, FarError> {
+    fn drain(&self, request: &DrainRequest) -> Result<Operation, PeerError> {
         let own = self.host()?.name;
         self.ask(self.client.drain_node(&own, request)).map(limited_operation)
     }
 
-    fn undrain(&self) -> Result<(), FarError> {
+    fn undrain(&self) -> Result<(), PeerError> {
         let own = self.host()?.name;
-        self.ask(self.client.undrain_node(&own))
+        self.request(self.client.undrain_node(&own))
     }
 }
 

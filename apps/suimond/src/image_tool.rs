@@ -9,9 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
-use suimon_ports::{FileName, FileUse, StoreFiles};
+use suimon_ports::{FileLockMode, FileName, StoreFiles};
 use suimon_redo::FileRecords;
-use suimon_storage::images::{DiskError, DiskFormat, LeftRecords, Seeds};
+use suimon_storage::images::{DiskError, DiskFormat, HostInputs, RemainingRecords};
 use suimon_storage::inspect::{self, ImageTarget};
 use suimon_uring::HostStore;
 
@@ -97,7 +97,7 @@ pub enum Format {
 /// Runs the tool and returns its exit code.
 pub(crate) fn run(tool: &Tool) -> ExitCode {
     let Tool::ImageTool(verb) = tool;
-    match carry_out(verb) {
+    match execute(verb) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("{error:#}");
@@ -132,8 +132,8 @@ impl Found {
     /// change would make them unusable. Records that the caller may not read count as such.
     fn refuse_left_writes(&self, daemon: &Path) -> Result<()> {
         let folder = redo_folder(daemon);
-        let file = self.files.open(&self.name, FileUse::Read, 1)?;
-        let Some(id) = file.facts().id else { return Ok(()) };
+        let file = self.files.open(&self.name, FileLockMode::Read, 1)?;
+        let Some(id) = file.properties().id else { return Ok(()) };
         match FileRecords::find_left(&folder, &id.to_string()) {
             Ok(None) => Ok(()),
             Ok(Some(record)) => bail!(
@@ -152,7 +152,7 @@ impl Found {
     }
 }
 
-fn carry_out(verb: &ImageVerb) -> Result<u8> {
+fn execute(verb: &ImageVerb) -> Result<u8> {
     with_seeds(|seeds| match verb {
         ImageVerb::Info(flags) => {
             print(&plain(inspect::info(Found::new(flags)?.target(), seeds))?)?;
@@ -195,10 +195,10 @@ fn name_of(path: &Path) -> Result<FileName> {
     FileName::new(text.trim_start_matches('/')).with_context(|| path.display().to_string())
 }
 
-fn with_seeds<T>(run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
+fn with_seeds<T>(run: impl FnOnce(&mut HostInputs<'_>) -> T) -> T {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let left = LeftRecords::Redo;
-    run(&mut Seeds { random: &mut random, now_unix_s: now.as_secs(), records: None, left })
+    let left = RemainingRecords::Redo;
+    run(&mut HostInputs { random: &mut random, now_unix_s: now.as_secs(), records: None, left })
 }
 
 fn print<T: Serialize>(report: &T) -> Result<()> {

@@ -34,22 +34,22 @@ pub(crate) fn local(end: OwnedFd) -> io::Result<UnixStream> {
 ///
 /// # Errors
 /// An end failed.
-pub async fn carry<S>(far: S, local: UnixStream) -> io::Result<()>
+pub async fn copy<S>(far: S, local: UnixStream) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Send,
 {
     let (far_reads, far_writes) = tokio::io::split(far);
     let (local_reads, local_writes) = local.into_split();
     let watched = rustix::io::fcntl_dupfd_cloexec(local_reads.as_ref().as_fd(), 3)?;
-    let out = one_way(local_reads, far_writes);
-    let back = one_way(far_reads, local_writes);
+    let out = copy_one_direction(local_reads, far_writes);
+    let back = copy_one_direction(far_reads, local_writes);
     tokio::pin!(out, back);
     tokio::select! {
         ended = &mut out => {
             ended?;
             tokio::select! {
                 ended = back => ended,
-                () = gone(&watched) => Ok(()),
+                () = closed(&watched) => Ok(()),
             }
         }
         ended = &mut back => {
@@ -59,7 +59,7 @@ where
     }
 }
 
-async fn one_way<R, W>(mut from: R, mut to: W) -> io::Result<()>
+async fn copy_one_direction<R, W>(mut from: R, mut to: W) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -76,7 +76,7 @@ where
 }
 
 /// Returns when the other end of a Unix socket is closed.
-async fn gone(socket: &OwnedFd) {
+async fn closed(socket: &OwnedFd) {
     loop {
         let mut look = [PollFd::new(socket, PollFlags::empty())];
         let looked = poll(&mut look, Some(&Timespec::default()));

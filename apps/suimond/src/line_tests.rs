@@ -10,7 +10,7 @@ use super::*;
 fn line() -> (DuplexStream, UnixStream, JoinHandle<io::Result<()>>) {
     let (far, carried) = tokio::io::duplex(64 << 10);
     let (near, ours) = StdStream::pair().unwrap();
-    let task = tokio::spawn(carry(carried, local(ours.into()).unwrap()));
+    let task = tokio::spawn(copy(carried, local(ours.into()).unwrap()));
     (far, local(near.into()).unwrap(), task)
 }
 

@@ -13,7 +13,6 @@ mod host;
 mod nbd;
 mod ports;
 mod power;
-mod processors;
 mod reference;
 mod sriov;
 mod stores;
@@ -21,6 +20,7 @@ mod teams;
 mod text_format;
 mod vmq;
 mod vms;
+mod workers;
 
 use std::fmt;
 
@@ -49,7 +49,7 @@ pub struct Readings {
     teams: Vec<TeamStatus>,
     vmqs: Vec<VmqStatus>,
     queues: Vec<QueueStatus>,
-    processors: Vec<ProcessorStatus>,
+    workers: Vec<ProcessorStatus>,
     stores: Vec<StoreStatus>,
     disks: Vec<DiskStatus>,
     vms: Vec<VmStatus>,
@@ -120,7 +120,7 @@ impl Readings {
             teams,
             vmqs: node.vmqs(),
             queues: node.queues(),
-            processors: node.processors(),
+            workers: node.workers(),
             stores: node.stores(),
             disks: node.disks(),
             vms: node.vms(),
@@ -158,7 +158,7 @@ impl Collector for Readings {
         self.encode_power(&mut encoder)?;
         self.encode_vms(&mut encoder)?;
         self.encode_sriov(&mut encoder)?;
-        self.encode_processors(&mut encoder)
+        self.encode_workers(&mut encoder)
     }
 }
 

@@ -87,7 +87,7 @@ fn readings() -> Readings {
             full: 0,
             moves: 5,
         }],
-        processors: Vec::new(),
+        workers: Vec::new(),
         stores: vec![store()],
         disks: vec![disk()],
         vms: vec![vm("running"), vm("lost")],
@@ -283,7 +283,7 @@ fn readings_of_everything() -> Readings {
     readings.ports = ["nic", "uplink", "team", "switch"]
         .map(|kind| PortReading { kind, name: kind.to_owned(), ..port.clone() })
         .into();
-    readings.processors = vec![read(json!({
+    readings.workers = vec![read(json!({
         "id": 0, "cpu": 2, "queues": 1, "cpu_time_ns": 1, "busy_ns": 1, "batches": 1, "frames": 1,
         "sleeps": 1, "asleep": false, "yields": 0, "yielding": false, "stages": stages(),
     }))];

@@ -108,36 +108,36 @@ pub(crate) struct Exports {
     disks: Option<Arc<dyn DiskExports>>,
     /// Disks reported as impossible to export. Contains only disks that the server had when a
     /// client last connected.
-    told: Mutex<BTreeSet<String>>,
+    reported: Mutex<BTreeSet<String>>,
 }
 
 impl Exports {
     pub(crate) fn new(disks: Arc<dyn DiskExports>) -> Self {
-        Self { disks: Some(disks), told: Mutex::default() }
+        Self { disks: Some(disks), reported: Mutex::default() }
     }
 
     /// Returns an empty list of exports.
     pub(crate) fn nothing() -> Self {
-        Self { disks: None, told: Mutex::default() }
+        Self { disks: None, reported: Mutex::default() }
     }
 
     fn export(&self, disk: ExportedDisk) -> Option<Export> {
         let ExportedDisk { name, bytes, sector_bytes, is_read_only, .. } = disk;
-        let mut spec = ExportSpec::of_disk(name.clone(), bytes, sector_bytes, is_read_only);
+        let mut spec = ExportSpec::for_disk(name.clone(), bytes, sector_bytes, is_read_only);
         spec.features.trim = disk.can_discard;
         spec.features.fast_zero = disk.can_zero_fast;
         let error = match Export::new(spec) {
             Ok(export) => return Some(export),
             Err(error) => error.to_string(),
         };
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         if told.insert(name.clone()) {
-            self.tell(NbdNotice::NotOffered { disk: name, reason: error });
+            self.report(NbdNotice::ExportFailed { disk: name, reason: error });
         }
         None
     }
 
-    fn tell(&self, notice: NbdNotice) {
+    fn report(&self, notice: NbdNotice) {
         if let Some(disks) = &self.disks {
             disks.handle_notice(notice);
         }
@@ -147,7 +147,7 @@ impl Exports {
 impl NbdExports for Exports {
     fn exports(&self) -> Vec<Export> {
         let disks = self.disks.as_ref().map(|disks| disks.exports()).unwrap_or_default();
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         told.retain(|name| disks.iter().any(|disk| disk.name == *name));
         drop(told);
         disks.into_iter().filter_map(|disk| self.export(disk)).collect()
@@ -167,11 +167,11 @@ impl NbdExports for Exports {
     }
 
     fn handle_refused(&self, peer: String, reason: String) {
-        self.tell(NbdNotice::Refused { peer, reason });
+        self.report(NbdNotice::Refused { peer, reason });
     }
 
     fn handle_limited(&self, peer: String, reason: String) {
-        self.tell(NbdNotice::Limited { peer, reason });
+        self.report(NbdNotice::Limited { peer, reason });
     }
 }
 
@@ -248,6 +248,6 @@ mod tests {
             }
         }
         assert_eq!(disks.told.lock().unwrap().len(), 100, "each is reported once");
-        assert_eq!(exports.told.lock().unwrap().len(), 1);
+        assert_eq!(exports.reported.lock().unwrap().len(), 1);
     }
 }

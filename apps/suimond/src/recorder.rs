@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use suimon_recording::{
-    About, Loss, Sink, StreamId, encode_about, encode_block, encode_lost, file_header,
+    Loss, Origin, Sink, StreamId, encode_about, encode_block, encode_lost, file_header,
 };
 
 /// Largest number of bytes queued for writing. Excess records are lost.
@@ -45,15 +45,15 @@ impl RecordingFile {
     ///
     /// # Errors
     /// The file cannot be written, or no thread can be started.
-    pub(crate) fn begin(self, about: &About) -> Result<Recorder> {
+    pub(crate) fn begin(self, about: &Origin) -> Result<Recorder> {
         let told = || format!("--record {}", self.path.display());
         let (into, bytes_max) = (BufWriter::new(self.file), self.bytes_max);
-        let mut out = Out { into, bytes: 0, bytes_max };
+        let mut out = OutputFile { into, bytes: 0, bytes_max };
         out.write(&file_header()).with_context(told)?;
         out.write(&encode_block(&encode_about(about))).with_context(told)?;
         out.into.flush().with_context(told)?;
         let (sender, receiver) = channel();
-        let inlet = Arc::new(Inlet {
+        let inlet = Arc::new(RecordQueue {
             sender: Mutex::new(sender),
             streams: AtomicU32::new(1),
             waiting: AtomicUsize::new(0),
@@ -76,7 +76,7 @@ impl RecordingFile {
 
 /// Recording in progress with its thread.
 pub(crate) struct Recorder {
-    inlet: Arc<Inlet>,
+    inlet: Arc<RecordQueue>,
     thread: JoinHandle<()>,
 }
 
@@ -88,7 +88,7 @@ impl Recorder {
 
     /// Writes queued records and ends the recording.
     pub(crate) fn end(self) {
-        self.inlet.send(Sent::End);
+        self.inlet.send(Message::End);
         if self.thread.join().is_err() {
             tracing::error!("the thread of the recording panicked");
         }
@@ -96,15 +96,15 @@ impl Recorder {
 }
 
 /// Message to the recording thread.
-enum Sent {
+enum Message {
     Block(StreamId, Vec<u8>),
     /// Records of some streams were lost.
-    Behind,
+    Overflow,
     End,
 }
 
-struct Inlet {
-    sender: Mutex<Sender<Sent>>,
+struct RecordQueue {
+    sender: Mutex<Sender<Message>>,
     /// Number of the next stream.
     streams: AtomicU32,
     /// Number of bytes queued for writing.
@@ -114,12 +114,12 @@ struct Inlet {
     behind: Mutex<BTreeSet<StreamId>>,
 }
 
-impl Inlet {
-    fn send(&self, sent: Sent) -> bool {
+impl RecordQueue {
+    fn send(&self, sent: Message) -> bool {
         self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(sent).is_ok()
     }
 
-    fn write_all(&self, receiver: &Receiver<Sent>, out: &mut Out) -> io::Result<()> {
+    fn write_all(&self, receiver: &Receiver<Message>, out: &mut OutputFile) -> io::Result<()> {
         let mut full = BTreeSet::new();
         let mut flush_at = Instant::now() + FLUSH_EVERY;
         loop {
@@ -129,7 +129,7 @@ impl Inlet {
                 flush_at = Instant::now() + FLUSH_EVERY;
             }
             match receiver.recv_timeout(FLUSH_EVERY) {
-                Ok(Sent::Block(stream, body)) => {
+                Ok(Message::Block(stream, body)) => {
                     self.waiting.fetch_sub(body.len(), Relaxed);
                     if full.contains(&stream) {
                         continue;
@@ -146,31 +146,31 @@ impl Inlet {
                     }
                     out.write(&block)?;
                 }
-                Ok(Sent::Behind) => self.tell_behind(out)?,
-                Ok(Sent::End) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok(Message::Overflow) => self.write_overflows(out)?,
+                Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
 
     /// Writes which streams lost records.
-    fn tell_behind(&self, out: &mut Out) -> io::Result<()> {
+    fn write_overflows(&self, out: &mut OutputFile) -> io::Result<()> {
         let behind =
             std::mem::take(&mut *self.behind.lock().unwrap_or_else(PoisonError::into_inner));
         for stream in behind {
             tracing::warn!(stream = stream.0, "the recording ended: the disk is too slow for it");
-            out.write(&encode_block(&encode_lost(stream, Loss::Behind)))?;
+            out.write(&encode_block(&encode_lost(stream, Loss::Overload)))?;
         }
         Ok(())
     }
 }
 
-impl Sink for Inlet {
+impl Sink for RecordQueue {
     fn next_stream(&self) -> StreamId {
         StreamId(self.streams.fetch_add(1, Relaxed))
     }
 
-    fn take(&self, stream: StreamId, body: Vec<u8>) -> bool {
+    fn accept_block(&self, stream: StreamId, body: Vec<u8>) -> bool {
         if self.is_over.load(Relaxed) {
             return false;
         }
@@ -178,21 +178,21 @@ impl Sink for Inlet {
         if waiting > WAITING_BYTES_MAX {
             self.waiting.fetch_sub(body.len(), Relaxed);
             self.behind.lock().unwrap_or_else(PoisonError::into_inner).insert(stream);
-            self.send(Sent::Behind);
+            self.send(Message::Overflow);
             return false;
         }
-        self.send(Sent::Block(stream, body))
+        self.send(Message::Block(stream, body))
     }
 }
 
 /// Output file with its size and limit.
-struct Out {
+struct OutputFile {
     into: BufWriter<File>,
     bytes: u64,
     bytes_max: u64,
 }
 
-impl Out {
+impl OutputFile {
     fn has_room(&self, block: &[u8]) -> bool {
         self.bytes + block.len() as u64 <= self.bytes_max
     }

@@ -11,7 +11,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 fn begin(folder: &TempDir, bytes_max: u64) -> (PathBuf, Recorder) {
     let path = folder.path().join("recording");
-    let about = About { version: "0".to_owned(), host: "test".to_owned(), began_unix_ms: 0 };
+    let about = Origin { version: "0".to_owned(), host: "test".to_owned(), began_unix_ms: 0 };
     let recorder = RecordingFile::create(&path, bytes_max).unwrap().begin(&about).unwrap();
     (path, recorder)
 }
@@ -29,7 +29,7 @@ fn records_reach_the_file_although_they_arrive_without_a_pause() {
     // Far less than the buffer of the file, at intervals shorter than that of the flushes.
     while length(&path) == before {
         assert!(begun.elapsed() < DEADLINE, "nothing was written to the file");
-        assert!(sink.take(stream, vec![1]));
+        assert!(sink.accept_block(stream, vec![1]));
         std::thread::sleep(Duration::from_millis(10));
     }
     recorder.end();
@@ -45,7 +45,7 @@ fn the_file_contains_no_more_than_its_limit_and_a_mark_for_each_stream() {
     // Bodies shorter than the headers of their blocks.
     for _ in 0..1000 {
         for stream in streams {
-            sink.take(stream, vec![1]);
+            sink.accept_block(stream, vec![1]);
         }
     }
     recorder.end();

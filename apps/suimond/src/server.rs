@@ -2,7 +2,7 @@
 
 mod client;
 mod connections;
-mod patience;
+mod write_timeout;
 
 use std::future::Future;
 use std::io;
@@ -17,12 +17,12 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 
-use suimon_client::notice_death;
+use suimon_client::enable_keepalive;
 
-use crate::api::News;
+use crate::api::Notifications;
 pub(crate) use crate::server::client::Client;
-use crate::server::connections::{Attended, Connections, Place};
-use crate::server::patience::Patient;
+use crate::server::connections::{Connections, Slot, TrackedService};
+use crate::server::write_timeout::WriteTimeout;
 
 /// Largest number of concurrent connections of one listener. A further connection replaces the one
 /// idle for the longest time; if none is idle, it waits.
@@ -87,7 +87,7 @@ impl Listener for TcpListener {
     }
 
     async fn prepare(&self, accepted: Self::Accepted) -> io::Result<Self::Connection> {
-        notice_death(&accepted)?;
+        enable_keepalive(&accepted)?;
         Ok(accepted)
     }
 }
@@ -113,7 +113,7 @@ impl Listener for TlsListener {
     }
 
     async fn prepare(&self, accepted: Self::Accepted) -> io::Result<Self::Connection> {
-        notice_death(&accepted)?;
+        enable_keepalive(&accepted)?;
         let handshake = tokio::time::timeout(HEAD_TIMEOUT, self.acceptor.accept(accepted));
         handshake.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
@@ -125,7 +125,7 @@ fn peer_of(stream: &tokio::net::TcpStream) -> Option<IpAddr> {
 }
 
 /// Serves until the daemon stops. Returns when all connections have ended.
-pub async fn serve<L: Listener>(listener: L, router: Router, mut news: News) {
+pub async fn serve<L: Listener>(listener: L, router: Router, mut news: Notifications) {
     let listener = Arc::new(listener);
     let connections = Connections::new(CONNECTIONS_MAX);
     loop {
@@ -142,7 +142,7 @@ pub async fn serve<L: Listener>(listener: L, router: Router, mut news: News) {
             }
         };
         let place = tokio::select! {
-            place = connections.place() => Arc::new(place),
+            place = connections.slot() => Arc::new(place),
             () = news.wait_end() => break,
         };
         let peer = listener.peer(&accepted);
@@ -170,15 +170,15 @@ pub async fn serve<L: Listener>(listener: L, router: Router, mut news: News) {
 
 async fn serve_connection<C>(
     connection: C,
-    (place, peer): (&Arc<Place>, Option<IpAddr>),
+    (place, peer): (&Arc<Slot>, Option<IpAddr>),
     router: Router,
-    mut news: News,
+    mut news: Notifications,
 ) where
     C: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service = TowerToHyperService::new(router);
-    let service = Attended { service, place: place.clone(), peer };
-    let connection = Patient::new(connection, place.clone(), READ_TIMEOUT);
+    let service = TrackedService { service, slot: place.clone(), peer };
+    let connection = WriteTimeout::new(connection, place.clone(), READ_TIMEOUT);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)

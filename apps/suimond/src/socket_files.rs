@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use suimon_ports::{FileIdentity, LeftSocket, SocketFiles};
+use suimon_ports::{FileIdentity, SocketFiles, StaleSocket};
 
 /// Socket files of this host.
 pub struct HostSocketFiles;
@@ -14,9 +14,9 @@ pub struct HostSocketFiles;
 /// Result of connecting to a socket file.
 pub(crate) enum Listening {
     /// A process listens, possibly with a full backlog.
-    Somebody,
+    Active,
     /// No process listens: the file is stale.
-    Nobody,
+    Stale,
 }
 
 impl SocketFiles for HostSocketFiles {
@@ -24,7 +24,7 @@ impl SocketFiles for HostSocketFiles {
         std::fs::symlink_metadata(path).ok().map(|metadata| identity(&metadata))
     }
 
-    fn remove_left(&self, left: &LeftSocket) -> io::Result<bool> {
+    fn remove_stale(&self, left: &StaleSocket) -> io::Result<bool> {
         let metadata = match std::fs::symlink_metadata(&left.path) {
             Ok(metadata) => metadata,
             Err(error) if is_absence(&error) => return Ok(false),
@@ -34,8 +34,8 @@ impl SocketFiles for HostSocketFiles {
             return Ok(false);
         }
         match listening(&left.path)? {
-            Listening::Somebody => Ok(false),
-            Listening::Nobody => std::fs::remove_file(&left.path).map(|()| true),
+            Listening::Active => Ok(false),
+            Listening::Stale => std::fs::remove_file(&left.path).map(|()| true),
         }
     }
 }
@@ -45,7 +45,7 @@ pub(crate) fn identity(metadata: &std::fs::Metadata) -> FileIdentity {
     FileIdentity {
         device: metadata.dev(),
         inode: metadata.ino(),
-        made_unix_ns: made_unix_ns(metadata),
+        created_unix_ns: made_unix_ns(metadata),
     }
 }
 
@@ -55,16 +55,16 @@ pub(crate) fn identity(metadata: &std::fs::Metadata) -> FileIdentity {
 /// The check is not possible.
 pub(crate) fn listening(path: &Path) -> io::Result<Listening> {
     match UnixStream::connect(path) {
-        Ok(_) => Ok(Listening::Somebody),
+        Ok(_) => Ok(Listening::Active),
         Err(error) => match error.kind() {
-            io::ErrorKind::ConnectionRefused => Ok(Listening::Nobody),
-            io::ErrorKind::WouldBlock => Ok(Listening::Somebody),
+            io::ErrorKind::ConnectionRefused => Ok(Listening::Stale),
+            io::ErrorKind::WouldBlock => Ok(Listening::Active),
             _ => Err(error),
         },
     }
 }
 
-fn is_it(left: &LeftSocket, metadata: &std::fs::Metadata) -> bool {
+fn is_it(left: &StaleSocket, metadata: &std::fs::Metadata) -> bool {
     if let Some(known) = left.identity {
         return known == identity(metadata);
     }
@@ -101,24 +101,24 @@ mod tests {
     fn only_the_very_file_is_removed_and_only_if_nobody_listens() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.sock");
-        let mut left = LeftSocket { path: path.clone(), identity: None, absent_unix_ms: now_ms() };
-        assert!(!HostSocketFiles.remove_left(&left).unwrap(), "nothing is there");
+        let mut left = StaleSocket { path: path.clone(), identity: None, absent_unix_ms: now_ms() };
+        assert!(!HostSocketFiles.remove_stale(&left).unwrap(), "nothing is there");
         let listener = UnixListener::bind(&path).unwrap();
         left.identity = HostSocketFiles.identity(&path);
-        assert!(!HostSocketFiles.remove_left(&left).unwrap(), "somebody listens");
+        assert!(!HostSocketFiles.remove_stale(&left).unwrap(), "somebody listens");
         drop(listener);
         // Replaced by a stale file of the same type and user.
         std::fs::remove_file(&path).unwrap();
         let others = directory.path().join("others.sock");
         drop(UnixListener::bind(&others).unwrap());
         std::fs::rename(&others, &path).unwrap();
-        assert!(!HostSocketFiles.remove_left(&left).unwrap());
+        assert!(!HostSocketFiles.remove_stale(&left).unwrap());
         left.identity = HostSocketFiles.identity(&path);
-        assert!(HostSocketFiles.remove_left(&left).unwrap());
+        assert!(HostSocketFiles.remove_stale(&left).unwrap());
         assert!(!path.exists());
         std::fs::write(&path, "a file").unwrap();
         left.identity = HostSocketFiles.identity(&path);
-        assert!(!HostSocketFiles.remove_left(&left).unwrap(), "no socket");
+        assert!(!HostSocketFiles.remove_stale(&left).unwrap(), "no socket");
     }
 
     #[test]
@@ -127,9 +127,9 @@ mod tests {
         let path = directory.path().join("a.sock");
         drop(UnixListener::bind(&path).unwrap());
         std::thread::sleep(Duration::from_millis(50));
-        let mut left = LeftSocket { path: path.clone(), identity: None, absent_unix_ms: now_ms() };
-        assert!(!HostSocketFiles.remove_left(&left).unwrap());
+        let mut left = StaleSocket { path: path.clone(), identity: None, absent_unix_ms: now_ms() };
+        assert!(!HostSocketFiles.remove_stale(&left).unwrap());
         left.absent_unix_ms -= 60_000;
-        assert!(HostSocketFiles.remove_left(&left).unwrap());
+        assert!(HostSocketFiles.remove_stale(&left).unwrap());
     }
 }

@@ -57,9 +57,9 @@ impl TcpApi {
                 format!("`{}` is not an address and port like 192.0.2.1:8443", config.listen);
             refused(ErrorCode::InvalidValue, "listen", text)
         })?;
-        let certificate = needed(config.tls_certificate.as_ref(), "tls_certificate")?;
-        let key = needed(config.tls_key.as_ref(), "tls_key")?;
-        let token = needed(config.token_file.as_ref(), "token_file")?;
+        let certificate = required(config.tls_certificate.as_ref(), "tls_certificate")?;
+        let key = required(config.tls_key.as_ref(), "tls_key")?;
+        let token = required(config.token_file.as_ref(), "token_file")?;
         let tls = tls(certificate, key)?;
         let all = Token::load(token, "api", "token_file")?;
         let metrics = config.metrics_token_file.as_ref();
@@ -163,7 +163,7 @@ async fn check_token(
     failures.refuse((Guarded::Api, shown.as_bytes()), client, response).await
 }
 
-fn needed<'c>(value: Option<&'c PathBuf>, field: &str) -> Result<&'c PathBuf, ApiError> {
+fn required<'c>(value: Option<&'c PathBuf>, field: &str) -> Result<&'c PathBuf, ApiError> {
     value.ok_or_else(|| {
         let text = "a TCP listener requires tls_certificate, tls_key and token_file; without them \
                     the API is available on the Unix socket only";

@@ -83,10 +83,10 @@ fn remove_stale(path: &Path) -> Result<()> {
         bail!("--socket: {shown} exists and is not a socket; remove it or choose another path");
     }
     match listening(path) {
-        Ok(Listening::Somebody) => bail!(
+        Ok(Listening::Active) => bail!(
             "--socket: a daemon already listens on {shown}; stop it first or choose another path"
         ),
-        Ok(Listening::Nobody) => {
+        Ok(Listening::Stale) => {
             std::fs::remove_file(path).map_err(|error| refused("replace the stale", path, &error))
         }
         Err(error) => Err(refused("connect to", path, &error)),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use suimon_confine::{Confinement, Role};
-use suimon_node::VmParts;
+use suimon_node::VmDependencies;
 use suimon_ports::{
     ThreadStart, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmObserver, VmSpec,
 };
@@ -54,7 +54,7 @@ impl FoundLauncher {
     }
 
     /// Returns the components of the node for VMs.
-    pub(crate) fn parts(self, confinement: &Confinement) -> VmParts {
+    pub(crate) fn parts(self, confinement: &Confinement) -> VmDependencies {
         let confinement = confinement.clone();
         let on_start: ThreadStart =
             Arc::new(move || confinement.confine_thread(Role::FrontEnd).map_err(Into::into));
@@ -68,7 +68,7 @@ impl FoundLauncher {
                 Arc::new(NoVms { reason })
             }
         };
-        VmParts { host, boot_id: self.boot_id }
+        VmDependencies { host, boot_id: self.boot_id }
     }
 }
 
@@ -94,8 +94,8 @@ pub(crate) fn launch(socket: &Path, folder: &Path, ends_unneeded: bool) -> Resul
 }
 
 /// Returns the components of the node for a host that cannot start VMs, with the reason.
-pub fn no_vms(reason: impl Into<String>) -> VmParts {
-    VmParts { host: Arc::new(NoVms { reason: reason.into() }), boot_id: String::new() }
+pub fn no_vms(reason: impl Into<String>) -> VmDependencies {
+    VmDependencies { host: Arc::new(NoVms { reason: reason.into() }), boot_id: String::new() }
 }
 
 /// Host that cannot start VMs.
@@ -115,7 +115,7 @@ impl NoVms {
 }
 
 impl VmHost for NoVms {
-    fn uefi(&self) -> Option<VmBoot> {
+    fn uefi_firmware(&self) -> Option<VmBoot> {
         None
     }
 
@@ -151,7 +151,7 @@ impl VmHost for NoVms {
         self.error()
     }
 
-    fn give_vf(
+    fn assign_vf(
         &self,
         _identity: &VmIdentity,
         _vf: PciAddress,
@@ -160,7 +160,7 @@ impl VmHost for NoVms {
         self.error()
     }
 
-    fn take_vf(&self, _vf: PciAddress) -> Result<(), VmError> {
+    fn reclaim_vf(&self, _vf: PciAddress) -> Result<(), VmError> {
         self.error()
     }
 

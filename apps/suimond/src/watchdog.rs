@@ -28,7 +28,7 @@ pub(crate) struct Heartbeat(Arc<AtomicU64>);
 
 impl Heartbeat {
     /// Reports progress once per [`CHECK_EVERY`], for as long as the runtime runs.
-    pub(crate) async fn beat(self) {
+    pub(crate) async fn record(self) {
         loop {
             self.0.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(CHECK_EVERY).await;
@@ -55,7 +55,7 @@ pub(crate) fn start(plane: DataPlane) -> io::Result<Heartbeat> {
 fn watch(plane: DataPlane, heartbeat: Heartbeat) -> io::Result<()> {
     let limit = watchdog_limit();
     thread::Builder::new().name("watchdog".to_owned()).spawn(move || {
-        let (mut beats, mut beat_at) = (0, Instant::now());
+        let (mut beats, mut heartbeat_at) = (0, Instant::now());
         let mut reported: Option<Instant> = None;
         loop {
             thread::sleep(CHECK_EVERY);
@@ -65,10 +65,10 @@ fn watch(plane: DataPlane, heartbeat: Heartbeat) -> io::Result<()> {
             }
             let now = heartbeat.0.load(Ordering::Relaxed);
             if now != beats {
-                (beats, beat_at) = (now, Instant::now());
+                (beats, heartbeat_at) = (now, Instant::now());
             }
             let Some(limit) = limit else { continue };
-            let proceeds = round < limit / 2 && beat_at.elapsed() < limit / 2;
+            let proceeds = round < limit / 2 && heartbeat_at.elapsed() < limit / 2;
             if proceeds && reported.is_none_or(|at| at.elapsed() >= limit / 4) {
                 notify("WATCHDOG=1");
                 reported = Some(Instant::now());

@@ -6,10 +6,10 @@ use crate::ethernet::{VLAN_TAG_BYTES, ethertype};
 use crate::{MacAddr, VlanTag};
 
 /// Minimum length of an Ethernet frame in bytes, without FCS (IEEE 802.3-2022, 4A.4.2).
-const SHORTEST_BYTES: usize = 60;
+const FRAME_BYTES_MIN: usize = 60;
 /// Maximum length of an announcement in bytes. A tag lengthens the frame without reducing its
 /// padding, so that the frame has the minimum length after removal of the tag.
-const ROOM: usize = SHORTEST_BYTES + VLAN_TAG_BYTES;
+const BYTES_MAX: usize = FRAME_BYTES_MIN + VLAN_TAG_BYTES;
 
 /// Hardware type Ethernet, protocol type IPv4, address lengths 6 and 4 (RFC 826, "Packet format").
 const ETHERNET_AND_IPV4: [u8; 6] = [0, 1, 0x08, 0, 6, 4];
@@ -20,7 +20,7 @@ const REVERSE_REQUEST: [u8; 2] = [0, 3];
 /// forward it learn the new location of the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announcement {
-    bytes: [u8; ROOM],
+    bytes: [u8; BYTES_MAX],
     is_tagged: bool,
 }
 
@@ -46,7 +46,7 @@ impl Announcement {
 
     /// Returns the complete frame, starting with the destination address.
     pub fn bytes(&self) -> &[u8] {
-        let len = if self.is_tagged { ROOM } else { SHORTEST_BYTES };
+        let len = if self.is_tagged { BYTES_MAX } else { FRAME_BYTES_MIN };
         self.bytes.get(..len).unwrap_or_default()
     }
 
@@ -61,7 +61,7 @@ impl Announcement {
             .chain(&kind)
             .chain(fields.iter().copied().flatten())
             .copied();
-        let mut bytes = [0; ROOM];
+        let mut bytes = [0; BYTES_MAX];
         bytes.iter_mut().zip(octets).for_each(|(to, from)| *to = from);
         Self { bytes, is_tagged: tag.is_some() }
     }

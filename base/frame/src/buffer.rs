@@ -25,7 +25,7 @@ const STAGGER_STEPS: usize = 32;
 ///
 /// A large frame may have a *tail*: the buffer contains its first bytes, including all headers, and
 /// the rest remains in the memory of its source ([`Frame::set_tail`]). The length includes the
-/// tail. Code that needs more than the headers calls [`Frame::gather`] first; [`Frame::copy_from`],
+/// tail. Code that needs more than the headers calls [`Frame::linearize`] first; [`Frame::copy_from`],
 /// [`segment`](crate::segment()) and [`complete_checksum`](crate::complete_checksum) do so
 /// themselves.
 pub struct Frame {
@@ -63,17 +63,17 @@ impl Frame {
         self.len = 0;
         self.held = 0;
         if self.has_tail() {
-            self.tail.forget();
+            self.tail.clear();
         }
         self.meta = FrameMeta::default();
     }
 
     /// Returns all bytes, starting with the destination address. Must not be called on a frame with
-    /// a tail, which the result would lack; see [`Frame::front`] and [`Frame::gather`].
+    /// a tail, which the result would lack; see [`Frame::head`] and [`Frame::linearize`].
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         debug_assert!(!self.has_tail(), "a frame's tail was forgotten");
-        self.front()
+        self.head()
     }
 
     /// Returns all bytes for modification; restrictions as [`Frame::bytes`].
@@ -86,7 +86,7 @@ impl Frame {
     /// Returns the bytes in the buffer: all bytes, or those before the tail. Contains the headers
     /// of an admitted frame.
     #[inline]
-    pub fn front(&self) -> &[u8] {
+    pub fn head(&self) -> &[u8] {
         self.store.get(self.start..self.start + self.held).unwrap_or_default()
     }
 
@@ -110,14 +110,14 @@ impl Frame {
         self.len = self.held.saturating_add(bytes).min(self.store.len() - self.start);
     }
 
-    /// Returns a reader of the bytes behind [`Frame::front`].
+    /// Returns a reader of the bytes behind [`Frame::head`].
     pub fn tail(&self) -> TailReader<'_> {
         self.tail.reader(self.len - self.held)
     }
 
     /// Copies the tail into the buffer. No-op without a tail.
     #[inline]
-    pub fn gather(&mut self) {
+    pub fn linearize(&mut self) {
         if self.has_tail() {
             self.gather_tail();
         }
@@ -133,7 +133,7 @@ impl Frame {
         // exposed.
         self.len = self.held + count;
         self.held = self.len;
-        self.tail.forget();
+        self.tail.clear();
     }
 
     /// Returns the space from the first byte on, with stale contents. Sources write into it before
@@ -170,7 +170,7 @@ impl Frame {
         self.reset();
         self.set_len(other.len);
         if let Some((front, rest)) = self.front_mut().split_at_mut_checked(other.held) {
-            front.copy_from_slice(other.front());
+            front.copy_from_slice(other.head());
             other.tail().read(rest);
         }
         self.meta = other.meta;
@@ -226,10 +226,13 @@ mod tests {
     fn a_frame_never_grows_past_its_buffer() {
         let mut frame = Frame::new(31);
         frame.set_len(usize::MAX);
-        assert_eq!(frame.admit_plain(), Err(crate::MalformedFrame::TooLong { len: frame.len() }));
+        assert_eq!(
+            frame.validate_ingress_plain(),
+            Err(crate::IngressError::TooLong { len: frame.len() })
+        );
         frame.reset();
         frame.set_len(FRAME_BYTES_MAX);
-        assert_eq!(frame.admit_plain(), Ok(()));
+        assert_eq!(frame.validate_ingress_plain(), Ok(()));
         assert_eq!(frame.bytes().len(), frame.len());
         frame.reset();
         assert!(frame.is_empty());

@@ -8,7 +8,7 @@ use crate::octets::{put, u16_at};
 
 /// One's complement sum over bytes, not yet complemented.
 ///
-/// Sums can be concatenated: `Sum::of(a).then(Sum::of(b))` equals `Sum::of(ab)`, also if `a` has an
+/// Sums can be concatenated: `Sum::from_bytes(a).then(Sum::from_bytes(b))` equals `Sum::from_bytes(ab)`, also if `a` has an
 /// odd length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
@@ -22,7 +22,7 @@ impl Sum {
 
     /// Computes the sum of `bytes` as big-endian 16-bit words, the last one padded with zero.
     #[inline]
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn from_bytes(bytes: &[u8]) -> Self {
         // The sum is independent of byte order, except for the order of the result (RFC 1071,
         // section 2B), so words are added in native order.
         let native = fold(words::sum_native(bytes));
@@ -31,14 +31,14 @@ impl Sum {
 
     /// Returns the sum of a single word.
     #[inline]
-    pub const fn of_word(word: u16) -> Self {
+    pub const fn from_word(word: u16) -> Self {
         Self { folded: word, odd: false }
     }
 
     /// Returns the sum of these bytes followed by those of `next`.
     #[inline]
     #[must_use]
-    pub const fn then(self, next: Self) -> Self {
+    pub const fn concat(self, next: Self) -> Self {
         let folded = if self.odd { next.folded.swap_bytes() } else { next.folded };
         Self { folded: add(self.folded, folded), odd: self.odd != next.odd }
     }
@@ -46,15 +46,15 @@ impl Sum {
     /// Returns the sum with a word added at an even offset.
     #[inline]
     #[must_use]
-    pub const fn plus(self, word: u16) -> Self {
+    pub const fn add_word(self, word: u16) -> Self {
         Self { folded: add(self.folded, word), odd: self.odd }
     }
 
     /// Returns the sum with a word at an even offset removed.
     #[inline]
     #[must_use]
-    pub const fn minus(self, word: u16) -> Self {
-        self.plus(!word)
+    pub const fn sub_word(self, word: u16) -> Self {
+        self.add_word(!word)
     }
 
     /// Returns the sum as a 16-bit word, not complemented: the content of a partial checksum field.
@@ -87,10 +87,10 @@ impl Sum {
         protocol: u8,
         transport_bytes: u16,
     ) -> Self {
-        Self::of(&source)
-            .then(Self::of(&destination))
-            .plus(u16::from(protocol))
-            .plus(transport_bytes)
+        Self::from_bytes(&source)
+            .concat(Self::from_bytes(&destination))
+            .add_word(u16::from(protocol))
+            .add_word(transport_bytes)
     }
 
     /// Returns the sum of an IPv6 pseudo-header (RFC 8200, section 8.1). `destination`: the final
@@ -101,10 +101,10 @@ impl Sum {
         protocol: u8,
         transport_bytes: u32,
     ) -> Self {
-        Self::of(&source)
-            .then(Self::of(&destination))
-            .then(Self::of(&transport_bytes.to_be_bytes()))
-            .plus(u16::from(protocol))
+        Self::from_bytes(&source)
+            .concat(Self::from_bytes(&destination))
+            .concat(Self::from_bytes(&transport_bytes.to_be_bytes()))
+            .add_word(u16::from(protocol))
     }
 }
 
@@ -125,12 +125,12 @@ pub fn complete_checksum(frame: &mut Frame) {
     if frame.meta.gso.is_some() {
         return;
     }
-    frame.gather();
+    frame.linearize();
     let start = usize::from(start);
     let field_at = start + usize::from(offset);
     let Some(summed) = frame.bytes().get(start..) else { return };
     // The field contains the sum of the pseudo-header and is therefore included.
-    let checksum = Sum::of(summed).checksum_nonzero();
+    let checksum = Sum::from_bytes(summed).checksum_nonzero();
     if put(frame.bytes_mut(), field_at, &checksum.to_be_bytes()) {
         frame.meta.checksum = Checksum::Verified;
     }

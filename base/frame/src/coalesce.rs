@@ -9,7 +9,7 @@
 //! - it continues the sequence numbers, with the same acknowledgement, window, options (including
 //!   timestamps) and flags, except that the first may have CWR and the last FIN and PSH, which end
 //!   the unit;
-//! - the ingress port permits every form on egress ([`LeavesAs::Any`](crate::LeavesAs));
+//! - the ingress port permits every form on egress ([`EgressForm::Any`](crate::EgressForm));
 //! - its payload is as long as that of the first segment, or shorter, which ends the unit;
 //! - its checksums are correct: known to be, or verified here as the last step, so that a segment
 //!   without neighbours costs no sum over its payload;
@@ -36,7 +36,7 @@ use crate::octets::{put, u8_at, u16_at};
 use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, tcp_flags};
 use crate::{FRAME_BYTES_MAX, Frame, GSO_HEADER_BYTES_MAX};
 
-pub use coalesced::{Coalesced, Lane};
+pub use coalesced::{CoalesceTarget, Coalesced};
 use segment_view::{Kind, SegmentView, classify};
 
 /// Maximum number of flows tracked at a time; a further flow replaces the oldest.
@@ -61,10 +61,10 @@ const HEADER_BYTES_MIN: usize = 54;
 /// Units have [`FrameMeta::is_coalesced`] set and a partial checksum, and conform to the offloads
 /// of their egress.
 #[inline]
-pub fn coalesce(frames: &mut [Frame], lane: impl FnMut(usize) -> Lane) -> Coalesced {
+pub fn coalesce(frames: &mut [Frame], lane: impl FnMut(usize) -> CoalesceTarget) -> Coalesced {
     let count = frames.len().min(BATCH_FRAMES_MAX);
-    match frames.iter().take(count).position(may_begin) {
-        Some(first) if frames.iter().take(count).skip(first + 1).any(may_move) => {
+    match frames.iter().take(count).position(can_start) {
+        Some(first) if frames.iter().take(count).skip(first + 1).any(can_merge) => {
             coalesce_from(first, count, frames, lane)
         }
         _ => Coalesced::default(),
@@ -73,13 +73,13 @@ pub fn coalesce(frames: &mut [Frame], lane: impl FnMut(usize) -> Lane) -> Coales
 
 /// Returns true if the frame is long enough to start a unit.
 #[inline]
-fn may_begin(frame: &Frame) -> bool {
+fn can_start(frame: &Frame) -> bool {
     frame.len() >= HEADER_BYTES_MIN + FIRST_PAYLOAD_BYTES_MIN
 }
 
 /// Returns true if the frame is short enough to be merged into another.
 #[inline]
-fn may_move(frame: &Frame) -> bool {
+fn can_merge(frame: &Frame) -> bool {
     frame.len() <= MOVED_PAYLOAD_BYTES_MAX + GSO_HEADER_BYTES_MAX
 }
 
@@ -87,20 +87,20 @@ fn coalesce_from(
     first: usize,
     count: usize,
     frames: &mut [Frame],
-    mut lane: impl FnMut(usize) -> Lane,
+    mut lane: impl FnMut(usize) -> CoalesceTarget,
 ) -> Coalesced {
-    let mut units = Units::default();
+    let mut units = MergeGroups::default();
     let mut coalesced = Coalesced::default();
     for at in first..count {
-        if units.is_empty() && !frames.get(at).is_some_and(may_begin) {
+        if units.is_empty() && !frames.get(at).is_some_and(can_start) {
             continue;
         }
         match lane(at) {
-            Lane::Apart => {}
-            Lane::All => units.close_all(),
-            Lane::Egress(egress, offloads) => {
+            CoalesceTarget::Excluded => {}
+            CoalesceTarget::Multiple => units.close_all(),
+            CoalesceTarget::Egress(egress, offloads) => {
                 if let Some(unit) = units.handle(frames, at, egress, offloads) {
-                    coalesced.absorbed |= 1 << at;
+                    coalesced.merged_count |= 1 << at;
                     coalesced.units |= 1 << unit;
                 }
             }
@@ -111,14 +111,14 @@ fn coalesce_from(
 
 /// Open units, to which segments may be added. Empty places are at the end.
 #[derive(Default)]
-struct Units {
-    open: [Option<Unit>; UNITS_MAX],
+struct MergeGroups {
+    open: [Option<MergeGroup>; UNITS_MAX],
     len: usize,
 }
 
 /// Unit: a frame of one or several merged segments that may grow.
 #[derive(Clone, Copy)]
-struct Unit {
+struct MergeGroup {
     egress: u16,
     /// Index of the first segment in the batch.
     at: usize,
@@ -134,7 +134,7 @@ struct Unit {
     has_fixed_identification: Option<bool>,
 }
 
-impl Units {
+impl MergeGroups {
     fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -160,7 +160,7 @@ impl Units {
         }
     }
 
-    fn begin(&mut self, unit: Unit) {
+    fn begin(&mut self, unit: MergeGroup) {
         if self.len == UNITS_MAX {
             self.close(0);
         }
@@ -181,11 +181,11 @@ impl Units {
         let (before, [frame, ..]) = frames.split_at_mut_checked(at)? else { return None };
         let (view, may_join) = match classify(frame) {
             Kind::NotTcp => return None,
-            Kind::Unreadable => {
+            Kind::Unclassifiable => {
                 self.close_egress(egress);
                 return None;
             }
-            Kind::Alone(view) => (view, false),
+            Kind::NotMergeable(view) => (view, false),
             Kind::Data(view) => (view, true),
         };
         let place = self.open.iter().take(self.len).flatten().position(|unit| {
@@ -209,7 +209,7 @@ impl Units {
             }
         }
         if may_join {
-            if let Some(unit) = Unit::begun_by(frame, view, at, egress, takes) {
+            if let Some(unit) = MergeGroup::new(frame, view, at, egress, takes) {
                 self.begin(unit);
             }
         }
@@ -217,9 +217,9 @@ impl Units {
     }
 }
 
-impl Unit {
+impl MergeGroup {
     /// Creates the unit that starts with this segment; `None` if no segment may follow it.
-    fn begun_by(
+    fn new(
         frame: &Frame,
         view: SegmentView,
         at: usize,
@@ -232,7 +232,7 @@ impl Unit {
             && frame.len() + FIRST_PAYLOAD_BYTES_MIN <= FRAME_BYTES_MAX
             && is_full
             && view.flags & (tcp_flags::FIN | tcp_flags::PSH) == 0
-            && takes.takes(gso);
+            && takes.accepts(gso);
         may_begin.then_some(Self {
             egress,
             at,
@@ -258,8 +258,8 @@ impl Unit {
         }
         let Some(is_fixed) = self.numbering_with(view) else { return false };
         // Checksums and copies use private memory, which the source cannot modify.
-        head.gather();
-        frame.gather();
+        head.linearize();
+        frame.linearize();
         self.is_checked = self.is_checked || first.is_checksum_right(head);
         if !self.is_checked || !view.is_checksum_right(frame) {
             return false;
@@ -323,7 +323,7 @@ impl Unit {
         let ending = flags & (tcp_flags::FIN | tcp_flags::PSH);
         let flags = u8_at(bytes, flags_at).unwrap_or_default() | ending;
         put(bytes, flags_at, &[flags]);
-        let pseudo = first.pseudo.plus(transport_bytes).word();
+        let pseudo = first.pseudo.add_word(transport_bytes).word();
         put(bytes, first.transport_at + TCP_CHECKSUM_AT, &pseudo.to_be_bytes());
         // Headers of mergeable segments are shorter than 256 bytes.
         let start = first.transport_at as u16;
@@ -331,7 +331,7 @@ impl Unit {
             checksum: Checksum::Partial { start, offset: TCP_CHECKSUM_AT as u16 },
             gso: Some(first.gso()),
             is_coalesced: true,
-            leaves_as: head.meta.leaves_as,
+            egress_form: head.meta.egress_form,
             has_fixed_identification: self.has_fixed_identification == Some(true),
             tag: head.meta.tag,
         };

@@ -8,7 +8,7 @@ use crate::{Frame, VlanTag, VnetHeader};
 /// Frame in the form that a sink writes: `front`, then `tag` if present, then `rest`, accompanied
 /// by `header`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wire<'a> {
+pub struct WireFrame<'a> {
     /// virtio-net header; offsets include the tag. `num_buffers` is 1 and is overwritten by rings.
     pub header: VnetHeader,
     /// Complete bytes of an untagged frame; the two addresses of a tagged one.
@@ -19,7 +19,7 @@ pub struct Wire<'a> {
     pub rest: &'a [u8],
 }
 
-impl Wire<'_> {
+impl WireFrame<'_> {
     /// Returns the length on the wire in bytes, without header and FCS.
     #[inline]
     pub fn wire_len(&self) -> usize {
@@ -34,22 +34,22 @@ impl Frame {
     /// A verified checksum is represented by [`VnetHeader::DATA_VALID`]; rings without
     /// `VIRTIO_NET_F_GUEST_CSUM` remove it with [`VnetHeader::without_data_valid`].
     #[inline]
-    pub fn wire(&self) -> Wire<'_> {
+    pub fn wire_format(&self) -> WireFrame<'_> {
         debug_assert!(!self.has_tail(), "a frame's tail was forgotten");
-        self.wire_front()
+        self.wire_head()
     }
 
     /// Returns the wire representation without the tail, for a sink that writes [`Frame::tail`]
     /// itself.
     #[inline]
-    pub fn wire_front(&self) -> Wire<'_> {
-        let bytes = self.front();
+    pub fn wire_head(&self) -> WireFrame<'_> {
+        let bytes = self.head();
         match self.meta.tag {
-            None => Wire { header: self.header(0), front: bytes, tag: None, rest: &[] },
+            None => WireFrame { header: self.header(0), front: bytes, tag: None, rest: &[] },
             Some(tag) => {
                 let (front, rest) = bytes.split_at_checked(ADDRESSES_BYTES).unwrap_or((bytes, &[]));
                 let header = self.header(VLAN_TAG_BYTES as u16);
-                Wire { header, front, tag: Some(tag_bytes(tag)), rest }
+                WireFrame { header, front, tag: Some(tag_bytes(tag)), rest }
             }
         }
     }
@@ -93,7 +93,7 @@ impl Frame {
             GsoKind::Tcp6 => VnetHeader::GSO_TCPV6,
             GsoKind::Udp => VnetHeader::GSO_UDP_L4,
         };
-        let header_bytes = Headers::parse(self.front()).map_or(0, |headers| headers.payload_at);
+        let header_bytes = Headers::parse(self.head()).map_or(0, |headers| headers.payload_at);
         VnetHeader {
             gso_type: if gso.ecn { kind | VnetHeader::GSO_ECN } else { kind },
             gso_size: gso.segment_bytes,

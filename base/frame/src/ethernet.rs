@@ -36,13 +36,13 @@ impl Frame {
     /// Returns the destination address; all zero if the frame is too short.
     #[inline]
     pub fn destination(&self) -> MacAddr {
-        MacAddr::new(array(self.front(), 0).copied().unwrap_or_default())
+        MacAddr::new(array(self.head(), 0).copied().unwrap_or_default())
     }
 
     /// Returns the source address; all zero if the frame is too short.
     #[inline]
     pub fn source(&self) -> MacAddr {
-        MacAddr::new(array(self.front(), 6).copied().unwrap_or_default())
+        MacAddr::new(array(self.head(), 6).copied().unwrap_or_default())
     }
 
     /// Sets the source address; no-op if the frame is too short. No checksum covers the address.
@@ -65,7 +65,7 @@ impl Frame {
     /// short.
     #[inline]
     pub fn ethertype(&self) -> u16 {
-        u16_at(self.front(), ADDRESSES_BYTES).unwrap_or_default()
+        u16_at(self.head(), ADDRESSES_BYTES).unwrap_or_default()
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_is_replaced_and_nothing_else() {
+    fn set_source_changes_only_the_source_address() {
         let mac = MacAddr::new([2, 4, 6, 8, 10, 12]);
         let mut frame = Frame::new(3);
         frame.fill(&[0xaa; 60]);

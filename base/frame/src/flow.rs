@@ -2,7 +2,7 @@
 
 use crate::ip::{IpHeader, IpPacket, Network, ip_packet, protocol};
 use crate::octets::{array, u16_at, u32_at};
-use crate::source_binding::{DHCP_REQUEST, is_bound};
+use crate::source_mac::{DHCP_REQUEST, is_bound};
 use crate::{Frame, VlanId, VlanTag};
 
 /// Odd constants with well-distributed bits; fixed, so that hashes are stable across runs, hosts
@@ -32,8 +32,8 @@ pub fn flow_hash(frame: &Frame) -> u32 {
 pub struct FlowKey {
     /// Hash of the flow, from [`Flow::hash`].
     pub hash: u32,
-    /// True if the source address must be preserved, from [`Flow::binds_source`].
-    pub binds_source: bool,
+    /// True if the source address must be preserved, from [`Flow::requires_source_mac`].
+    pub requires_source_mac: bool,
 }
 
 impl FlowKey {
@@ -41,19 +41,19 @@ impl FlowKey {
     // Called for each frame; the compiler does not inline it by itself.
     #[inline(always)]
     pub fn of(frame: &Frame, fields: FlowFields) -> Self {
-        let Some(plain) = Plain::of(frame.front()) else { return Self::of_any(frame, fields) };
+        let Some(plain) = Plain::of(frame.head()) else { return Self::of_any(frame, fields) };
         let hash = match fields {
             FlowFields::Ports => finish(mix(plain.addresses, plain.transport)),
             FlowFields::Addresses => finish(mix(plain.addresses, 0)),
-            FlowFields::Macs => macs_hash(frame.front(), vlan_bits(frame.meta.tag)),
+            FlowFields::Macs => macs_hash(frame.head(), vlan_bits(frame.meta.tag)),
         };
-        Self { hash, binds_source: plain.transport == DHCP_TRANSPORT }
+        Self { hash, requires_source_mac: plain.transport == DHCP_TRANSPORT }
     }
 
     #[inline(never)]
     fn of_any(frame: &Frame, fields: FlowFields) -> Self {
         let flow = Flow::of(frame);
-        Self { hash: flow.hash(fields), binds_source: flow.binds_source() }
+        Self { hash: flow.hash(fields), requires_source_mac: flow.requires_source_mac() }
     }
 }
 
@@ -98,7 +98,7 @@ impl<'a> Flow<'a> {
     /// Parses the headers of a frame.
     #[inline]
     pub fn of(frame: &'a Frame) -> Self {
-        let bytes = frame.front();
+        let bytes = frame.head();
         Self { bytes, tag: frame.meta.tag, packet: ip_packet(bytes) }
     }
 
@@ -139,7 +139,7 @@ impl<'a> Flow<'a> {
     /// Fragments of ICMPv6 and UDP are treated like other packets, so that they stay together:
     /// neighbour discovery is never fragmented (RFC 6980).
     #[inline]
-    pub fn binds_source(&self) -> bool {
+    pub fn requires_source_mac(&self) -> bool {
         let Some(packet) = self.packet else { return true };
         packet.header.is_some_and(|header| is_bound(self.bytes, packet.network, header))
     }

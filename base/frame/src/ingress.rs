@@ -26,7 +26,7 @@ const CHECKSUM_START_MAX: u16 = u16::MAX - VLAN_TAG_BYTES as u16;
 /// Reason why a frame was not admitted. The frame must be dropped and counted; the text is used in
 /// events that name the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum MalformedFrame {
+pub enum IngressError {
     /// Shorter than an Ethernet header, including the tag.
     #[error("the frame has {len} bytes, less than an Ethernet header")]
     TooShort {
@@ -102,7 +102,7 @@ pub enum MalformedFrame {
         "csum_start {csum_start} and csum_offset {csum_offset} are not those of the transport \
          checksum (header at {transport_at})"
     )]
-    ChecksumPlace {
+    ChecksumPosition {
         /// Value of `csum_start` from the sender.
         csum_start: u16,
         /// Value of `csum_offset` from the sender.
@@ -134,9 +134,13 @@ impl Frame {
     /// # Errors
     /// Fails if the frame or the header is malformed; the frame must be dropped.
     #[inline]
-    pub fn admit(&mut self, header: &VnetHeader, allowed: Offloads) -> Result<(), MalformedFrame> {
+    pub fn validate_ingress(
+        &mut self,
+        header: &VnetHeader,
+        allowed: Offloads,
+    ) -> Result<(), IngressError> {
         if header.gso_type == VnetHeader::GSO_NONE {
-            self.gather();
+            self.linearize();
         }
         let popped_bytes = self.admit_bytes()?;
         if header.flags == 0 && header.gso_type == VnetHeader::GSO_NONE {
@@ -145,25 +149,25 @@ impl Frame {
         self.admit_header(header, allowed, popped_bytes)
     }
 
-    /// Admits a frame from a source without virtio-net headers, as [`Frame::admit`].
+    /// Admits a frame from a source without virtio-net headers, as [`Frame::validate_ingress`].
     ///
     /// # Errors
     /// Fails if the frame is too short or too long.
     #[inline]
-    pub fn admit_plain(&mut self) -> Result<(), MalformedFrame> {
-        self.gather();
+    pub fn validate_ingress_plain(&mut self) -> Result<(), IngressError> {
+        self.linearize();
         self.admit_bytes().map(|_| ())
     }
 
     /// Checks the length and removes the tag; returns the number of bytes removed from the front.
     #[inline]
-    fn admit_bytes(&mut self) -> Result<u16, MalformedFrame> {
+    fn admit_bytes(&mut self) -> Result<u16, IngressError> {
         let len = self.len();
         if len > FRAME_BYTES_MAX {
-            return Err(MalformedFrame::TooLong { len });
+            return Err(IngressError::TooLong { len });
         }
         if len < ETHERNET_HEADER_BYTES {
-            return Err(MalformedFrame::TooShort { len });
+            return Err(IngressError::TooShort { len });
         }
         self.meta.checksum = Checksum::Unknown;
         self.meta.gso = None;
@@ -173,11 +177,11 @@ impl Frame {
         Ok(0)
     }
 
-    fn pop_tag(&mut self) -> Result<u16, MalformedFrame> {
+    fn pop_tag(&mut self) -> Result<u16, IngressError> {
         let len = self.len();
-        let tci = u16_at(self.front(), ADDRESSES_BYTES + 2);
+        let tci = u16_at(self.head(), ADDRESSES_BYTES + 2);
         let Some(tci) = tci.filter(|_| len >= ETHERNET_HEADER_BYTES + VLAN_TAG_BYTES) else {
-            return Err(MalformedFrame::TooShort { len });
+            return Err(IngressError::TooShort { len });
         };
         self.front_mut().copy_within(..ADDRESSES_BYTES, VLAN_TAG_BYTES);
         self.drop_front(VLAN_TAG_BYTES);
@@ -190,10 +194,10 @@ impl Frame {
         header: &VnetHeader,
         allowed: Offloads,
         popped_bytes: u16,
-    ) -> Result<(), MalformedFrame> {
+    ) -> Result<(), IngressError> {
         if header.flags & VnetHeader::NEEDS_CSUM == 0 {
             if header.gso_type != VnetHeader::GSO_NONE {
-                return Err(MalformedFrame::GsoWithoutChecksum { gso_type: header.gso_type });
+                return Err(IngressError::GsoWithoutChecksum { gso_type: header.gso_type });
             }
             if header.flags & VnetHeader::DATA_VALID != 0 {
                 self.meta.checksum = Checksum::Verified;
@@ -201,18 +205,18 @@ impl Frame {
             return Ok(());
         }
         if !allowed.checksum {
-            return Err(MalformedFrame::NotAllowed { field: "flags", value: header.flags });
+            return Err(IngressError::NotAllowed { field: "flags", value: header.flags });
         }
         let start = self.checksum_start(header, popped_bytes)?;
-        let headers = Headers::parse(self.front())?;
+        let headers = Headers::parse(self.head())?;
         if header.gso_type == VnetHeader::GSO_NONE {
-            check_place(header, start, &headers)?;
+            check_checksum_position(header, start, &headers)?;
         } else {
             self.meta.gso = admit_gso(header, allowed, start, &headers, self.len())?;
         }
         self.meta.checksum = Checksum::Partial { start, offset: header.csum_offset };
         let is_udp = headers.transport == Transport::Udp && headers.transport_at == start.into();
-        if is_udp && self.meta.gso.is_none() && is_dhcp(self.front(), headers.transport_at) {
+        if is_udp && self.meta.gso.is_none() && is_dhcp(self.head(), headers.transport_at) {
             complete_checksum(self);
         }
         Ok(())
@@ -220,11 +224,7 @@ impl Frame {
 
     /// Returns the start of the sum in the frame without tag, if start and field lie within the
     /// frame after the Ethernet header.
-    fn checksum_start(
-        &self,
-        header: &VnetHeader,
-        popped_bytes: u16,
-    ) -> Result<u16, MalformedFrame> {
+    fn checksum_start(&self, header: &VnetHeader, popped_bytes: u16) -> Result<u16, IngressError> {
         let VnetHeader { csum_start, csum_offset, .. } = *header;
         let is_inside = |start: &u16| {
             let start_at = usize::from(*start);
@@ -235,16 +235,20 @@ impl Frame {
         csum_start
             .checked_sub(popped_bytes)
             .filter(is_inside)
-            .ok_or(MalformedFrame::ChecksumOutside { csum_start, csum_offset, len: self.len() })
+            .ok_or(IngressError::ChecksumOutside { csum_start, csum_offset, len: self.len() })
     }
 }
 
 /// Checks that a partial checksum of a frame that is not large is plausible: the field of the TCP
 /// or UDP header, one within a UDP payload (inner checksum of a tunnel), or one after the headers
 /// known here.
-fn check_place(header: &VnetHeader, start: u16, headers: &Headers) -> Result<(), MalformedFrame> {
+fn check_checksum_position(
+    header: &VnetHeader,
+    start: u16,
+    headers: &Headers,
+) -> Result<(), IngressError> {
     if headers.fragment.is_some() {
-        return Err(MalformedFrame::ChecksumOfFragment);
+        return Err(IngressError::ChecksumOfFragment);
     }
     let start = usize::from(start);
     let offset = usize::from(header.csum_offset);
@@ -259,8 +263,8 @@ fn check_place(header: &VnetHeader, start: u16, headers: &Headers) -> Result<(),
     if is_meant { Ok(()) } else { Err(misplaced(header, headers)) }
 }
 
-fn misplaced(header: &VnetHeader, headers: &Headers) -> MalformedFrame {
-    MalformedFrame::ChecksumPlace {
+fn misplaced(header: &VnetHeader, headers: &Headers) -> IngressError {
+    IngressError::ChecksumPosition {
         csum_start: header.csum_start,
         csum_offset: header.csum_offset,
         transport_at: headers.transport_at,
@@ -274,10 +278,10 @@ fn admit_gso(
     start: u16,
     headers: &Headers,
     len: usize,
-) -> Result<Option<Gso>, MalformedFrame> {
+) -> Result<Option<Gso>, IngressError> {
     let gso = requested_gso(header)?;
-    if !allowed.takes(gso) {
-        return Err(MalformedFrame::NotAllowed { field: "gso_type", value: header.gso_type });
+    if !allowed.accepts(gso) {
+        return Err(IngressError::NotAllowed { field: "gso_type", value: header.gso_type });
     }
     let (has_headers, checksum_at) = match gso.kind {
         GsoKind::Tcp4 => (is(headers, Network::Ipv4, Transport::Tcp), TCP_CHECKSUM_AT),
@@ -285,7 +289,7 @@ fn admit_gso(
         GsoKind::Udp => (headers.transport == Transport::Udp, UDP_CHECKSUM_AT),
     };
     if !has_headers || headers.fragment.is_some() {
-        return Err(MalformedFrame::GsoHeaders { gso_type: header.gso_type, headers: *headers });
+        return Err(IngressError::GsoHeaders { gso_type: header.gso_type, headers: *headers });
     }
     if usize::from(start) != headers.transport_at || usize::from(header.csum_offset) != checksum_at
     {
@@ -298,13 +302,13 @@ fn admit_gso(
     };
     let header_bytes = headers.payload_at;
     if header_bytes > GSO_HEADER_BYTES_MAX || len - counted_from > usize::from(u16::MAX) {
-        return Err(MalformedFrame::GsoLength { len, header_bytes });
+        return Err(IngressError::GsoLength { len, header_bytes });
     }
     let payload_bytes = len - header_bytes;
     if gso.segment_bytes == 0
         || payload_bytes.div_ceil(usize::from(gso.segment_bytes)) > GSO_SEGMENTS_MAX
     {
-        return Err(MalformedFrame::GsoSize { gso_size: gso.segment_bytes, payload_bytes });
+        return Err(IngressError::GsoSize { gso_size: gso.segment_bytes, payload_bytes });
     }
     Ok((payload_bytes > usize::from(gso.segment_bytes)).then_some(gso))
 }
@@ -314,16 +318,16 @@ fn is(headers: &Headers, network: Network, transport: Transport) -> bool {
 }
 
 /// Decodes `gso_type` and `gso_size`.
-fn requested_gso(header: &VnetHeader) -> Result<Gso, MalformedFrame> {
+fn requested_gso(header: &VnetHeader) -> Result<Gso, IngressError> {
     let ecn = header.gso_type & VnetHeader::GSO_ECN != 0;
     let kind = match header.gso_type & !VnetHeader::GSO_ECN {
         VnetHeader::GSO_TCPV4 => GsoKind::Tcp4,
         VnetHeader::GSO_TCPV6 => GsoKind::Tcp6,
         VnetHeader::GSO_UDP_L4 if !ecn => GsoKind::Udp,
         VnetHeader::GSO_UDP => {
-            return Err(MalformedFrame::NotAllowed { field: "gso_type", value: header.gso_type });
+            return Err(IngressError::NotAllowed { field: "gso_type", value: header.gso_type });
         }
-        _ => return Err(MalformedFrame::GsoType { value: header.gso_type }),
+        _ => return Err(IngressError::GsoType { value: header.gso_type }),
     };
     Ok(Gso { kind, segment_bytes: header.gso_size, ecn })
 }

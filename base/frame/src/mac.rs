@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_spellings_are_read_and_one_is_written() {
+    fn mac_parses_both_formats_and_displays_one() {
         let mac = MacAddr::new([0x52, 0x54, 0, 0x12, 0x34, 0xab]);
         assert_eq!("52:54:00:12:34:AB".parse(), Ok(mac));
         assert_eq!("52-54-00-12-34-ab".parse(), Ok(mac));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_address_is_refused_with_its_text() {
+    fn invalid_mac_text_is_rejected() {
         for text in [
             "",
             "52:54:00:12:34",
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_and_stations_are_told_apart() {
+    fn group_and_station_addresses_are_distinguished() {
         assert!(MacAddr::BROADCAST.is_broadcast() && MacAddr::BROADCAST.is_multicast());
         let group = MacAddr::new([1, 0, 0x5e, 0, 0, 1]);
         assert!(group.is_multicast() && !group.is_broadcast() && !group.is_station());

@@ -48,14 +48,14 @@ pub struct Gso {
 /// Forms in which a frame may leave, as required by its ingress port, in order of increasing
 /// restriction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LeavesAs {
+pub enum EgressForm {
     /// Any form that the egress accepts.
     #[default]
     Any,
     /// Large frames are segmented before egress.
-    Segments,
+    Segmented,
     /// Large frames are segmented, and the checksums of all frames are completed.
-    Plain,
+    Complete,
 }
 
 /// Metadata that accompanies a frame's bytes.
@@ -69,7 +69,7 @@ pub struct FrameMeta {
     /// [`coalesce`](crate::coalesce); some receivers do not accept such frames.
     pub is_coalesced: bool,
     /// Form required by the ingress port.
-    pub leaves_as: LeavesAs,
+    pub egress_form: EgressForm,
     /// True if all segments of the large frame have the same IPv4 identification, like the segments
     /// it was coalesced from. Otherwise they are consecutive.
     pub has_fixed_identification: bool,
@@ -121,7 +121,7 @@ impl Offloads {
 
     /// Returns the offloads that both sides support.
     #[must_use]
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn intersection(self, other: Self) -> Self {
         Self {
             checksum: self.checksum && other.checksum,
             tcp4_segmentation: self.tcp4_segmentation && other.tcp4_segmentation,
@@ -154,7 +154,7 @@ impl Offloads {
 
     /// Returns true if an egress with these offloads accepts a frame with this `gso` unchanged.
     /// Segmentation includes completing the checksum.
-    pub const fn takes(self, gso: Gso) -> bool {
+    pub const fn accepts(self, gso: Gso) -> bool {
         self.checksum
             && (!gso.ecn || self.tcp_ecn_segmentation)
             && match gso.kind {
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_has_a_bit_of_its_own() {
+    fn offload_bits_round_trip() {
         assert_eq!(Offloads::NONE.to_bits(), 0);
         assert_eq!(Offloads::TCP.to_bits().count_ones(), 4);
         for bits in 0..32 {

@@ -53,7 +53,7 @@ pub enum SegmentError {
 /// # Errors
 /// Fails if the metadata are inconsistent with the frame.
 pub fn segment(frame: &mut Frame, partial_checksum: bool) -> Result<Segments<'_>, SegmentError> {
-    frame.gather();
+    frame.linearize();
     let bytes = frame.bytes();
     let gso = frame.meta.gso.filter(|gso| gso.segment_bytes > 0).ok_or(SegmentError::NotLarge)?;
     let headers = Headers::parse(bytes)?;
@@ -88,7 +88,7 @@ pub fn segment(frame: &mut Frame, partial_checksum: bool) -> Result<Segments<'_>
         sequence: u32_at(&front, headers.transport_at + TCP_SEQUENCE_AT).unwrap_or_default(),
         tcp_flags: u8_at(&front, headers.transport_at + TCP_FLAGS_AT).unwrap_or_default(),
         front,
-        covered: [0; GSO_HEADER_BYTES_MAX],
+        overwritten: [0; GSO_HEADER_BYTES_MAX],
         is_covering: false,
     };
     segments.frame.meta = segments.segment_meta();
@@ -109,14 +109,14 @@ struct Sums {
 impl Sums {
     fn of(front: &[u8], headers: &Headers, frame_bytes: usize) -> Self {
         let Headers { network_at, transport_at, payload_at, .. } = *headers;
-        let sum_between = |from, to| Sum::of(front.get(from..to).unwrap_or_default());
+        let sum_between = |from, to| Sum::from_bytes(front.get(from..to).unwrap_or_default());
         let network = match headers.network {
             Network::Ipv4 => {
                 let header_bytes = usize::from(u8_at(front, network_at).unwrap_or_default() & 15);
                 sum_between(network_at, network_at + header_bytes * 4)
-                    .minus(field(front, network_at + 2))
-                    .minus(field(front, network_at + 4))
-                    .minus(field(front, network_at + 10))
+                    .sub_word(field(front, network_at + 2))
+                    .sub_word(field(front, network_at + 4))
+                    .sub_word(field(front, network_at + 10))
             }
             _ => Sum::ZERO,
         };
@@ -124,16 +124,16 @@ impl Sums {
         // Without the length, the sum of the pseudo-header is the same for each segment. IP limits
         // the packet length, so the cast does not truncate.
         let length = (frame_bytes - transport_at) as u16;
-        let pseudo = Sum::of_word(field(front, checksum_at)).minus(length);
-        let fixed = sum_between(transport_at, payload_at).minus(field(front, checksum_at));
+        let pseudo = Sum::from_word(field(front, checksum_at)).sub_word(length);
+        let fixed = sum_between(transport_at, payload_at).sub_word(field(front, checksum_at));
         let fixed = match headers.transport {
-            Transport::Udp => fixed.minus(field(front, transport_at + UDP_LENGTH_AT)),
+            Transport::Udp => fixed.sub_word(field(front, transport_at + UDP_LENGTH_AT)),
             _ => fixed
-                .minus(field(front, transport_at + TCP_SEQUENCE_AT))
-                .minus(field(front, transport_at + TCP_SEQUENCE_AT + 2))
-                .minus(field(front, transport_at + TCP_FLAGS_AT - 1)),
+                .sub_word(field(front, transport_at + TCP_SEQUENCE_AT))
+                .sub_word(field(front, transport_at + TCP_SEQUENCE_AT + 2))
+                .sub_word(field(front, transport_at + TCP_FLAGS_AT - 1)),
         };
-        Self { network, pseudo, transport: pseudo.then(fixed) }
+        Self { network, pseudo, transport: pseudo.concat(fixed) }
     }
 }
 
@@ -156,7 +156,7 @@ pub struct Segments<'a> {
     /// Headers of the current segment.
     front: [u8; GSO_HEADER_BYTES_MAX],
     /// Bytes of the large frame overwritten by the current segment's headers.
-    covered: [u8; GSO_HEADER_BYTES_MAX],
+    overwritten: [u8; GSO_HEADER_BYTES_MAX],
     is_covering: bool,
 }
 
@@ -174,7 +174,7 @@ impl Segments<'_> {
     /// Returns the next segment. `cut` is called before the transport checksum is computed, so that
     /// both phases can be timed.
     pub fn next_segment_with(&mut self, cut: impl FnOnce()) -> Option<&Frame> {
-        self.uncover();
+        self.restore();
         let left = self.payload_left();
         if left == 0 {
             return None;
@@ -185,7 +185,7 @@ impl Segments<'_> {
         self.write_transport(len, taken == left);
         cut();
         self.write_checksum(len, taken);
-        self.cover(len);
+        self.write_headers(len);
         self.sent_bytes += taken;
         if !self.meta.has_fixed_identification {
             self.identification = self.identification.wrapping_add(1);
@@ -217,7 +217,8 @@ impl Segments<'_> {
                 let identification = self.identification;
                 put(&mut self.front, at + 2, &total.to_be_bytes());
                 put(&mut self.front, at + 4, &identification.to_be_bytes());
-                let checksum = self.sums.network.plus(total).plus(identification).checksum();
+                let checksum =
+                    self.sums.network.add_word(total).add_word(identification).checksum();
                 put(&mut self.front, at + 10, &checksum.to_be_bytes());
             }
             Network::Ipv6 => {
@@ -249,19 +250,22 @@ impl Segments<'_> {
         let Headers { transport, transport_at: at, payload_at, .. } = self.headers;
         let transport_bytes = length(len - at);
         let checksum = if self.partial_checksum {
-            self.sums.pseudo.plus(transport_bytes).word()
+            self.sums.pseudo.add_word(transport_bytes).word()
         } else {
-            let header = self.sums.transport.plus(transport_bytes);
+            let header = self.sums.transport.add_word(transport_bytes);
             let from = payload_at + self.sent_bytes;
             let payload = self.frame.bytes_of(self.whole).get(from..from + payload_bytes);
-            let payload = Sum::of(payload.unwrap_or_default());
+            let payload = Sum::from_bytes(payload.unwrap_or_default());
             match transport {
-                Transport::Udp => header.plus(transport_bytes).then(payload).checksum_nonzero(),
+                Transport::Udp => {
+                    header.add_word(transport_bytes).concat(payload).checksum_nonzero()
+                }
                 _ => {
                     let flags_at = at + TCP_FLAGS_AT - 1;
                     let [high, low] = [self.sequence >> 16, self.sequence].map(|word| word as u16);
-                    let header = header.plus(high).plus(low).plus(field(&self.front, flags_at));
-                    header.then(payload).checksum()
+                    let header =
+                        header.add_word(high).add_word(low).add_word(field(&self.front, flags_at));
+                    header.concat(payload).checksum()
                 }
             }
         };
@@ -269,12 +273,12 @@ impl Segments<'_> {
     }
 
     /// Turns the frame into the current segment: headers directly before its payload.
-    fn cover(&mut self, len: usize) {
+    fn write_headers(&mut self, len: usize) {
         let header_bytes = self.headers.payload_at;
         self.frame.set_window((self.whole.0 + self.sent_bytes, len));
         let place = self.frame.bytes_mut().get_mut(..header_bytes);
         if let (Some(place), Some(front), Some(covered)) =
-            (place, self.front.get(..header_bytes), self.covered.get_mut(..header_bytes))
+            (place, self.front.get(..header_bytes), self.overwritten.get_mut(..header_bytes))
         {
             covered.copy_from_slice(place);
             place.copy_from_slice(front);
@@ -283,10 +287,14 @@ impl Segments<'_> {
     }
 
     /// Restores bytes, position and length of the large frame.
-    fn uncover(&mut self) {
+    fn restore(&mut self) {
         let header_bytes = self.headers.payload_at;
         if self.is_covering {
-            put(self.frame.bytes_mut(), 0, self.covered.get(..header_bytes).unwrap_or_default());
+            put(
+                self.frame.bytes_mut(),
+                0,
+                self.overwritten.get(..header_bytes).unwrap_or_default(),
+            );
             self.is_covering = false;
         }
         self.frame.set_window(self.whole);
@@ -295,7 +303,7 @@ impl Segments<'_> {
 
 impl Drop for Segments<'_> {
     fn drop(&mut self) {
-        self.uncover();
+        self.restore();
         self.frame.meta = self.meta;
     }
 }

@@ -53,14 +53,14 @@ impl Tail {
         spans.iter().fold(0, |bytes, span| bytes.saturating_add(span.bytes))
     }
 
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.memory = None;
         self.spans.clear();
     }
 
     /// Returns a reader of the first `bytes` bytes.
     pub(crate) fn reader(&self, bytes: usize) -> TailReader<'_> {
-        TailReader { memory: self.memory.as_deref(), spans: &self.spans, done: 0, left: bytes }
+        TailReader { memory: self.memory.as_deref(), spans: &self.spans, done: 0, remaining: bytes }
     }
 }
 
@@ -70,24 +70,24 @@ pub struct TailReader<'a> {
     spans: &'a [Span],
     /// Bytes already read of the first span.
     done: usize,
-    left: usize,
+    remaining: usize,
 }
 
 impl<'a> TailReader<'a> {
     /// Returns the number of bytes left to read; 0 without a tail.
     #[inline]
-    pub fn left(&self) -> usize {
-        self.left
+    pub fn remaining(&self) -> usize {
+        self.remaining
     }
 
     /// Consumes and returns the next piece, of at most `bytes_max` bytes, with its memory; `None`
     /// at the end or if `bytes_max` is 0.
     pub fn next_span(&mut self, bytes_max: usize) -> Option<(&'a dyn TailMemory, Span)> {
         let (memory, span) = (self.memory?, self.spans.first()?);
-        let bytes = (span.bytes - self.done).min(bytes_max).min(self.left);
+        let bytes = (span.bytes - self.done).min(bytes_max).min(self.remaining);
         let address = span.address.wrapping_add(self.done as u64);
         self.done += bytes;
-        self.left -= bytes;
+        self.remaining -= bytes;
         if self.done == span.bytes {
             self.spans = self.spans.get(1..).unwrap_or_default();
             self.done = 0;

@@ -11,7 +11,7 @@ pub(crate) fn tcp4_segment(sent: usize, identification: usize, payload: &[u8]) -
     bytes[16..18].copy_from_slice(&(40 + payload.len() as u16).to_be_bytes());
     bytes[18..20].copy_from_slice(&(identification as u16).to_be_bytes());
     bytes[23] = 6;
-    let checksum = Sum::of(&bytes[14..34]).checksum();
+    let checksum = Sum::from_bytes(&bytes[14..34]).checksum();
     bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
     bytes[38..42].copy_from_slice(&(sent as u32).to_be_bytes());
     bytes[46..48].copy_from_slice(&[0x50, tcp_flags::ACK]);

@@ -20,7 +20,7 @@ pub enum Step {
         len: u64,
         /// End of the part that will be written soon, in bytes; at most `len`. Its space is
         /// allocated if the store has it. The rest may be a hole.
-        needed: u64,
+        required: u64,
     },
     /// Zero a range, deallocating it where the file system supports it.
     Zero(ByteRange),
@@ -28,14 +28,14 @@ pub enum Step {
     Flush,
     /// Marker without an operation: from here on the changes of the commit survive a crash, and
     /// waiting flushes can complete.
-    Durable,
+    DurableMarker,
 }
 
 /// Steps that make changes of an image durable. They are executed in order; after a failed step no
 /// further step is started, and the commit ends when none is in flight. [`crate::Image::handle_commit`] receives the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Steps in order, exactly one of them [`Step::Durable`].
+    /// Steps in order, exactly one of them [`Step::DurableMarker`].
     pub steps: Vec<Step>,
 }
 
@@ -44,9 +44,9 @@ impl Commit {
     ///
     /// # Errors
     /// Fails with the first failed step.
-    pub fn carry_out(&self, file: &dyn ImageFile) -> Result<(), FailedStep> {
+    pub fn execute(&self, file: &dyn ImageFile) -> Result<(), FailedStep> {
         for (completed, step) in self.steps.iter().enumerate() {
-            step.carry_out(file).map_err(|error| FailedStep { completed, error })?;
+            step.execute(file).map_err(|error| FailedStep { completed, error })?;
         }
         Ok(())
     }
@@ -64,11 +64,11 @@ impl Step {
         )
     }
 
-    fn carry_out(&self, file: &dyn ImageFile) -> Result<(), FileError> {
+    fn execute(&self, file: &dyn ImageFile) -> Result<(), FileError> {
         match self {
             Self::Write { offset, bytes } => file.write_at(*offset, bytes),
             Self::Extend { len, .. } if file.len()? < *len => file.set_len(*len),
-            Self::Extend { .. } | Self::Durable => Ok(()),
+            Self::Extend { .. } | Self::DurableMarker => Ok(()),
             Self::Zero(range) => file.zero(range.offset(), range.len()),
             Self::Flush => file.flush(),
         }
@@ -98,7 +98,7 @@ pub enum CommitOutcome {
     Done,
     /// A step failed. The changes remain uncommitted and are part of the next commit.
     Failed {
-        /// Number of steps before the first one that failed, [`Step::Durable`] included. Steps behind
+        /// Number of steps before the first one that failed, [`Step::DurableMarker`] included. Steps behind
         /// it that [may overlap](Step::may_overlap) with it may have succeeded or not.
         completed: usize,
     },

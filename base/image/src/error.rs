@@ -7,13 +7,13 @@ use crate::FileError;
 pub enum ImageFault {
     /// Magic number not found: the file is not an image of this format.
     #[error("not an image of this format, expected {expected}")]
-    Magic {
+    BadMagic {
         /// Magic number that was expected.
         expected: &'static str,
     },
     /// A structure extends beyond the end of the file.
     #[error("extends beyond the end of the file at {file_len}; the file was truncated, restore it")]
-    Short {
+    Truncated {
         /// Length of the file in bytes.
         file_len: u64,
     },
@@ -27,7 +27,7 @@ pub enum ImageFault {
     },
     /// A field has a value that the specification does not permit.
     #[error("value {value}, expected {allowed}")]
-    Value {
+    InvalidValue {
         /// Value found in the field.
         value: u64,
         /// Description of the permitted values.
@@ -47,16 +47,16 @@ pub enum ImageFault {
     },
     /// The image was modified since the metadata changes to redo were recorded.
     #[error("the image was changed by another program since: {what}")]
-    Changed {
+    ParentChanged {
         /// Description of the detected difference.
         what: &'static str,
     },
     /// A required structure is missing.
     #[error("missing")]
-    Missing,
+    MissingStructure,
     /// The image would exceed a limit of its format.
     #[error("exceeds the limit of {limit}")]
-    Full {
+    FormatLimit {
         /// Limit of the format, in its unit.
         limit: u64,
     },

@@ -2,7 +2,7 @@
 
 /// Location of an extent's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// In the image file, starting at this offset in bytes. Bytes beyond the end of the file read
     /// as zeros.
     File(u64),
@@ -17,19 +17,21 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Location of the extent's bytes.
-    pub place: Place,
+    pub location: Location,
     /// Length in bytes; not 0.
     pub len: u64,
 }
 
 /// Appends an extent, merging it with the last one if it continues there.
-pub fn push_extent(extents: &mut Vec<Extent>, place: Place, len: u64) {
+pub fn push_extent(extents: &mut Vec<Extent>, place: Location, len: u64) {
     if len == 0 {
         return;
     }
     if let Some(last) = extents.last_mut() {
-        let continues = match (last.place, place) {
-            (Place::File(before), Place::File(here)) => before.checked_add(last.len) == Some(here),
+        let continues = match (last.location, place) {
+            (Location::File(before), Location::File(here)) => {
+                before.checked_add(last.len) == Some(here)
+            }
             (before, here) => before == here,
         };
         if continues {
@@ -37,7 +39,7 @@ pub fn push_extent(extents: &mut Vec<Extent>, place: Place, len: u64) {
             return;
         }
     }
-    extents.push(Extent { place, len });
+    extents.push(Extent { location: place, len });
 }
 
 #[cfg(test)]
@@ -45,24 +47,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_continues_is_joined_and_nothing_else() {
+    fn adjacent_extents_are_merged() {
         let mut extents = Vec::new();
         for (place, len) in [
-            (Place::File(4096), 512),
-            (Place::File(4608), 512),
-            (Place::File(8192), 512),
-            (Place::Zero, 100),
-            (Place::Zero, 0),
-            (Place::Zero, 28),
-            (Place::Parent, 5),
+            (Location::File(4096), 512),
+            (Location::File(4608), 512),
+            (Location::File(8192), 512),
+            (Location::Zero, 100),
+            (Location::Zero, 0),
+            (Location::Zero, 28),
+            (Location::Parent, 5),
         ] {
             push_extent(&mut extents, place, len);
         }
         let expected = [
-            Extent { place: Place::File(4096), len: 1024 },
-            Extent { place: Place::File(8192), len: 512 },
-            Extent { place: Place::Zero, len: 128 },
-            Extent { place: Place::Parent, len: 5 },
+            Extent { location: Location::File(4096), len: 1024 },
+            Extent { location: Location::File(8192), len: 512 },
+            Extent { location: Location::Zero, len: 128 },
+            Extent { location: Location::Parent, len: 5 },
         ];
         assert_eq!(extents, expected);
     }

@@ -4,12 +4,12 @@
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// A read extends beyond the end of the file.
-    #[error("offset {wanted} is beyond the end of the file at {len}")]
+    #[error("offset {offset} is beyond the end of the file at {len}")]
     End {
         /// Length of the file in bytes.
         len: u64,
         /// Offset of the first missing byte.
-        wanted: u64,
+        offset: u64,
     },
     /// A system call on the file failed.
     #[error(transparent)]

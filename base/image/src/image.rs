@@ -1,13 +1,13 @@
 //! Interface of image formats.
 
 use crate::{
-    ByteRange, Commit, CommitOutcome, Extent, ImageError, ImageFault, ImageFile, MetadataChange,
-    OpenedImage,
+    ByteRange, Commit, CommitOutcome, Extent, ImageError, ImageFault, ImageFile, ImageIdentity,
+    MetadataChange,
 };
 
 /// Guest-visible properties of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct DiskGeometry {
     /// Size of the disk in bytes, a multiple of `logical_sector`.
     pub size: u64,
     /// Logical sector size in bytes, the smallest unit of a request: 512 or 4096.
@@ -18,7 +18,7 @@ pub struct Shape {
     pub block: u64,
 }
 
-impl Shape {
+impl DiskGeometry {
     /// Checks that a range lies within the disk and consists of whole sectors.
     ///
     /// # Errors
@@ -31,21 +31,21 @@ impl Shape {
         } else {
             return Ok(());
         };
-        Err(ImageError::new("range", range.offset(), ImageFault::Value { value, allowed }))
+        Err(ImageError::new("range", range.offset(), ImageFault::InvalidValue { value, allowed }))
     }
 }
 
 /// Result of translating a disk range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Located {
+pub enum Translation {
     /// The translation of the range is complete.
     Ready,
     /// Metadata must be read: pass this range of the file to [`Image::handle_metadata`] and repeat
     /// the call. Nothing was returned or changed.
-    Need(ByteRange),
+    NeedsMetadata(ByteRange),
     /// Changes must be committed: begin a commit after this result and repeat the call when it has
     /// ended. Nothing was returned or changed.
-    NeedCommit,
+    NeedsCommit,
 }
 
 /// Open image: a translation state machine without I/O or blocking.
@@ -57,7 +57,7 @@ pub enum Located {
 /// - Each placed write is completed by `handle_written` or `handle_failed`.
 pub trait Image: Send {
     /// Returns the guest-visible properties of the disk.
-    fn shape(&self) -> Shape;
+    fn disk_geometry(&self) -> DiskGeometry;
 
     /// Returns the file offset of the disk if it is stored contiguously and never moves. No other
     /// function then needs to be called.
@@ -67,22 +67,22 @@ pub trait Image: Send {
     ///
     /// # Errors
     /// Fails if the range is invalid or metadata is corrupt.
-    fn locate(
+    fn translate_read(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError>;
+    ) -> Result<Translation, ImageError>;
 
     /// Appends the file extents to which `range` must be written to `extents`, in order and without
     /// gaps. Allocates space where necessary; reads do not use it until [`Image::handle_written`].
     ///
     /// # Errors
-    /// As [`Image::locate`]; also fails if the image is read-only or cannot grow.
-    fn place_write(
+    /// As [`Image::translate_read`]; also fails if the image is read-only or cannot grow.
+    fn translate_write(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError>;
+    ) -> Result<Translation, ImageError>;
 
     /// Reports that the payload of a placed range was written. Reads now return it; the next commit
     /// makes it durable.
@@ -98,20 +98,20 @@ pub trait Image: Send {
     /// they must read as zeros.
     ///
     /// # Errors
-    /// As [`Image::place_write`].
+    /// As [`Image::translate_write`].
     fn discard(
         &mut self,
         range: ByteRange,
         kept: &mut Vec<ByteRange>,
-    ) -> Result<Located, ImageError>;
+    ) -> Result<Translation, ImageError>;
 
-    /// Supplies the metadata requested by [`Located::Need`].
+    /// Supplies the metadata requested by [`Translation::NeedsMetadata`].
     ///
     /// # Errors
     /// Fails if the range was not requested or the metadata is corrupt.
     fn handle_metadata(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), ImageError>;
 
-    /// Reports that metadata requested by [`Located::Need`] cannot be read. The request that needs it
+    /// Reports that metadata requested by [`Translation::NeedsMetadata`] cannot be read. The request that needs it
     /// fails; a later one requests the range again.
     fn handle_metadata_failure(&mut self, range: ByteRange) {
         let _ = range;
@@ -144,7 +144,7 @@ pub trait Image: Send {
     /// Returns true if the uncommitted changes on which the contents of `range` depend are also
     /// recorded outside this process, so that a later process can redo them after a kill. Formats
     /// themselves record nothing.
-    fn outlives_process(&self, range: ByteRange) -> bool {
+    fn has_redo_record(&self, range: ByteRange) -> bool {
         let _ = range;
         false
     }
@@ -154,27 +154,27 @@ pub trait Image: Send {
     /// begins no further commit and drops the image instead of closing it.
     fn handle_flush_failure(&mut self) {}
 
-    /// Starts logging of changes for [`Image::take_changes`]. Formats without changing metadata log
+    /// Starts logging of changes for [`Image::take_logged_changes`]. Formats without changing metadata log
     /// nothing.
-    fn remember_changes(&mut self) {}
+    fn enable_change_log(&mut self) {}
 
     /// Appends the metadata changes since the previous call, in order: changes that reads observe
     /// and that are neither in the file nor part of a commit.
-    fn take_changes(&mut self, changes: &mut Vec<MetadataChange>) {
+    fn take_logged_changes(&mut self, changes: &mut Vec<MetadataChange>) {
         let _ = changes;
     }
 
     /// Returns an upper bound of the number of metadata changes that a write to `range` causes on
     /// completion. The bound holds until blocks of the range are discarded.
-    fn changes_max(&self, range: ByteRange) -> u64 {
+    fn logged_changes_max(&self, range: ByteRange) -> u64 {
         let _ = range;
         0
     }
 
     /// Returns identity and minimum length of the file, by which a later process detects
     /// modification by another program (see [`crate::Redo`]).
-    fn opened(&self) -> OpenedImage {
-        OpenedImage::default()
+    fn identity(&self) -> ImageIdentity {
+        ImageIdentity::default()
     }
 
     /// Closes an idle image that is out of service: writes pending metadata so that the file needs
@@ -186,7 +186,7 @@ pub trait Image: Send {
     fn close(mut self: Box<Self>, file: &dyn ImageFile) -> Result<(), ImageError> {
         let failed = |error| ImageError::new("image", 0, error);
         if let Some(commit) = self.begin_commit() {
-            commit.carry_out(file).map_err(|step| failed(step.error))?;
+            commit.execute(file).map_err(|step| failed(step.error))?;
             self.handle_commit(CommitOutcome::Done);
         }
         zero_freed(&mut *self, file)?;

@@ -9,7 +9,7 @@
 //!
 //! Life cycle of a write
 //! ```text
-//! Image::place_write ──► extents of the file ──► payload is written there
+//! Image::translate_write ──► extents of the file ──► payload is written there
 //!                                                     │
 //!   metadata in memory is updated ◄── handle_written ◄─┘──► completion to the guest
 //!
@@ -44,10 +44,10 @@ pub mod testing;
 
 pub use commit::{Commit, CommitOutcome, FailedStep, Step};
 pub use error::{ImageError, ImageFault};
-pub use extent::{Extent, Place, push_extent};
+pub use extent::{Extent, Location, push_extent};
 pub use file::{FileError, ImageFile};
-pub use image::{Image, Located, Shape, zero_freed};
+pub use image::{DiskGeometry, Image, Translation, zero_freed};
 pub use linear::Linear;
 pub use range::ByteRange;
 pub use range_set::RangeSet;
-pub use redo::{Changed, MetadataChange, OpenedImage, Redo};
+pub use redo::{ImageIdentity, MetadataChange, NewContent, RedoChanges};

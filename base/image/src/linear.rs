@@ -1,14 +1,14 @@
 //! Images stored contiguously: raw files, block devices and fixed disks.
 
 use crate::{
-    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, ImageFault, Located, Place, Shape,
-    push_extent,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, Image, ImageError, ImageFault,
+    Location, Translation, push_extent,
 };
 
 /// Disk stored contiguously from an offset of its file.
 #[derive(Clone, Copy, Debug)]
 pub struct Linear {
-    shape: Shape,
+    shape: DiskGeometry,
     offset: u64,
     is_read_only: bool,
 }
@@ -16,14 +16,22 @@ pub struct Linear {
 impl Linear {
     /// Creates an image of a disk at `offset` of its file.
     #[must_use]
-    pub const fn new(shape: Shape, offset: u64, is_read_only: bool) -> Self {
+    pub const fn new(shape: DiskGeometry, offset: u64, is_read_only: bool) -> Self {
         Self { shape, offset, is_read_only }
     }
 
-    fn place(&self, range: ByteRange, extents: &mut Vec<Extent>) -> Result<Located, ImageError> {
+    fn range_of(
+        &self,
+        range: ByteRange,
+        extents: &mut Vec<Extent>,
+    ) -> Result<Translation, ImageError> {
         self.shape.check(range)?;
-        push_extent(extents, Place::File(self.offset.saturating_add(range.offset())), range.len());
-        Ok(Located::Ready)
+        push_extent(
+            extents,
+            Location::File(self.offset.saturating_add(range.offset())),
+            range.len(),
+        );
+        Ok(Translation::Ready)
     }
 
     fn check_writable(&self, range: ByteRange) -> Result<(), ImageError> {
@@ -35,7 +43,7 @@ impl Linear {
 }
 
 impl Image for Linear {
-    fn shape(&self) -> Shape {
+    fn disk_geometry(&self) -> DiskGeometry {
         self.shape
     }
 
@@ -43,21 +51,21 @@ impl Image for Linear {
         Some(self.offset)
     }
 
-    fn locate(
+    fn translate_read(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError> {
-        self.place(range, extents)
+    ) -> Result<Translation, ImageError> {
+        self.range_of(range, extents)
     }
 
-    fn place_write(
+    fn translate_write(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError> {
+    ) -> Result<Translation, ImageError> {
         self.check_writable(range)?;
-        self.place(range, extents)
+        self.range_of(range, extents)
     }
 
     fn handle_written(&mut self, _: ByteRange) {}
@@ -68,15 +76,15 @@ impl Image for Linear {
         &mut self,
         range: ByteRange,
         kept: &mut Vec<ByteRange>,
-    ) -> Result<Located, ImageError> {
+    ) -> Result<Translation, ImageError> {
         self.check_writable(range)?;
         self.shape.check(range)?;
         kept.push(range);
-        Ok(Located::Ready)
+        Ok(Translation::Ready)
     }
 
     fn handle_metadata(&mut self, range: ByteRange, _: &[u8]) -> Result<(), ImageError> {
-        Err(ImageError::new("metadata", range.offset(), ImageFault::Missing))
+        Err(ImageError::new("metadata", range.offset(), ImageFault::MissingStructure))
     }
 
     fn uncommitted_bytes(&self) -> u64 {
@@ -94,31 +102,32 @@ impl Image for Linear {
 mod tests {
     use super::*;
 
-    const SHAPE: Shape = Shape { size: 8192, logical_sector: 512, physical_sector: 4096, block: 0 };
+    const SHAPE: DiskGeometry =
+        DiskGeometry { size: 8192, logical_sector: 512, physical_sector: 4096, block: 0 };
 
     fn range(offset: u64, len: u64) -> ByteRange {
         ByteRange::new(offset, len).unwrap()
     }
 
     #[test]
-    fn a_range_is_one_extent_and_one_outside_or_off_a_sector_is_refused() {
+    fn linear_maps_one_extent_and_rejects_invalid_ranges() {
         let mut image = Linear::new(SHAPE, 1 << 20, false);
         let mut extents = Vec::new();
-        image.locate(range(512, 7680), &mut extents).unwrap();
-        assert_eq!(extents, [Extent { place: Place::File((1 << 20) + 512), len: 7680 }]);
+        image.translate_read(range(512, 7680), &mut extents).unwrap();
+        assert_eq!(extents, [Extent { location: Location::File((1 << 20) + 512), len: 7680 }]);
         for wrong in [range(0, 8704), range(8192, 512), range(1, 512), range(0, 100)] {
-            assert!(image.locate(wrong, &mut extents).is_err(), "{wrong}");
-            assert!(image.place_write(wrong, &mut extents).is_err(), "{wrong}");
+            assert!(image.translate_read(wrong, &mut extents).is_err(), "{wrong}");
+            assert!(image.translate_write(wrong, &mut extents).is_err(), "{wrong}");
         }
         assert_eq!(extents.len(), 1);
         assert_eq!(image.linear_offset(), Some(1 << 20));
     }
 
     #[test]
-    fn what_is_read_only_is_read() {
+    fn read_only_images_reject_writes() {
         let mut image = Linear::new(SHAPE, 0, true);
-        assert!(image.locate(range(0, 512), &mut Vec::new()).is_ok());
-        assert!(image.place_write(range(0, 512), &mut Vec::new()).is_err());
+        assert!(image.translate_read(range(0, 512), &mut Vec::new()).is_ok());
+        assert!(image.translate_write(range(0, 512), &mut Vec::new()).is_err());
         assert!(image.discard(range(0, 512), &mut Vec::new()).is_err());
     }
 }

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_split_never_has_more_than_there_is() {
+    fn split_is_bounded_by_the_length() {
         let range = ByteRange::new(8, 4).unwrap();
         let (all, none) = range.split_at(9);
         assert_eq!((all, none.offset(), none.len()), (range, 12, 0));

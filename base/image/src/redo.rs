@@ -21,12 +21,12 @@ pub struct MetadataChange {
     /// Length in bytes; at most 8 for an entry.
     pub len: u32,
     /// Contents after the change; for an entry also before it.
-    pub content: Changed,
+    pub content: NewContent,
 }
 
 /// New contents of changed metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Changed {
+pub enum NewContent {
     /// Table entry, stored in the first `len` bytes.
     Entry {
         /// Value of the entry before the change.
@@ -47,7 +47,7 @@ impl MetadataChange {
             wide.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
             wide
         };
-        let content = Changed::Entry { before: wide(before), after: wide(after) };
+        let content = NewContent::Entry { before: wide(before), after: wide(after) };
         Self { offset, len: N.min(8) as u32, content }
     }
 
@@ -55,7 +55,7 @@ impl MetadataChange {
     #[must_use]
     pub fn fill(range: ByteRange, byte: u8) -> Self {
         let len = u32::try_from(range.len()).unwrap_or(u32::MAX);
-        Self { offset: range.offset(), len, content: Changed::Fill(byte) }
+        Self { offset: range.offset(), len, content: NewContent::Fill(byte) }
     }
 
     /// Returns the file range of the change; `None` if it exceeds 64 bits.
@@ -67,20 +67,20 @@ impl MetadataChange {
 
 /// Changes left by a killed process, with the identity of their image.
 #[derive(Clone, Debug, Default)]
-pub struct Redo {
+pub struct RedoChanges {
     /// Identity of the image when the process opened it. In formats that record writers, it differs
     /// after another program has written.
-    pub opened: OpenedImage,
+    pub opened: ImageIdentity,
     /// Changes in the order in which they occurred.
     pub changes: Vec<MetadataChange>,
     /// New `write_id` of the file after the changes are redone. A file with this id already
     /// contains them.
-    pub redone_as: [u8; 16],
+    pub new_write_id: [u8; 16],
 }
 
 /// Identity of an open image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OpenedImage {
+pub struct ImageIdentity {
     /// Identifier that changes whenever the file is opened for writing (VHDX: FileWriteGuid). In
     /// formats without one, the identifier of the image (VHD: Unique Id).
     pub write_id: [u8; 16],
@@ -88,7 +88,7 @@ pub struct OpenedImage {
     pub file_len: u64,
 }
 
-impl Redo {
+impl RedoChanges {
     /// Returns the changed pages of `page_len` bytes by offset, with changes applied. `read`
     /// returns current file contents. `normalize` clears undefined bits of an entry in the file;
     /// recorded entries have none.
@@ -107,9 +107,13 @@ impl Redo {
         for change in &self.changes {
             let Some(range) = change.range() else {
                 let what = "a recorded change is beyond the end of every file";
-                return Err(ImageError::new("redo", change.offset, ImageFault::Changed { what }));
+                return Err(ImageError::new(
+                    "redo",
+                    change.offset,
+                    ImageFault::ParentChanged { what },
+                ));
             };
-            if let Changed::Entry { before, after } = change.content {
+            if let NewContent::Entry { before, after } = change.content {
                 states.entry(change.offset).or_default().extend([before, after]);
             }
             for (number, _) in range.blocks(page_len) {
@@ -131,8 +135,8 @@ impl Redo {
     /// Returns the former and later values of all changed entries, in their first `N` bytes.
     pub fn entries<const N: usize>(&self) -> impl Iterator<Item = [u8; N]> + '_ {
         let entries = self.changes.iter().filter_map(|change| match change.content {
-            Changed::Entry { before, after } => Some([before, after]),
-            Changed::Fill(_) => None,
+            NewContent::Entry { before, after } => Some([before, after]),
+            NewContent::Fill(_) => None,
         });
         entries.flatten().filter_map(|entry| entry.first_chunk().copied())
     }
@@ -141,23 +145,23 @@ impl Redo {
     ///
     /// # Errors
     /// Fails at the first change elsewhere: the record belongs to another image.
-    pub fn check_places(
+    pub fn check_ranges(
         &self,
         table: Range<u64>,
         is_in_bitmap: impl Fn(ByteRange) -> bool,
     ) -> Result<(), ImageError> {
         let is_misplaced = |change: &&MetadataChange| match (change.content, change.range()) {
-            (Changed::Entry { .. }, Some(range)) => {
+            (NewContent::Entry { .. }, Some(range)) => {
                 range.offset() < table.start || table.end < range.end()
             }
-            (Changed::Fill(_), Some(range)) => !is_in_bitmap(range),
+            (NewContent::Fill(_), Some(range)) => !is_in_bitmap(range),
             (_, None) => true,
         };
         match self.changes.iter().find(is_misplaced) {
             None => Ok(()),
             Some(change) => {
                 let what = "a recorded change is outside of the block allocation";
-                Err(ImageError::new("redo", change.offset, ImageFault::Changed { what }))
+                Err(ImageError::new("redo", change.offset, ImageFault::ParentChanged { what }))
             }
         }
     }
@@ -171,12 +175,12 @@ impl Redo {
         states: &BTreeMap<u64, Vec<[u8; 8]>>,
     ) -> Result<(), ImageError> {
         for change in &self.changes {
-            let Changed::Entry { .. } = change.content else { continue };
+            let NewContent::Entry { .. } = change.content else { continue };
             let found = entry_at(pages, page_len, change.offset, change.len as usize);
             let states = states.get(&change.offset).map(Vec::as_slice).unwrap_or_default();
             if !found.is_some_and(|found| states.contains(&normalize(found))) {
                 let what = "the recorded contents differ";
-                let fault = ImageFault::Changed { what };
+                let fault = ImageFault::ParentChanged { what };
                 return Err(ImageError::new("block allocation", change.offset, fault));
             }
         }
@@ -194,8 +198,8 @@ impl MetadataChange {
             let to = from.saturating_add(usize::try_from(piece.len()).unwrap_or(0));
             let Some(place) = page.get_mut(from..to) else { continue };
             match self.content {
-                Changed::Fill(byte) => place.fill(byte),
-                Changed::Entry { after, .. } => {
+                NewContent::Fill(byte) => place.fill(byte),
+                NewContent::Entry { after, .. } => {
                     let skip = usize::try_from(piece.offset() - self.offset).unwrap_or(0);
                     place
                         .iter_mut()
@@ -210,8 +214,8 @@ impl MetadataChange {
 /// Converts the error of a file that is too short: the file is not the recorded image.
 fn shorter(error: ImageError) -> ImageError {
     match error.fault {
-        ImageFault::Short { .. } | ImageFault::File(FileError::End { .. }) => {
-            let fault = ImageFault::Changed { what: "the file is shorter than recorded" };
+        ImageFault::Truncated { .. } | ImageFault::File(FileError::End { .. }) => {
+            let fault = ImageFault::ParentChanged { what: "the file is shorter than recorded" };
             ImageError { fault, ..error }
         }
         _ => error,
@@ -237,8 +241,8 @@ fn entry_at(
 mod tests {
     use super::*;
 
-    fn redo(changes: Vec<MetadataChange>) -> Redo {
-        Redo { changes, ..Redo::default() }
+    fn redo(changes: Vec<MetadataChange>) -> RedoChanges {
+        RedoChanges { changes, ..RedoChanges::default() }
     }
 
     fn same(entry: [u8; 8]) -> [u8; 8] {
@@ -265,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_somebody_else_has_changed_is_noticed() {
+    fn foreign_entry_changes_are_detected() {
         let changes = vec![
             MetadataChange::entry(8, [0xff; 4], [0, 0, 0, 1]),
             MetadataChange::entry(8, [0, 0, 0, 1], [0, 0, 0, 2]),
@@ -282,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_of_an_entry_that_mean_nothing_are_disregarded() {
+    fn undefined_entry_bits_are_ignored() {
         let redo = redo(vec![MetadataChange::entry(8, [2; 8], [1; 8])]);
         let read = |_| Ok([[0; 8], [0xf2; 8]].concat());
         assert!(redo.pages(16, same, read).is_err());
@@ -291,8 +295,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_an_error() {
-        let failing = |_| Err(ImageError::new("page", 0, ImageFault::Missing));
+    fn read_failures_are_returned() {
+        let failing = |_| Err(ImageError::new("page", 0, ImageFault::MissingStructure));
         let redo = redo(vec![MetadataChange::entry(8, [0; 8], [1; 8])]);
         assert!(redo.pages(16, same, failing).is_err());
         // Page that is too short.

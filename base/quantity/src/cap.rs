@@ -8,27 +8,28 @@ use crate::Time;
 /// each request, so that a thread resuming after a pause does not apply an expired limit. Rates are
 /// in normalised operations per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cap {
+pub struct TimedRateLimit {
     /// Leased rate, and the time at which the lease expires.
     pub leased: Option<(u64, Time)>,
     /// Reserved rate, which always applies as a minimum.
     pub reserved_iops: u64,
     /// Rate that applies from a later time on.
-    pub late: Option<(u64, Time)>,
+    #[serde(rename = "late")]
+    pub later: Option<(u64, Time)>,
 }
 
-impl Cap {
+impl TimedRateLimit {
     /// Returns the limit at a time, in normalised operations per second.
     pub fn iops_at(&self, now: Time) -> u64 {
         let leased = self.leased.filter(|(_, until)| now < *until).map_or(0, |(iops, _)| iops);
-        let late = self.late.filter(|(_, from)| now >= *from).map_or(0, |(iops, _)| iops);
+        let late = self.later.filter(|(_, from)| now >= *from).map_or(0, |(iops, _)| iops);
         leased.max(late).max(self.reserved_iops)
     }
 
     /// Returns the next time at which the limit changes; `None` if it does not.
-    pub fn changes_at(&self, now: Time) -> Option<Time> {
+    pub fn next_change_after(&self, now: Time) -> Option<Time> {
         let until = self.leased.map(|(_, until)| until);
-        let from = self.late.map(|(_, from)| from);
+        let from = self.later.map(|(_, from)| from);
         until.into_iter().chain(from).filter(|at| *at > now).min()
     }
 }

@@ -4,13 +4,13 @@ use std::fmt;
 
 /// Number with its noun in the correct grammatical number: `1 member`, `2 members`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count<'a> {
+pub struct CountedNoun<'a> {
     number: u64,
     one: &'a str,
     many: Option<&'a str>,
 }
 
-impl<'a> Count<'a> {
+impl<'a> CountedNoun<'a> {
     /// Creates a count of a noun with a regular plural (`s`). Numbers above `u64::MAX` saturate.
     pub fn new(number: impl TryInto<u64>, noun: &'a str) -> Self {
         Self { number: number.try_into().unwrap_or(u64::MAX), one: noun, many: None }
@@ -18,12 +18,12 @@ impl<'a> Count<'a> {
 
     /// Creates a count of a noun, or of a noun with its verb, with an irregular plural: `1 member
     /// is`, `2 members are`.
-    pub fn irregular(number: impl TryInto<u64>, one: &'a str, many: &'a str) -> Self {
+    pub fn with_plural(number: impl TryInto<u64>, one: &'a str, many: &'a str) -> Self {
         Self { many: Some(many), ..Self::new(number, one) }
     }
 }
 
-impl fmt::Display for Count<'_> {
+impl fmt::Display for CountedNoun<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { number, one, many } = *self;
         match (number, many) {
@@ -36,13 +36,14 @@ impl fmt::Display for Count<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::Count;
+    use super::CountedNoun;
 
     #[test]
     fn a_noun_agrees_with_its_number() {
-        let texts = [0, 1, 2].map(|number| Count::new(number, "member").to_string());
+        let texts = [0, 1, 2].map(|number| CountedNoun::new(number, "member").to_string());
         assert_eq!(texts, ["0 members", "1 member", "2 members"]);
-        let texts = [1, 7].map(|of| Count::irregular(of, "policy is", "policies are").to_string());
+        let texts =
+            [1, 7].map(|of| CountedNoun::with_plural(of, "policy is", "policies are").to_string());
         assert_eq!(texts, ["1 policy is", "7 policies are"]);
     }
 }

@@ -28,7 +28,7 @@ pub struct StoreId(pub u32);
 /// in the order of `[host] processors`; the number differs from that of the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct ProcessorId(pub u16);
+pub struct WorkerId(pub u16);
 
 /// Direction in which a queue carries frames, seen from the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub struct QueueId {
     pub index: u16,
 }
 
-impl fmt::Display for ProcessorId {
+impl fmt::Display for WorkerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
     }

@@ -15,9 +15,9 @@ mod pci;
 mod rate;
 mod time;
 
-pub use cap::Cap;
-pub use count::Count;
-pub use id::{Direction, DiskId, PortId, ProcessorId, QueueId, StoreId, SwitchId};
+pub use cap::TimedRateLimit;
+pub use count::CountedNoun;
+pub use id::{Direction, DiskId, PortId, QueueId, StoreId, SwitchId, WorkerId};
 pub use pci::{PciAddress, PciAddressError};
 pub use rate::{BitRate, ByteRate, Iops};
 pub use time::Time;

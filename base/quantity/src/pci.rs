@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_one_is_refused() {
+    fn malformed_pci_addresses_are_rejected() {
         for text in [
             "",
             "eth0",

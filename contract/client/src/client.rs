@@ -13,7 +13,7 @@ use suimon_contract::{
 
 use crate::resources::{body, item};
 use crate::transport::{self, Call};
-use crate::way::{TlsWay, Way};
+use crate::transport_stream::{TlsTransport, Transport};
 use crate::{Capture, ClientError, Follow, TlsError, TlsReach};
 
 /// Default time limit for the head of a response, in addition to the time that the request asks the
@@ -25,7 +25,7 @@ const ANSWER_BYTES_MAX_DEFAULT: usize = 64 << 20;
 /// Client of one daemon. Holds no connection.
 #[derive(Clone, Debug)]
 pub struct Client {
-    pub(crate) way: Way,
+    pub(crate) transport: Transport,
     pub(crate) answer_time: Duration,
     pub(crate) answer_bytes_max: usize,
 }
@@ -62,7 +62,7 @@ pub struct CaptureOptions {
 impl Client {
     /// Creates a client of the daemon that listens on this Unix socket. Does not connect.
     pub fn unix(socket: impl Into<PathBuf>) -> Self {
-        Self::over(Way::Unix(socket.into()))
+        Self::over(Transport::Unix(socket.into()))
     }
 
     /// Creates a client of a daemon that is reached over TCP with TLS. Reads the files but does not
@@ -71,12 +71,16 @@ impl Client {
     /// # Errors
     /// A file cannot be used, or the server name is invalid.
     pub fn tls(reach: &TlsReach) -> Result<Self, TlsError> {
-        let way = Way::Tls(Arc::new(TlsWay::new(reach)?));
-        Ok(Self::over(way))
+        let transport = Transport::Tls(Arc::new(TlsTransport::new(reach)?));
+        Ok(Self::over(transport))
     }
 
-    const fn over(way: Way) -> Self {
-        Self { way, answer_time: ANSWER_TIME_DEFAULT, answer_bytes_max: ANSWER_BYTES_MAX_DEFAULT }
+    const fn over(transport: Transport) -> Self {
+        Self {
+            transport,
+            answer_time: ANSWER_TIME_DEFAULT,
+            answer_bytes_max: ANSWER_BYTES_MAX_DEFAULT,
+        }
     }
 
     /// Sets the time limit for responses, in addition to the time that a request asks the daemon to
@@ -173,7 +177,7 @@ impl Client {
     }
 
     /// Returns all workers of the data plane.
-    pub async fn processors(&self) -> Result<Vec<ProcessorStatus>, ClientError> {
+    pub async fn workers(&self) -> Result<Vec<ProcessorStatus>, ClientError> {
         self.json("/1.0/workers").await
     }
 
@@ -221,7 +225,7 @@ impl Client {
     ) -> Result<Operation, ClientError> {
         let mut call =
             Call::get(format!("/1.0/operations/{id}/wait?timeout_s={}", timeout.as_secs()));
-        call.patience = timeout;
+        call.timeout = timeout;
         transport::json(self, call).await
     }
 

@@ -29,8 +29,8 @@ mod stores;
 mod stream;
 mod token;
 mod transport;
+mod transport_stream;
 mod vms;
-mod way;
 
 pub use arrivals::{ArrivalLine, MEMORY_PROTOCOL, NBD_PROTOCOL};
 pub use client::{CaptureOptions, Captured, Client, EventQuery};
@@ -38,4 +38,4 @@ pub use error::ClientError;
 pub use resources::{ChangeOptions, Outcome};
 pub use stream::{Capture, Follow};
 pub use token::{TOKEN_CHARS_MIN, TokenError, read_token};
-pub use way::{CONNECT_TIME, TlsError, TlsReach, notice_death};
+pub use transport_stream::{CONNECT_TIME, TlsError, TlsReach, enable_keepalive};

@@ -42,7 +42,7 @@ impl Client {
     ) -> Result<T, ClientError> {
         let path = format!("{}/image-{verb}", item::<StoreConfig>(store));
         let mut call = Call::new(Method::POST, path);
-        call.patience = IMAGE_PATIENCE;
+        call.timeout = IMAGE_PATIENCE;
         call.body = Some(body(request)?);
         transport::json(self, call).await
     }

@@ -21,7 +21,7 @@ pub(crate) struct Call {
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) content_type: &'static str,
     /// Time that the request asks the daemon to wait before it responds.
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
 }
 
 impl Call {
@@ -35,7 +35,7 @@ impl Call {
             path: path.into(),
             body: None,
             content_type: "application/json",
-            patience: Duration::ZERO,
+            timeout: Duration::ZERO,
         }
     }
 
@@ -48,7 +48,7 @@ impl Call {
 /// Sends a request and returns the response if its status is a success.
 pub(crate) async fn send(client: &Client, call: Call) -> Result<Response<Incoming>, ClientError> {
     let path = call.path.clone();
-    let timeout = client.answer_time.saturating_add(call.patience);
+    let timeout = client.answer_time.saturating_add(call.timeout);
     let timed_out = || ClientError::TimedOut { path: path.clone(), timeout_s: timeout.as_secs() };
     let answer =
         tokio::time::timeout(timeout, exchange(client, call)).await.map_err(|_| timed_out())??;
@@ -131,7 +131,7 @@ async fn exchange(client: &Client, call: Call) -> Result<Response<Incoming>, Cli
 
 /// Opens a separate connection for one request.
 async fn connect(client: &Client) -> Result<SendRequest<Full<Bytes>>, ClientError> {
-    let stream = client.way.connect().await?;
+    let stream = client.transport.connect().await?;
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     // The task ends when the response's body is read or dropped; its errors are reported by the
     // body.
@@ -143,8 +143,8 @@ async fn connect(client: &Client) -> Result<SendRequest<Full<Bytes>>, ClientErro
 
 fn request(client: &Client, method: Method, path: &str) -> hyper::http::request::Builder {
     let request =
-        Request::builder().method(method).uri(path).header(header::HOST, client.way.host());
-    match client.way.authorization() {
+        Request::builder().method(method).uri(path).header(header::HOST, client.transport.host());
+    match client.transport.authorization() {
         Some(shown) => request.header(header::AUTHORIZATION, shown),
         None => request,
     }

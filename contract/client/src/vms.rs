@@ -13,7 +13,7 @@ use crate::{Client, ClientError};
 impl Client {
     /// Starts the VM on this host.
     pub async fn start_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
-        self.tell_vm(vm, "start", None).await
+        self.execute_vm_action(vm, "start", None).await
     }
 
     /// Requests a shutdown of the guest, and waits for it.
@@ -22,27 +22,27 @@ impl Client {
         vm: &Name,
         request: &StopVmRequest,
     ) -> Result<Operation, ClientError> {
-        self.tell_vm(vm, "stop", Some(body(request)?)).await
+        self.execute_vm_action(vm, "stop", Some(body(request)?)).await
     }
 
     /// Kills the VM at once.
     pub async fn kill_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
-        self.tell_vm(vm, "kill", None).await
+        self.execute_vm_action(vm, "kill", None).await
     }
 
     /// Pauses the VM by stopping its CPUs.
     pub async fn pause_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
-        self.tell_vm(vm, "pause", None).await
+        self.execute_vm_action(vm, "pause", None).await
     }
 
     /// Resumes the CPUs of a paused VM.
     pub async fn resume_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
-        self.tell_vm(vm, "resume", None).await
+        self.execute_vm_action(vm, "resume", None).await
     }
 
     /// Resets the VM, as a reset button does.
     pub async fn reset_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
-        self.tell_vm(vm, "reset", None).await
+        self.execute_vm_action(vm, "reset", None).await
     }
 
     /// Freezes the file systems through the guest's agent.
@@ -51,12 +51,12 @@ impl Client {
         vm: &Name,
         request: &FreezeVmRequest,
     ) -> Result<Operation, ClientError> {
-        self.tell_vm(vm, "freeze", Some(body(request)?)).await
+        self.execute_vm_action(vm, "freeze", Some(body(request)?)).await
     }
 
     /// Thaws the file systems through the guest's agent.
     pub async fn thaw_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
-        self.tell_vm(vm, "thaw", None).await
+        self.execute_vm_action(vm, "thaw", None).await
     }
 
     /// Returns the properties that the guest's agent reports.
@@ -80,7 +80,7 @@ impl Client {
             .await
     }
 
-    async fn tell_vm(
+    async fn execute_vm_action(
         &self,
         vm: &Name,
         verb: &str,

@@ -1,12 +1,12 @@
 //! Validation of `[cluster]` and of shared stores.
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::{ErrorCode, HostConfig, Kind};
 
 /// Reports invalid combinations of the keys of `[cluster]`.
 pub(crate) fn cluster_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     let Some(cluster) = &config.cluster else { return };
-    let place = Place::new(Kind::Cluster, 0);
+    let place = FindingLocation::new(Kind::Cluster, 0);
     let mut wrong = |code, field: &str, text: &str| findings.push(place.finding(code, field, text));
     let is_https = |url: &String| url.starts_with("https://");
     let secure = cluster.endpoints.iter().filter(|url| is_https(url)).count();
@@ -36,7 +36,7 @@ pub(crate) fn cluster_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     }
     for (index, store) in config.stores.iter().enumerate() {
         if store.shared && store.capability_iops.is_none() {
-            let place = Place::new(Kind::Store, index);
+            let place = FindingLocation::new(Kind::Store, index);
             let text = "missing; a shared store of a cluster needs a capacity: a number, the same \
                         on all nodes, or `measure`";
             findings.push(place.finding(ErrorCode::MissingKey, "capacity_iops", text));

@@ -105,7 +105,7 @@ pub struct HostSection {
 
 impl HostSection {
     /// Returns the configured number of workers.
-    pub fn processor_count(&self) -> usize {
+    pub fn worker_count(&self) -> usize {
         let floating = || usize::from(self.floating_processors.unwrap_or(1));
         self.processors.as_ref().map_or_else(floating, Vec::len)
     }

@@ -155,7 +155,7 @@ fn meant_vm(vm: &VmConfig) -> VmConfig {
 fn meant_disk(disk: &DiskConfig) -> DiskConfig {
     DiskConfig {
         file: disk.effective_file(),
-        kind: Some(disk.effective_kind()),
+        kind: Some(disk.kind_of_new_file()),
         serial: Some(disk.effective_serial()),
         ..disk.clone()
     }
@@ -176,7 +176,7 @@ fn table<T: Serialize>(value: &T) -> Table {
 /// Steps by phase; the module documentation defines the phases.
 #[derive(Default)]
 struct Phases {
-    ends_deleted: Vec<PlanStep>,
+    leaves_deleted: Vec<PlanStep>,
     deleted_early: Vec<PlanStep>,
     replaced: Vec<PlanStep>,
     created: Vec<PlanStep>,
@@ -189,14 +189,14 @@ struct Phases {
 }
 
 /// Returns true for VMs and the devices of VMs, to which no other resource refers.
-const fn is_end(kind: Kind) -> bool {
+const fn is_leaf(kind: Kind) -> bool {
     matches!(kind, Kind::Nic | Kind::Disk | Kind::Vm)
 }
 
 impl Phases {
     fn in_order(self) -> Vec<PlanStep> {
         [
-            self.ends_deleted,
+            self.leaves_deleted,
             self.deleted_early,
             self.replaced,
             self.created,
@@ -229,7 +229,7 @@ impl Phases {
         gone.sort_by_key(|id| Reverse(id.0));
         for id in gone {
             let phase = match id.0 {
-                kind if is_end(kind) => &mut self.ends_deleted,
+                kind if is_leaf(kind) => &mut self.leaves_deleted,
                 _ if passed_on.contains(id) => &mut self.deleted_early,
                 _ => &mut self.deleted_late,
             };
@@ -238,7 +238,7 @@ impl Phases {
     }
 
     fn create(&mut self, id: &Id) {
-        let phase = if is_end(id.0) { &mut self.ends_created } else { &mut self.created };
+        let phase = if is_leaf(id.0) { &mut self.ends_created } else { &mut self.created };
         phase.push(step(PlanAction::Create, id, Vec::new()));
     }
 
@@ -268,7 +268,7 @@ impl Phases {
         }
         let (phase, action) = match (interrupts || with_store.is_some(), id.0) {
             (false, _) => (&mut self.changed, PlanAction::ChangeLive),
-            (true, kind) if is_end(kind) => (&mut self.ends_replaced, PlanAction::Replace),
+            (true, kind) if is_leaf(kind) => (&mut self.ends_replaced, PlanAction::Replace),
             (true, _) => (&mut self.replaced, PlanAction::Replace),
         };
         if id.0 == Kind::Store && interrupts {

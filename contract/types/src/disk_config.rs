@@ -276,14 +276,14 @@ impl DiskConfig {
     }
 
     /// Returns the kind of a file created for the disk. An existing image may have another kind,
-    /// unless [`Self::named_kind`] returns one.
-    pub fn effective_kind(&self) -> DiskKind {
-        self.named_kind().unwrap_or(self.format.default_kind())
+    /// unless [`Self::required_kind`] returns one.
+    pub fn kind_of_new_file(&self) -> DiskKind {
+        self.required_kind().unwrap_or(self.format.default_kind())
     }
 
     /// Returns the kind that an existing image must have; `None` if any is accepted. A `parent`
     /// implies `differencing`.
-    pub fn named_kind(&self) -> Option<DiskKind> {
+    pub fn required_kind(&self) -> Option<DiskKind> {
         let by_format = match self.format {
             DiskFormat::Raw | DiskFormat::PassThrough => Some(self.format.default_kind()),
             DiskFormat::Vhd | DiskFormat::Vhdx => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::nbd_fits::nbd_fits;
 use crate::qos_fits::limits_fit;
 use crate::{
@@ -16,7 +16,7 @@ const GIB: u64 = 1 << 30;
 
 /// Reports invalid combinations of a store's keys. The scheduler counts operations by shifting, so
 /// `normalization_bytes` must be a power of two.
-pub(crate) fn store_fits(place: Place, store: &StoreConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn store_fits(place: FindingLocation, store: &StoreConfig, findings: &mut Vec<Finding>) {
     let bytes = store.normalization_bytes;
     if !bytes.bytes().is_power_of_two() {
         findings.push(place.finding(
@@ -33,7 +33,7 @@ pub(crate) fn store_fits(place: Place, store: &StoreConfig, findings: &mut Vec<F
 }
 
 /// Reports invalid combinations of one disk's keys.
-pub(crate) fn disk_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn disk_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     keys_apply(place, disk, findings);
     kind_fits(place, disk, findings);
     parent_fits(place, disk, findings);
@@ -46,7 +46,11 @@ pub(crate) fn disk_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Find
 }
 
 /// Reports invalid limits of one disk.
-pub(crate) fn limits_of_disk_fit(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn limits_of_disk_fit(
+    place: FindingLocation,
+    disk: &DiskConfig,
+    findings: &mut Vec<Finding>,
+) {
     if let Some(policy) = disk.qos_policy.as_ref().filter(|_| !disk.qos.is_default()) {
         findings.push(place.finding(
             ErrorCode::KeyNotApplicable,
@@ -61,7 +65,7 @@ pub(crate) fn limits_of_disk_fit(place: Place, disk: &DiskConfig, findings: &mut
 }
 
 /// Reports keys that do not apply to a pass-through disk.
-fn keys_apply(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+fn keys_apply(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     if disk.format != DiskFormat::PassThrough {
         return;
     }
@@ -81,8 +85,8 @@ fn keys_apply(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     }
 }
 
-fn kind_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
-    let remedy = match (disk.format, disk.effective_kind()) {
+fn kind_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+    let remedy = match (disk.format, disk.kind_of_new_file()) {
         (DiskFormat::Raw, DiskKind::Differencing) => {
             "a raw file has no parent; set kind to \"fixed\" or \"dynamic\" (a sparse file), or \
              set format = \"vhdx\""
@@ -95,8 +99,8 @@ fn kind_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     findings.push(place.finding(ErrorCode::InvalidValue, "kind", remedy));
 }
 
-fn parent_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
-    let is_differencing = disk.effective_kind() == DiskKind::Differencing;
+fn parent_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+    let is_differencing = disk.kind_of_new_file() == DiskKind::Differencing;
     match (&disk.parent, disk.format) {
         (Some(_), DiskFormat::Raw | DiskFormat::Vhd | DiskFormat::Vhdx) if !is_differencing => {
             findings.push(place.finding(
@@ -117,7 +121,7 @@ fn parent_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     }
 }
 
-fn sectors_fit(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+fn sectors_fit(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let (logical, physical) = (disk.logical_sector, disk.physical_sector);
     if physical < logical {
         findings.push(place.finding(
@@ -135,7 +139,7 @@ fn sectors_fit(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     }
 }
 
-fn size_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+fn size_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let Some(size) = disk.size_bytes else { return };
     let sector = u64::from(disk.logical_sector);
     if size.bytes().checked_rem(sector) != Some(0) {
@@ -160,9 +164,9 @@ fn size_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     }
 }
 
-fn block_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+fn block_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let Some(block) = disk.block_bytes else { return };
-    let (least, most) = match (disk.format, disk.effective_kind()) {
+    let (least, most) = match (disk.format, disk.kind_of_new_file()) {
         (DiskFormat::PassThrough, _) => return,
         (DiskFormat::Raw, _) | (DiskFormat::Vhd, DiskKind::Fixed) => {
             findings.push(place.finding(
@@ -188,7 +192,7 @@ fn block_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
 }
 
 /// Reports settings not supported by an emulated controller.
-fn controller_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+fn controller_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let controller = disk.controller;
     if !controller.is_emulated() {
         return;
@@ -208,7 +212,7 @@ fn controller_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>)
 
 /// Reports other disks in the store of a pass-through disk: its path is a block device, not a
 /// directory.
-pub(crate) fn pass_through_disks_stand_alone(config: &HostConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_pass_through_exclusive(config: &HostConfig, findings: &mut Vec<Finding>) {
     let pass_through = |disk: &DiskConfig| disk.format == DiskFormat::PassThrough;
     let mut devices: BTreeMap<&Name, &DiskConfig> = BTreeMap::new();
     for disk in config.disks.iter().filter(|disk| pass_through(disk)) {
@@ -216,7 +220,7 @@ pub(crate) fn pass_through_disks_stand_alone(config: &HostConfig, findings: &mut
     }
     for (index, disk) in config.disks.iter().enumerate().filter(|(_, disk)| !pass_through(disk)) {
         let Some(holder) = devices.get(&disk.store) else { continue };
-        findings.push(Place::new(Kind::Disk, index).finding(
+        findings.push(FindingLocation::new(Kind::Disk, index).finding(
             ErrorCode::Conflict,
             "store",
             format!(
@@ -232,13 +236,13 @@ pub(crate) fn pass_through_disks_stand_alone(config: &HostConfig, findings: &mut
 pub const STORE_DISKS_MAX: usize = 4096;
 
 /// Reports the first disk of each store beyond [`STORE_DISKS_MAX`].
-pub(crate) fn stores_have_room(config: &HostConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_disks_per_store(config: &HostConfig, findings: &mut Vec<Finding>) {
     let mut counts: BTreeMap<&Name, usize> = BTreeMap::new();
     for (index, disk) in config.disks.iter().enumerate() {
         let count = counts.entry(&disk.store).or_default();
         *count += 1;
         if *count == STORE_DISKS_MAX + 1 {
-            findings.push(Place::new(Kind::Disk, index).finding(
+            findings.push(FindingLocation::new(Kind::Disk, index).finding(
                 ErrorCode::Conflict,
                 "store",
                 format!(
@@ -253,7 +257,7 @@ pub(crate) fn stores_have_room(config: &HostConfig, findings: &mut Vec<Finding>)
 
 /// Reports parents of differencing disks that another disk may write to, which would corrupt the
 /// children.
-pub(crate) fn parents_are_not_written(config: &HostConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_parents_unwritten(config: &HostConfig, findings: &mut Vec<Finding>) {
     let stores: BTreeMap<&Name, &StoreConfig> =
         config.stores.iter().map(|store| (&store.name, store)).collect();
     let written: BTreeMap<PathBuf, &DiskConfig> = config
@@ -267,7 +271,7 @@ pub(crate) fn parents_are_not_written(config: &HostConfig, findings: &mut Vec<Fi
         let (Some(parent), Some(store)) = (parent, stores.get(&disk.store)) else { continue };
         let writer = written.get(&store.path.join(parent)).filter(|by| by.name != disk.name);
         let Some(writer) = writer else { continue };
-        findings.push(Place::new(Kind::Disk, index).finding(
+        findings.push(FindingLocation::new(Kind::Disk, index).finding(
             ErrorCode::Conflict,
             "parent",
             format!(

@@ -40,7 +40,7 @@ fn what_is_not_written_follows_from_the_format() {
     ] {
         let config = read(&disk("web", &format!("format = \"{format}\""))).unwrap();
         let (disk, store) = (&config.disks[0], &config.stores[0]);
-        assert_eq!(disk.effective_kind(), kind, "{format}");
+        assert_eq!(disk.kind_of_new_file(), kind, "{format}");
         assert_eq!(disk.effective_file().as_ref().map(|file| file.as_str()), file, "{format}");
         assert_eq!(disk.effective_block_bytes(), block, "{format}");
         let path = file.map_or("/srv/fast".to_owned(), |file| format!("/srv/fast/{file}"));
@@ -69,10 +69,10 @@ fn what_is_written_is_taken() {
          file = \"vms/web 0.vhdx\"\nsize_bytes = \"10 GiB\"\nblock_bytes = 1048576\n\
          serial = \"S/N 0815\"\nread_only = true\nlogical_sector = 4096\n\
          nbd = { socket = \"/run/nbd.sock\" }\n[disk.vhost_user]\nsocket = \"/run/web.sock\"");
-    assert_eq!(web.effective_kind(), DiskKind::Differencing);
+    assert_eq!(web.kind_of_new_file(), DiskKind::Differencing);
     let kinds = |more: &str| {
         let disk = one(&format!("format = \"vhdx\"\n{more}"));
-        (disk.named_kind(), disk.effective_kind())
+        (disk.required_kind(), disk.kind_of_new_file())
     };
     assert_eq!(kinds(""), (None, DiskKind::Dynamic));
     assert_eq!(

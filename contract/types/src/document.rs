@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::disk_fits::{disk_fits, store_fits};
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::node_fits::node_fits;
 use crate::pf_fits::pf_fits;
 use crate::qos_fits::policy_fits;
@@ -14,7 +14,7 @@ use crate::renamed_input::accept_table;
 use crate::renames::OldName;
 use crate::team_fits::team_fits;
 use crate::uplink_fits::uplink_fits;
-use crate::validate::{ERRORS_MAX, between_resources, nic_fits, switch_fits};
+use crate::validate::{ERRORS_MAX, check_relations, nic_fits, switch_fits};
 use crate::vm_fits::vm_fits;
 use crate::{ApiError, Form, HostConfig, Kind, shape};
 
@@ -31,7 +31,7 @@ pub(crate) struct FoundAt {
 /// one, at most 256.
 pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, Vec<FoundAt>> {
     let names = Names::of(&root);
-    let mut reader = Reader { findings: shape::check(Place::FILE, &root), unread: false };
+    let mut reader = Reader { findings: shape::check(FindingLocation::FILE, &root), unread: false };
     let config = HostConfig {
         host: reader.section(Kind::Host, root.remove("host")).unwrap_or_default(),
         api: reader.section(Kind::Api, root.remove("api")),
@@ -53,7 +53,7 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
     let Reader { mut findings, unread } = reader;
     // Without an unreadable table, valid references to it would be reported as faults.
     if !unread {
-        findings.extend(between_resources(&config));
+        findings.extend(check_relations(&config));
     }
     if findings.is_empty() {
         return Ok(config);
@@ -77,12 +77,12 @@ pub(crate) fn old_names_of_document(root: &mut Map<String, Value>) -> Vec<OldNam
     for key in Kind::File.keys() {
         match (key.form, root.get_mut(key.name)) {
             (Form::Table(kind), Some(Value::Object(table))) => {
-                accept_table(Place::new(kind, 0), table, &mut old_names);
+                accept_table(FindingLocation::new(kind, 0), table, &mut old_names);
             }
             (Form::Tables(kind), Some(Value::Array(tables))) => {
                 for (index, table) in tables.iter_mut().enumerate() {
                     if let Value::Object(table) = table {
-                        accept_table(Place::new(kind, index), table, &mut old_names);
+                        accept_table(FindingLocation::new(kind, index), table, &mut old_names);
                     }
                 }
             }
@@ -101,19 +101,19 @@ struct Reader {
 
 impl Reader {
     fn section<T: DeserializeOwned>(&mut self, kind: Kind, value: Option<Value>) -> Option<T> {
-        self.table(Place::new(kind, 0), value?)
+        self.table(FindingLocation::new(kind, 0), value?)
     }
 
     fn tables<T: DeserializeOwned>(
         &mut self,
         kind: Kind,
         value: Option<Value>,
-        fits: impl Fn(Place, &T, &mut Vec<Finding>),
+        fits: impl Fn(FindingLocation, &T, &mut Vec<Finding>),
     ) -> Vec<T> {
         let Some(Value::Array(tables)) = value else { return Vec::new() };
         let mut read = Vec::new();
         for (index, table) in tables.into_iter().enumerate() {
-            let place = Place::new(kind, index);
+            let place = FindingLocation::new(kind, index);
             if let Some(resource) = self.table(place, table) {
                 fits(place, &resource, &mut self.findings);
                 read.push(resource);
@@ -124,7 +124,7 @@ impl Reader {
 
     /// Deserializes one table. Returns `None` for an invalid table, and for a value that is not a
     /// table, which [`shape::check`] reports.
-    fn table<T: DeserializeOwned>(&mut self, place: Place, value: Value) -> Option<T> {
+    fn table<T: DeserializeOwned>(&mut self, place: FindingLocation, value: Value) -> Option<T> {
         if self.findings.len() >= ERRORS_MAX {
             self.unread = true;
             return None;
@@ -145,7 +145,7 @@ impl Reader {
 }
 
 /// Names of tables, as far as they can be determined before deserialization.
-struct Names(BTreeMap<Place, String>);
+struct Names(BTreeMap<FindingLocation, String>);
 
 impl Names {
     fn of(root: &Map<String, Value>) -> Self {
@@ -155,14 +155,14 @@ impl Names {
             for (index, table) in tables.into_iter().flatten().enumerate() {
                 let name = table.get("name").filter(|name| Form::Name.accepts(name));
                 if let Some(name) = name.and_then(Value::as_str) {
-                    names.insert(Place::new(kind, index), name.to_owned());
+                    names.insert(FindingLocation::new(kind, index), name.to_owned());
                 }
             }
         }
         Self(names)
     }
 
-    fn name(&self, place: Place) -> Option<String> {
+    fn name(&self, place: FindingLocation) -> Option<String> {
         self.0.get(&place).cloned()
     }
 }

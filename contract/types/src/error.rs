@@ -143,7 +143,7 @@ impl ErrorCode {
     }
 
     /// Returns the meaning of the code in one sentence, for references.
-    pub const fn meaning(self) -> &'static str {
+    pub const fn description(self) -> &'static str {
         match self {
             Self::Malformed => {
                 "The body is not JSON, the host file is not TOML, or a value has the wrong type."

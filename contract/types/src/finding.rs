@@ -5,7 +5,7 @@ use crate::{ApiError, ErrorCode, HostConfig, Kind};
 
 /// Position of a table among the tables of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct FindingLocation {
     pub(crate) kind: Kind,
     pub(crate) index: usize,
 }
@@ -13,14 +13,14 @@ pub(crate) struct Place {
 /// Fault found by a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    pub(crate) place: Place,
+    pub(crate) place: FindingLocation,
     /// Key within the table, such as `offload.tx_checksum`; `None` for the table itself.
     pub(crate) field: Option<String>,
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
 }
 
-impl Place {
+impl FindingLocation {
     pub(crate) const fn new(kind: Kind, index: usize) -> Self {
         Self { kind, index }
     }

@@ -12,7 +12,7 @@ use suimon_quantity::PciAddress;
 use crate::{ByteSize, Kind, Name, StoreFile, TrunkVlans};
 
 /// Largest number of workers of a host.
-pub(crate) const PROCESSORS_MAX: usize = 64;
+pub(crate) const WORKERS_MAX: usize = 64;
 /// Largest number of host addresses on an AF_XDP uplink. Received packets are compared with each
 /// address in turn.
 pub(crate) const HOST_ADDRESSES_MAX: usize = 16;
@@ -69,7 +69,7 @@ pub enum Form {
         most: usize,
     },
     /// List of one or more distinct unicast IP addresses.
-    StationIps {
+    UnicastIps {
         /// Largest number of addresses.
         most: usize,
     },
@@ -91,7 +91,7 @@ pub enum Form {
         most: usize,
     },
     /// MAC address of a station: unicast, not all zero.
-    StationAddress,
+    UnicastMac,
     /// VLAN id, 1 to 4094.
     Vlan,
     /// List of VLAN ids and ranges.
@@ -170,7 +170,7 @@ impl Form {
             Self::HostAndPort => HOST_AND_PORT.into(),
             Self::Urls { most } => describe_urls(most),
             Self::DnsName => "a DNS name, like node2.example.net".into(),
-            Self::StationIps { most } => describe_stations(most),
+            Self::UnicastIps { most } => describe_stations(most),
             Self::Accounts { most } => {
                 format!("a list of 1 to {most} names or numbers, like [\"qemu\", \"107\"]")
             }
@@ -178,7 +178,7 @@ impl Form {
                 format!("a list of 1 to {most} different DNS names, like [\"vm1.example.org\"]")
             }
             Self::Networks { most } => describe_networks(most),
-            Self::StationAddress => {
+            Self::UnicastMac => {
                 "a unicast MAC address of six pairs of hex digits like 52:54:00:12:34:56, not a \
                  group address and not all zero"
                     .into()
@@ -188,7 +188,7 @@ impl Form {
                 "a non-empty list of VLANs (1 to 4094) and ranges, like [10, \"20-29\"]".into()
             }
             Self::Cpus => {
-                format!("a list of 1 to {PROCESSORS_MAX} different CPU numbers, like [2, 3]")
+                format!("a list of 1 to {WORKERS_MAX} different CPU numbers, like [2, 3]")
             }
             Self::Number { least, most } => format!("a whole number from {least} to {most}"),
             Self::NumberOr { least, most, word } => {
@@ -244,11 +244,11 @@ impl Form {
             Self::HostAndPort => text.is_some_and(is_host_and_port),
             Self::DnsName => text.is_some_and(is_dns_name),
             Self::Urls { most } => is_list_of(value, most, is_url),
-            Self::StationIps { most } => is_station_ip_list(value, most),
+            Self::UnicastIps { most } => is_station_ip_list(value, most),
             Self::Accounts { most } => is_list_of(value, most, is_account),
             Self::DnsNames { most } => is_list_of(value, most, is_dns_name),
             Self::Networks { most } => is_list_of(value, most, is_network),
-            Self::StationAddress => {
+            Self::UnicastMac => {
                 text.and_then(|text| text.parse::<MacAddr>().ok()).is_some_and(MacAddr::is_station)
             }
             Self::Vlan => {
@@ -297,7 +297,7 @@ impl Form {
             | Self::LoopbackAddress
             | Self::HostAndPort
             | Self::DnsName
-            | Self::StationAddress
+            | Self::UnicastMac
             | Self::StoreFile
             | Self::Serial { .. }
             | Self::Line { .. }
@@ -313,7 +313,7 @@ impl Form {
             | Self::Cpus
             | Self::Names { .. }
             | Self::Urls { .. }
-            | Self::StationIps { .. }
+            | Self::UnicastIps { .. }
             | Self::Accounts { .. }
             | Self::DnsNames { .. }
             | Self::Networks { .. }
@@ -475,5 +475,5 @@ fn is_cpu_list(value: &Value) -> bool {
     let Some(list) = value.as_array() else { return false };
     let cpus: BTreeSet<_> =
         list.iter().filter_map(Value::as_u64).filter_map(|cpu| u16::try_from(cpu).ok()).collect();
-    (1..=PROCESSORS_MAX).contains(&list.len()) && cpus.len() == list.len()
+    (1..=WORKERS_MAX).contains(&list.len()) && cpus.len() == list.len()
 }

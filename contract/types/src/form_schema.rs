@@ -12,7 +12,7 @@ use utoipa::openapi::schema::{
 use utoipa::openapi::{Array, Ref, RefOr, Schema};
 
 use crate::byte_size::BYTE_SIZE_PATTERN;
-use crate::form::PROCESSORS_MAX;
+use crate::form::WORKERS_MAX;
 use crate::trunk::VLANS_PATTERN;
 use crate::{Form, Kind};
 
@@ -44,7 +44,7 @@ impl Form {
             Self::Urls { most } => {
                 list(text(&format!("^https?://{}$", host_and_port())), most, true)
             }
-            Self::StationIps { most } => list(text(&format!("^({IPV4}|{IPV6})$")), most, true),
+            Self::UnicastIps { most } => list(text(&format!("^({IPV4}|{IPV6})$")), most, true),
             Self::Accounts { most } => {
                 let one = "^[!-+.0-9;-~][!-+.0-9;-~-]{0,254}$";
                 list(text(one), most, true)
@@ -54,14 +54,14 @@ impl Form {
             Self::Networks { most } => {
                 list(text(&format!("^({IPV4}|{IPV6})(/[0-9]{{1,3}})?$")), most, true)
             }
-            Self::StationAddress => {
+            Self::UnicastMac => {
                 let pair = "[0-9A-Fa-f]{2}";
                 let first = "[0-9A-Fa-f][02468ACEace]";
                 text(&format!("^{first}((:{pair}){{5}}|(-{pair}){{5}})$"))
             }
             Self::Vlan => number(1, 4094),
             Self::Vlans => list(vlans(), usize::MAX, false),
-            Self::Cpus => list(number(0, u64::from(u16::MAX)), PROCESSORS_MAX, true),
+            Self::Cpus => list(number(0, u64::from(u16::MAX)), WORKERS_MAX, true),
             Self::Number { least, most } => number(least, most),
             Self::NumberOr { least, most, word } => {
                 either([number(least, most), words(&[word])], None)

@@ -36,13 +36,13 @@ pub struct IovStatus {
 
 impl IovStatus {
     /// Returns a state on the paravirtual path with the reason for it.
-    pub fn synthetic(reason: impl Into<String>) -> Self {
+    pub fn paravirtual(reason: impl Into<String>) -> Self {
         let (path, reason) = (IovPath::Synthetic, Some(reason.into()));
         Self { path, adapter: None, vf: None, address: None, reason }
     }
 }
 
-/// Formats as `VF 3 of 0000:03:00.0`, or `synthetic (REASON)`.
+/// Formats as `VF 3 of 0000:03:00.0`, or `paravirtual (REASON)`.
 impl fmt::Display for IovStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.path, self.vf, &self.adapter) {

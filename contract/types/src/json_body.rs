@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::document::{old_names_of_document, read_document};
-use crate::finding::Place;
+use crate::finding::FindingLocation;
 use crate::json_tree::JsonTree;
 use crate::renamed_input::accept_table;
 use crate::renames::OldName;
@@ -118,7 +118,7 @@ pub fn patch_resource<T: Resource>(resource: &T, patch: &[u8]) -> Result<T, Vec<
         ]);
     };
     merge(&mut table, patch, PATCH_DEPTH_MAX);
-    shape::drop_removed(T::KIND, &mut table);
+    shape::remove_nulls_of_optional_keys(T::KIND, &mut table);
     read_resource(table)
 }
 
@@ -167,7 +167,7 @@ pub fn patch_cluster(
 /// Every fault of its keys and values; never empty.
 pub fn check_patch(kind: Kind, patch: &[u8]) -> Result<(), Vec<ApiError>> {
     let patch = read_patch(kind, patch)?;
-    let findings = shape::check_patch(Place::new(kind, 0), &patch);
+    let findings = shape::check_patch(FindingLocation::new(kind, 0), &patch);
     match findings.is_empty() {
         true => Ok(()),
         false => Err(findings.into_iter().map(|found| found.into_error(None)).collect()),
@@ -179,7 +179,7 @@ pub fn check_patch(kind: Kind, patch: &[u8]) -> Result<(), Vec<ApiError>> {
 pub fn old_names_of(kind: Kind, body: &[u8]) -> Vec<OldName> {
     let mut old_names = Vec::new();
     if let Ok(mut table) = object(body) {
-        accept_table(Place::new(kind, 0), &mut table, &mut old_names);
+        accept_table(FindingLocation::new(kind, 0), &mut table, &mut old_names);
     }
     old_names
 }
@@ -201,7 +201,7 @@ pub fn old_names_of_apply(body: &[u8]) -> Vec<OldName> {
 /// Parses a merge patch. It has new names afterwards.
 fn read_patch(kind: Kind, patch: &[u8]) -> Result<Map<String, Value>, Vec<ApiError>> {
     let mut patch = object(patch)?;
-    let findings = accept_table(Place::new(kind, 0), &mut patch, &mut Vec::new());
+    let findings = accept_table(FindingLocation::new(kind, 0), &mut patch, &mut Vec::new());
     match findings.is_empty() {
         true => Ok(patch),
         false => Err(findings.into_iter().map(|found| found.into_error(None)).collect()),
@@ -271,7 +271,7 @@ fn patch_section<T: Serialize + DeserializeOwned>(
         _ => Map::new(),
     };
     merge(&mut table, patch, PATCH_DEPTH_MAX);
-    shape::drop_removed(kind, &mut table);
+    shape::remove_nulls_of_optional_keys(kind, &mut table);
     read_section(kind, table)
 }
 
@@ -279,7 +279,7 @@ fn read_section<T: DeserializeOwned>(
     kind: Kind,
     table: Map<String, Value>,
 ) -> Result<T, Vec<ApiError>> {
-    shape::read(Place::new(kind, 0), table)
+    shape::read(FindingLocation::new(kind, 0), table)
         .map_err(|findings| findings.into_iter().map(|found| found.into_error(None)).collect())
 }
 
@@ -356,7 +356,7 @@ fn tree(body: &[u8]) -> Result<JsonTree, ApiError> {
 
 fn read_resource<T: Resource>(table: Map<String, Value>) -> Result<T, Vec<ApiError>> {
     let name = table.get("name").and_then(Value::as_str).and_then(|name| name.parse::<Name>().ok());
-    shape::read(Place::new(T::KIND, 0), table).map_err(|findings| {
+    shape::read(FindingLocation::new(T::KIND, 0), table).map_err(|findings| {
         findings
             .into_iter()
             .map(|finding| {

@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::{Object, RefOr, Schema};
 
 use crate::form_schema::{annotated, bytes, named, nullable, vlans};
-use crate::{Effect, Form, Key, Kind, default_of, meaning_of};
+use crate::{Effect, Form, Key, Kind, default_of, docs_of};
 
 /// Upper limit of sizes not bounded by their key. The pattern of texts stays below it.
 const SIZE_BYTES_MAX: u64 = 1 << 60;
@@ -104,7 +104,7 @@ fn object(
 
 /// Returns the meaning of a key and the effect of changing its value.
 fn description_of(kind: Kind, key: &Key) -> String {
-    let meaning = meaning_of(kind, key.name).unwrap_or_default();
+    let meaning = docs_of(kind, key.name).unwrap_or_default();
     match key.effect {
         Effect::Live => meaning,
         Effect::LiveOnTap => {

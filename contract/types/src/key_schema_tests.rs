@@ -5,7 +5,7 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::*;
-use crate::finding::Place;
+use crate::finding::FindingLocation;
 use crate::form_schema::tests::is_valid;
 use crate::{HostConfig, example_of, shape};
 
@@ -86,7 +86,7 @@ fn the_parser_refuses_null_where_the_document_does() {
         for key in kind.keys() {
             let mut table = example.clone();
             table.insert(key.name.to_owned(), Value::Null);
-            let findings = shape::check(Place::new(kind, 0), &table);
+            let findings = shape::check(FindingLocation::new(kind, 0), &table);
             assert_eq!(findings.is_empty(), key.takes_null(), "{kind:?} {}", key.name);
         }
     }
@@ -99,7 +99,7 @@ fn examples_are_valid() {
     {
         assert!(is_valid_table(&all, kind.schema_name(), &example), "{kind:?} {example}");
         let Value::Object(table) = example else { panic!() };
-        assert_eq!(shape::check(Place::new(kind, 0), &table), [], "{kind:?}");
+        assert_eq!(shape::check(FindingLocation::new(kind, 0), &table), [], "{kind:?}");
     }
 }
 

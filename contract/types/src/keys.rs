@@ -2,7 +2,7 @@
 //! validation, plans, the command line and the reference pages derive from this table.
 
 use crate::cluster_keys::{CLUSTER, CLUSTER_TLS};
-use crate::form::{HOST_ADDRESSES_MAX, PROCESSORS_MAX};
+use crate::form::{HOST_ADDRESSES_MAX, WORKERS_MAX};
 use crate::pf_keys::{PF, VF};
 use crate::power_keys::POWER;
 use crate::storage_keys::{
@@ -246,7 +246,7 @@ const NUMA_NODE_MAX: u64 = 1023;
 pub(crate) const QUEUES: Form = Form::Number { least: 1, most: 64 };
 const MTU: Form = Form::Number { least: 68, most: 9216 };
 /// Number of a worker, counted from 0.
-const PROCESSOR: Form = Form::Number { least: 0, most: PROCESSORS_MAX as u64 - 1 };
+const PROCESSOR: Form = Form::Number { least: 0, most: WORKERS_MAX as u64 - 1 };
 
 const FILE: &[Key] = &[
     defaulted("host", Form::Table(Kind::Host), Effect::Live),
@@ -270,11 +270,7 @@ const FILE: &[Key] = &[
 const HOST: &[Key] = &[
     optional("name", Form::HostName, Effect::Live),
     optional("worker_cpus", Form::Cpus, Effect::Live),
-    optional(
-        "floating_workers",
-        Form::Number { least: 1, most: PROCESSORS_MAX as u64 },
-        Effect::Live,
-    ),
+    optional("floating_workers", Form::Number { least: 1, most: WORKERS_MAX as u64 }, Effect::Live),
     optional("vm_folder", Form::FilePath, Effect::NextBoot),
     optional("nbd_connections_max", NBD_CONNECTIONS, Effect::Live),
     optional("nbd_buffer_max_bytes", NBD_BUFFER, Effect::Live),
@@ -313,7 +309,7 @@ const UPLINK: &[Key] = &[
     defaulted("driver", Form::OneOf(&["af_packet", "af_xdp", "tap"]), Effect::Replace),
     defaulted("queues", QUEUES, Effect::Replace),
     optional("mtu", MTU, Effect::Live),
-    defaulted("host_addresses", Form::StationIps { most: HOST_ADDRESSES_MAX }, Effect::Live),
+    defaulted("host_addresses", Form::UnicastIps { most: HOST_ADDRESSES_MAX }, Effect::Live),
     defaulted("offload", Form::Table(Kind::Offload), Effect::Live),
     defaulted("vmq", Form::Table(Kind::Vmq), Effect::Live),
 ];
@@ -350,7 +346,7 @@ const NIC: &[Key] = &[
     optional("mode", Form::OneOf(&["server", "client"]), Effect::Replace),
     optional("device", Form::Device, Effect::Replace),
     optional("netns", Form::Namespace, Effect::Replace),
-    optional("mac", Form::StationAddress, Effect::LiveOnTap),
+    optional("mac", Form::UnicastMac, Effect::LiveOnTap),
     optional("vlan", Form::Vlan, Effect::Live),
     optional("trunk", Form::Vlans, Effect::Live),
     defaulted("queues", QUEUES, Effect::Replace),
@@ -391,7 +387,7 @@ const VMQ: &[Key] = &[
     defaulted("enabled", Form::Flag, Effect::Live),
     defaulted("mode", Form::OneOf(&["static", "dynamic"]), Effect::Live),
     optional("base_worker", PROCESSOR, Effect::Live),
-    defaulted("max_workers", Form::Number { least: 1, most: PROCESSORS_MAX as u64 }, Effect::Live),
+    defaulted("max_workers", Form::Number { least: 1, most: WORKERS_MAX as u64 }, Effect::Live),
     optional("max_worker_number", PROCESSOR, Effect::Live),
     optional("numa_node", Form::Number { least: 0, most: NUMA_NODE_MAX }, Effect::Live),
 ];

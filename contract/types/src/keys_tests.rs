@@ -117,7 +117,7 @@ fn forms_take_what_they_say_and_nothing_else() {
     for bad in ["", ".", "..", "a/b"] {
         assert!(!takes(Form::Namespace, bad.into()), "{bad}");
     }
-    let ips = Form::StationIps { most: 2 };
+    let ips = Form::UnicastIps { most: 2 };
     assert!(takes(ips, vec!["10.0.0.1", "fd00::1"].into()));
     for bad in ["0.0.0.0", "255.255.255.255", "224.0.0.1", "127.0.0.1", "::", "ff02::1", "::1"] {
         assert!(!takes(ips, vec![bad].into()), "{bad}");

@@ -120,7 +120,7 @@ mod iov_status;
 mod json_body;
 mod json_tree;
 mod kernel_path_status;
-mod key_meaning;
+mod key_docs;
 mod key_schema;
 mod keys;
 mod lab_run;
@@ -145,7 +145,6 @@ mod power_config;
 mod power_fits;
 mod power_keys;
 mod power_status;
-mod processor_stages;
 mod qos_config;
 mod qos_fits;
 mod qos_status;
@@ -187,6 +186,7 @@ mod vmq_config;
 mod vmq_fits;
 mod vmq_status;
 mod what_if;
+mod worker_stages;
 mod xdp_status;
 
 pub use byte_size::{ByteSize, ByteSizeError, ByteSizeText};
@@ -228,7 +228,7 @@ pub use json_body::{
     parse_request_noting, parse_resource, patch_cluster, patch_power, patch_resource,
 };
 pub use kernel_path_status::KernelPathStatus;
-pub use key_meaning::{default_text, meaning_of};
+pub use key_docs::{default_text, docs_of};
 pub use key_schema::{Components, describe_keys, patch_name};
 pub use keys::{Effect, Key, Kind};
 pub use lab_run::{
@@ -259,7 +259,6 @@ pub use power_status::{
     PowerChangedStatus, PowerCpuStatus, PowerDataPlaneStatus, PowerEffect, PowerEnergyStatus,
     PowerSettingStatus, PowerStatus, PowerZoneStatus, TopPower,
 };
-pub use processor_stages::ProcessorStages;
 pub use qos_config::{DiskQos, QosPolicyConfig, QosPolicyKind};
 pub use qos_status::{
     QosDelivery, QosFlowStatus, QosLimitingFactor, QosPolicyPart, QosPolicyStatus, QosTimeShare,
@@ -287,7 +286,7 @@ pub use store_capability::{
 };
 pub use store_file::{StoreFile, StoreFileError};
 /// Count with its noun in singular or plural, for consistent texts of the daemon and its clients.
-pub use suimon_quantity::Count;
+pub use suimon_quantity::CountedNoun;
 pub use team_config::{
     LacpSettings, LacpTimer, TEAM_MEMBERS_MAX, TeamAlgorithm, TeamConfig, TeamMode,
 };
@@ -307,4 +306,5 @@ pub use vm_status::{VmState, VmStatus};
 pub use vmq_config::{VmqConfig, VmqMode};
 pub use vmq_status::{VmqProcessorStatus, VmqQueueStatus, VmqStatus};
 pub use what_if::{DiskProposal, QosPolicyProposal, QosProposal, StoreProposal, WhatIfRequest};
+pub use worker_stages::ProcessorStages;
 pub use xdp_status::{XdpHook, XdpStatus};

@@ -7,17 +7,17 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::{DiskConfig, DiskNbd, ErrorCode, HostConfig, Kind};
 
 /// Access rules of `socket`.
-const OF_SOCKET: [&str; 2] = ["users", "groups"];
+const SOCKET_ACCESS_KEYS: [&str; 2] = ["users", "groups"];
 /// Access rules of `listen`.
-const OF_LISTEN: [&str; 6] =
+const LISTEN_ACCESS_KEYS: [&str; 6] =
     ["tls_certificate", "tls_key", "tls_client_ca", "tls_clients", "addresses", "plaintext"];
 
 /// Reports invalid combinations of one export's keys.
-pub(crate) fn nbd_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn nbd_fits(place: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let Some(nbd) = &disk.nbd else { return };
     let mut find = |code, key: &str, message: String| {
         findings.push(place.finding(code, &format!("nbd.{key}"), message));
@@ -33,8 +33,8 @@ pub(crate) fn nbd_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Findi
         return;
     }
     for (has_place, of, keys) in [
-        (nbd.socket.is_some(), "socket", &OF_SOCKET[..]),
-        (nbd.listen.is_some(), "listen", &OF_LISTEN[..]),
+        (nbd.socket.is_some(), "socket", &SOCKET_ACCESS_KEYS[..]),
+        (nbd.listen.is_some(), "listen", &LISTEN_ACCESS_KEYS[..]),
     ] {
         for key in keys.iter().filter(|key| !has_place && is_written(nbd, key)) {
             let text = format!(
@@ -108,26 +108,26 @@ fn value_of(nbd: &DiskNbd, key: &str) -> Option<Value> {
 
 /// Reports exports on one socket or address with different access rules: one server with one set of
 /// rules listens on each.
-pub(crate) fn nbd_servers_agree(config: &HostConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_shared_servers(config: &HostConfig, findings: &mut Vec<Finding>) {
     let mut sockets: BTreeMap<&PathBuf, &DiskConfig> = BTreeMap::new();
     let mut addresses: BTreeMap<SocketAddr, &DiskConfig> = BTreeMap::new();
     for (index, disk) in config.disks.iter().enumerate() {
         let Some(nbd) = &disk.nbd else { continue };
-        let place = Place::new(Kind::Disk, index);
+        let place = FindingLocation::new(Kind::Disk, index);
         if let Some(socket) = &nbd.socket {
             let first = *sockets.entry(socket).or_insert(disk);
             let at = format!("socket `{}`", socket.display());
-            agrees(place, first, nbd, &OF_SOCKET, &at, findings);
+            agrees(place, first, nbd, &SOCKET_ACCESS_KEYS, &at, findings);
         }
         if let Some(address) = nbd.listen {
             let first = *addresses.entry(address).or_insert(disk);
-            agrees(place, first, nbd, &OF_LISTEN, &format!("address {address}"), findings);
+            agrees(place, first, nbd, &LISTEN_ACCESS_KEYS, &format!("address {address}"), findings);
         }
     }
 }
 
 fn agrees(
-    place: Place,
+    place: FindingLocation,
     first: &DiskConfig,
     nbd: &DiskNbd,
     keys: &[&str],

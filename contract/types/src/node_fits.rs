@@ -1,10 +1,10 @@
 //! Validation of the configuration of other nodes.
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::{ErrorCode, NodeConfig};
 
 /// Reports invalid combinations of one node's keys.
-pub(crate) fn node_fits(place: Place, node: &NodeConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn node_fits(place: FindingLocation, node: &NodeConfig, findings: &mut Vec<Finding>) {
     if node.authority == node.token_file {
         let text = "is also the file of CA certificates, which is not secret; name another file \
                     for the token";

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::pf_config::VF_RATE_STEP_BPS;
 use crate::{ErrorCode, PfConfig, VfConfig};
 
 /// Reports invalid combinations of one adapter's keys.
-pub(crate) fn pf_fits(place: Place, pf: &PfConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn pf_fits(place: FindingLocation, pf: &PfConfig, findings: &mut Vec<Finding>) {
     let mut indexes = BTreeSet::new();
     let mut macs = BTreeMap::new();
     for (at, vf) in pf.vf.iter().enumerate() {

@@ -18,7 +18,7 @@ pub(crate) const PF: &[Key] = &[
 
 pub(crate) const VF: &[Key] = &[
     required("index", INDEX, Effect::Live),
-    optional("mac", Form::StationAddress, Effect::Live),
+    optional("mac", Form::UnicastMac, Effect::Live),
     optional("vlan", Form::Vlan, Effect::Live),
     optional("spoof_check", Form::Flag, Effect::Live),
     optional("trust", Form::Flag, Effect::Live),

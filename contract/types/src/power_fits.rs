@@ -1,6 +1,6 @@
 //! Validation of `[power]`.
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::{ErrorCode, HostConfig, Kind};
 
 /// Smallest distance between the water marks, in percent of a worker's time.
@@ -9,7 +9,7 @@ const MARKS_APART: u8 = 30;
 /// Reports invalid combinations of the keys of `[power]`.
 pub(crate) fn power_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     let Some(power) = &config.power else { return };
-    let place = Place::new(Kind::Power, 0);
+    let place = FindingLocation::new(Kind::Power, 0);
     if let (Some(min), Some(max)) = (power.performance_percent_min, power.performance_percent_max) {
         if max < min {
             findings.push(place.finding(

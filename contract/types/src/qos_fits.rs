@@ -1,10 +1,14 @@
 //! Validation of QoS limits, common to policies and disks.
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::{DiskQos, ErrorCode, QosPolicyConfig};
 
 /// Reports invalid combinations of one policy's keys.
-pub(crate) fn policy_fits(place: Place, policy: &QosPolicyConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn policy_fits(
+    place: FindingLocation,
+    policy: &QosPolicyConfig,
+    findings: &mut Vec<Finding>,
+) {
     limits_fit(place, "", &policy.limits(), findings);
     let keys = [
         ("max_bytes_per_s", policy.max_bytes_per_s.is_some()),
@@ -19,7 +23,7 @@ pub(crate) fn policy_fits(place: Place, policy: &QosPolicyConfig, findings: &mut
 
 /// Reports invalid combinations of limits. `prefix` precedes their keys.
 pub(crate) fn limits_fit(
-    place: Place,
+    place: FindingLocation,
     prefix: &str,
     limits: &DiskQos,
     findings: &mut Vec<Finding>,

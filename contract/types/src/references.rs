@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::validate::ERRORS_MAX;
 use crate::{ErrorCode, HostConfig, Kind, Name};
 
 /// Reports duplicate names within a kind. Uplinks and teams share one namespace, since a switch
 /// refers to either by name.
 pub(crate) fn names_are_unique(config: &HostConfig, findings: &mut Vec<Finding>) {
-    let place = |kind: Kind| move |index: usize| Place::new(kind, index);
+    let place = |kind: Kind| move |index: usize| FindingLocation::new(kind, index);
     let switches = config.switches.iter().map(|s| &s.name);
     unique((0..).map(place(Kind::Switch)).zip(switches), findings);
     let uplinks = (0..).map(place(Kind::Uplink)).zip(config.uplinks.iter().map(|u| &u.name));
@@ -31,8 +31,11 @@ pub(crate) fn names_are_unique(config: &HostConfig, findings: &mut Vec<Finding>)
     unique((0..).map(place(Kind::Node)).zip(nodes), findings);
 }
 
-fn unique<'a>(names: impl Iterator<Item = (Place, &'a Name)>, findings: &mut Vec<Finding>) {
-    let mut firsts: BTreeMap<&Name, Place> = BTreeMap::new();
+fn unique<'a>(
+    names: impl Iterator<Item = (FindingLocation, &'a Name)>,
+    findings: &mut Vec<Finding>,
+) {
+    let mut firsts: BTreeMap<&Name, FindingLocation> = BTreeMap::new();
     for (place, name) in names {
         let Some(first) = firsts.get(name) else {
             firsts.insert(name, place);
@@ -70,15 +73,15 @@ pub(crate) fn references_exist(config: &HostConfig, findings: &mut Vec<Finding>)
     let team_names = NamesOf::new(&[Kind::Team], teams());
     let either = NamesOf::new(&[Kind::Uplink, Kind::Team], uplinks().chain(teams()));
     for (index, nic) in config.nics.iter().enumerate() {
-        switches.check(Place::new(Kind::Nic, index), "switch", &nic.switch, findings);
+        switches.check(FindingLocation::new(Kind::Nic, index), "switch", &nic.switch, findings);
     }
     for (index, switch) in config.switches.iter().enumerate() {
         if let Some(uplink) = &switch.uplink {
-            either.check(Place::new(Kind::Switch, index), "uplink", uplink, findings);
+            either.check(FindingLocation::new(Kind::Switch, index), "uplink", uplink, findings);
         }
     }
     for (index, team) in config.teams.iter().enumerate() {
-        let place = Place::new(Kind::Team, index);
+        let place = FindingLocation::new(Kind::Team, index);
         for member in &team.members {
             if team_names.holds(member) && !members.holds(member) {
                 findings.push(place.finding(
@@ -99,7 +102,7 @@ fn references_of_disks_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
     let stores = NamesOf::new(&[Kind::Store], config.stores.iter().map(|s| &s.name));
     let policies = NamesOf::new(&[Kind::QosPolicy], config.qos_policies.iter().map(|p| &p.name));
     for (index, disk) in config.disks.iter().enumerate() {
-        let place = Place::new(Kind::Disk, index);
+        let place = FindingLocation::new(Kind::Disk, index);
         stores.check(place, "store", &disk.store, findings);
         if let Some(policy) = &disk.qos_policy {
             policies.check(place, "qos_policy", policy, findings);
@@ -111,7 +114,7 @@ fn references_of_vms_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
     let nics = NamesOf::new(&[Kind::Nic], config.nics.iter().map(|nic| &nic.name));
     let disks = NamesOf::new(&[Kind::Disk], config.disks.iter().map(|disk| &disk.name));
     for (index, vm) in config.vms.iter().enumerate() {
-        let place = Place::new(Kind::Vm, index);
+        let place = FindingLocation::new(Kind::Vm, index);
         for nic in &vm.nics {
             nics.check(place, "nics", nic, findings);
         }
@@ -141,7 +144,7 @@ impl<'a> NamesOf<'a> {
         self.sorted.binary_search(&name).is_ok()
     }
 
-    fn check(&self, place: Place, field: &str, name: &Name, findings: &mut Vec<Finding>) {
+    fn check(&self, place: FindingLocation, field: &str, name: &Name, findings: &mut Vec<Finding>) {
         // Skips the search for a similar name if the error would not be reported.
         if self.holds(name) || findings.len() >= ERRORS_MAX {
             return;

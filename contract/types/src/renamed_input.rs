@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::renames::{OldName, Rename, renamed_fields};
 use crate::{ErrorCode, Form, Kind};
 
@@ -48,7 +48,7 @@ pub(crate) fn conflict(rename: &Rename) -> String {
 /// Replaces old names in a table of the host file and its nested tables. Returns a fault for each
 /// key whose names have different values.
 pub(crate) fn accept_table(
-    place: Place,
+    place: FindingLocation,
     table: &mut Map<String, Value>,
     old_names: &mut Vec<OldName>,
 ) -> Vec<Finding> {
@@ -58,7 +58,7 @@ pub(crate) fn accept_table(
 }
 
 fn accept_nested(
-    place: Place,
+    place: FindingLocation,
     kind: Kind,
     prefix: &str,
     table: &mut Map<String, Value>,

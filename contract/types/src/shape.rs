@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::renamed_input::accept_table;
 use crate::validate::ERRORS_MAX;
 use crate::{ErrorCode, Form, Key, Kind};
@@ -18,7 +18,7 @@ const SUGGESTION_CHARS_MAX: usize = 40;
 /// # Errors
 /// Every fault of its keys and values; never empty.
 pub(crate) fn read<T: DeserializeOwned>(
-    place: Place,
+    place: FindingLocation,
     mut table: Map<String, Value>,
 ) -> Result<T, Vec<Finding>> {
     let mut findings = accept_table(place, &mut table, &mut Vec::new());
@@ -44,46 +44,46 @@ fn drop_nulls(table: &mut Map<String, Value>) {
 
 /// Removes nulls that a merge patch left at optional keys, where removing an absent key has no
 /// effect. Nulls at other keys remain and are reported by [`check`].
-pub(crate) fn drop_removed(kind: Kind, table: &mut Map<String, Value>) {
+pub(crate) fn remove_nulls_of_optional_keys(kind: Kind, table: &mut Map<String, Value>) {
     let is_removed = |name: &str| kind.key(name).is_some_and(|key| !key.required);
     table.retain(|name, value| !(value.is_null() && is_removed(name)));
     for (name, value) in table {
         if let (Some(Form::Table(inner)), Value::Object(table)) =
             (kind.key(name).map(|key| key.form), value)
         {
-            drop_removed(inner, table);
+            remove_nulls_of_optional_keys(inner, table);
         }
     }
 }
 
 /// Returns every fault of the keys of `table` and of their values, each by itself.
-pub(crate) fn check(place: Place, table: &Map<String, Value>) -> Vec<Finding> {
+pub(crate) fn check(place: FindingLocation, table: &Map<String, Value>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    check_keys(place, place.kind, "", table, Way::Whole, &mut findings);
+    check_keys(place, place.kind, "", table, CheckMode::Whole, &mut findings);
     findings
 }
 
 /// Returns every fault of a merge patch of a table: keys may be absent, and null removes optional
 /// keys.
-pub(crate) fn check_patch(place: Place, patch: &Map<String, Value>) -> Vec<Finding> {
+pub(crate) fn check_patch(place: FindingLocation, patch: &Map<String, Value>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    check_keys(place, place.kind, "", patch, Way::Patch, &mut findings);
+    check_keys(place, place.kind, "", patch, CheckMode::Patch, &mut findings);
     findings
 }
 
 /// Interpretation of a table: complete, or merge patch.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum CheckMode {
     Whole,
     Patch,
 }
 
 fn check_keys(
-    place: Place,
+    place: FindingLocation,
     kind: Kind,
     prefix: &str,
     table: &Map<String, Value>,
-    way: Way,
+    way: CheckMode,
     findings: &mut Vec<Finding>,
 ) {
     for (name, value) in table {
@@ -100,7 +100,7 @@ fn check_keys(
             Some(key) => check_value(place, key, &field, value, way, findings),
         }
     }
-    if way == Way::Patch {
+    if way == CheckMode::Patch {
         return;
     }
     for key in kind.keys().iter().filter(|key| key.required && !table.contains_key(key.name)) {
@@ -113,11 +113,11 @@ fn check_keys(
 }
 
 fn check_value(
-    place: Place,
+    place: FindingLocation,
     key: &Key,
     field: &str,
     value: &Value,
-    way: Way,
+    way: CheckMode,
     findings: &mut Vec<Finding>,
 ) {
     if key.form.accepts(value) {
@@ -132,12 +132,12 @@ fn check_value(
             for (index, table) in tables.iter().enumerate() {
                 let Value::Object(table) = table else { continue };
                 let prefix = format!("{field}[{index}].");
-                check_keys(place, inner, &prefix, table, Way::Whole, findings);
+                check_keys(place, inner, &prefix, table, CheckMode::Whole, findings);
             }
         }
         return;
     }
-    if value.is_null() && (key.takes_null() || (way == Way::Patch && !key.required)) {
+    if value.is_null() && (key.takes_null() || (way == CheckMode::Patch && !key.required)) {
         return;
     }
     let code =

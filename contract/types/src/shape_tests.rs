@@ -84,8 +84,8 @@ fn agrees<T: DeserializeOwned>(kind: Kind, minimal: &Value) {
         for value in odd_values() {
             let mut table = minimal.as_object().unwrap().clone();
             table.insert(key.name.to_owned(), value.clone());
-            if check(Place::new(kind, 0), &table).is_empty() {
-                let read = super::read::<T>(Place::new(kind, 0), table);
+            if check(FindingLocation::new(kind, 0), &table).is_empty() {
+                let read = super::read::<T>(FindingLocation::new(kind, 0), table);
                 assert!(read.is_ok(), "{kind:?} {} = {value}: {:?}", key.name, read.err());
             }
         }
@@ -122,7 +122,7 @@ fn the_table_of_keys_is_at_least_as_strict_as_the_types() {
 #[test]
 fn messages_cannot_drive_a_terminal() {
     let table = json!({"name": "a", "kind": "\u{1b}[2J", "\u{1b}[31m": 1});
-    let findings = check(Place::new(Kind::Switch, 0), table.as_object().unwrap());
+    let findings = check(FindingLocation::new(Kind::Switch, 0), table.as_object().unwrap());
     assert_eq!(findings.len(), 2);
     for finding in findings {
         let error = finding.into_error(None).to_string();

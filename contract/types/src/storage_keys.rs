@@ -88,18 +88,18 @@ pub(crate) const NBD_CONNECTIONS: Form = Form::Number { least: 1, most: 16_384 }
 pub(crate) const NBD_BUFFER: Form = Form::Bytes { least: MIB, most: 1 << 40, step: 1 };
 
 /// Largest number of users, groups, names or addresses permitted by an NBD server.
-const LET_IN_MAX: usize = 64;
+const ACCESS_ENTRIES_MAX: usize = 64;
 
 pub(crate) const DISK_NBD: &[Key] = &[
     optional("socket", Form::UnixSocketPath, Effect::Live),
-    optional("users", Form::Accounts { most: LET_IN_MAX }, Effect::Live),
-    optional("groups", Form::Accounts { most: LET_IN_MAX }, Effect::Live),
+    optional("users", Form::Accounts { most: ACCESS_ENTRIES_MAX }, Effect::Live),
+    optional("groups", Form::Accounts { most: ACCESS_ENTRIES_MAX }, Effect::Live),
     optional("listen", Form::SocketAddress, Effect::Live),
     optional("tls_certificate", Form::FilePath, Effect::Live),
     optional("tls_key", Form::FilePath, Effect::Live),
     optional("tls_client_ca", Form::FilePath, Effect::Live),
-    optional("tls_clients", Form::DnsNames { most: LET_IN_MAX }, Effect::Live),
-    optional("addresses", Form::Networks { most: LET_IN_MAX }, Effect::Live),
+    optional("tls_clients", Form::DnsNames { most: ACCESS_ENTRIES_MAX }, Effect::Live),
+    optional("addresses", Form::Networks { most: ACCESS_ENTRIES_MAX }, Effect::Live),
     defaulted("plaintext", Form::Flag, Effect::Live),
     optional("connections_max", NBD_CONNECTIONS, Effect::Live),
     optional("buffer_max_bytes", NBD_BUFFER, Effect::Live),

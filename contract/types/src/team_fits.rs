@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::vmq_fits::vmq_fits;
 use crate::{ErrorCode, HostConfig, Kind, Name, TeamConfig, TeamMode, UplinkDriver};
 
 /// Reports invalid combinations of one team's keys.
-pub(crate) fn team_fits(place: Place, team: &TeamConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn team_fits(place: FindingLocation, team: &TeamConfig, findings: &mut Vec<Finding>) {
     let mut members: BTreeSet<&Name> = BTreeSet::new();
     let mut twice: BTreeSet<&Name> = BTreeSet::new();
     for member in &team.members {
@@ -29,7 +29,7 @@ pub(crate) fn team_fits(place: Place, team: &TeamConfig, findings: &mut Vec<Find
     vmq_fits(place, &team.vmq, findings);
 }
 
-fn lacp_fits(place: Place, team: &TeamConfig, findings: &mut Vec<Finding>) {
+fn lacp_fits(place: FindingLocation, team: &TeamConfig, findings: &mut Vec<Finding>) {
     if team.mode == TeamMode::Lacp {
         return;
     }
@@ -49,7 +49,7 @@ fn lacp_fits(place: Place, team: &TeamConfig, findings: &mut Vec<Finding>) {
 
 /// Reports a primary or standby that is not a member, or a mode without this role.
 fn role_fits(
-    place: Place,
+    place: FindingLocation,
     team: &TeamConfig,
     role: &str,
     member: &Name,
@@ -76,7 +76,7 @@ fn role_fits(
 
 /// Reports a standby without other members, and `min_links` that requires the standby.
 fn standby_fits(
-    place: Place,
+    place: FindingLocation,
     team: &TeamConfig,
     members: &BTreeSet<&Name>,
     findings: &mut Vec<Finding>,
@@ -116,7 +116,7 @@ fn standby_fits(
 }
 
 /// Reports members with different MTUs: any of them may transmit a frame.
-pub(crate) fn members_have_one_mtu(config: &HostConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_member_mtus(config: &HostConfig, findings: &mut Vec<Finding>) {
     let mtus: BTreeMap<&Name, u16> = config
         .uplinks
         .iter()
@@ -126,7 +126,7 @@ pub(crate) fn members_have_one_mtu(config: &HostConfig, findings: &mut Vec<Findi
         let mut named = team.members.iter().filter_map(|name| Some((name, *mtus.get(name)?)));
         let Some((first, mtu)) = named.next() else { continue };
         if let Some((other, other_mtu)) = named.find(|(_, other)| *other != mtu) {
-            findings.push(Place::new(Kind::Team, index).finding(
+            findings.push(FindingLocation::new(Kind::Team, index).finding(
                 ErrorCode::InvalidValue,
                 "members",
                 format!(
@@ -140,7 +140,7 @@ pub(crate) fn members_have_one_mtu(config: &HostConfig, findings: &mut Vec<Findi
 
 /// Reports TAP members of teams in LACP mode. Frames that the host sends on a TAP arrive at the
 /// switch itself, without a partner behind it.
-pub(crate) fn lacp_members_have_links(config: &HostConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_lacp_members(config: &HostConfig, findings: &mut Vec<Finding>) {
     let taps: BTreeSet<&Name> = config
         .uplinks
         .iter()
@@ -150,7 +150,7 @@ pub(crate) fn lacp_members_have_links(config: &HostConfig, findings: &mut Vec<Fi
     for (index, team) in config.teams.iter().enumerate() {
         let tap = team.members.iter().find(|member| taps.contains(member));
         let Some(tap) = tap.filter(|_| team.mode == TeamMode::Lacp) else { continue };
-        findings.push(Place::new(Kind::Team, index).finding(
+        findings.push(FindingLocation::new(Kind::Team, index).finding(
             ErrorCode::InvalidValue,
             "members",
             format!(

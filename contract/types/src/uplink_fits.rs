@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::vmq_fits::vmq_fits;
 use crate::{ErrorCode, HostConfig, Kind, Name, TeamConfig, TeamMode, UplinkConfig, UplinkDriver};
 
 /// Reports invalid combinations of one uplink's keys.
-pub(crate) fn uplink_fits(place: Place, uplink: &UplinkConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn uplink_fits(
+    place: FindingLocation,
+    uplink: &UplinkConfig,
+    findings: &mut Vec<Finding>,
+) {
     if uplink.driver != UplinkDriver::AfXdp && !uplink.host_addresses.is_empty() {
         findings.push(place.finding(
             ErrorCode::KeyNotApplicable,
@@ -31,7 +35,7 @@ pub(crate) fn host_addresses_fit_teams(config: &HostConfig, findings: &mut Vec<F
     for (index, uplink) in config.uplinks.iter().enumerate() {
         let team = chosen_for.get(&uplink.name).filter(|_| !uplink.host_addresses.is_empty());
         let Some(team) = team else { continue };
-        findings.push(Place::new(Kind::Uplink, index).finding(
+        findings.push(FindingLocation::new(Kind::Uplink, index).finding(
             ErrorCode::KeyNotApplicable,
             "host_addresses",
             format!(

@@ -9,18 +9,18 @@ use serde_json::Value;
 use crate::claims::{Claim, Claimed, claims};
 use crate::cluster_fits::cluster_fits;
 use crate::disk_fits::{
-    disk_fits, limits_of_disk_fit, parents_are_not_written, pass_through_disks_stand_alone,
-    store_fits, stores_have_room,
+    check_disks_per_store, check_parents_unwritten, check_pass_through_exclusive, disk_fits,
+    limits_of_disk_fit, store_fits,
 };
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::iov_fits::iov_fits;
-use crate::nbd_fits::nbd_servers_agree;
+use crate::nbd_fits::check_shared_servers;
 use crate::node_fits::node_fits;
 use crate::pf_fits::pf_fits;
 use crate::power_fits::power_fits;
 use crate::qos_fits::policy_fits;
 use crate::references::{names_are_unique, references_exist};
-use crate::team_fits::{lacp_members_have_links, members_have_one_mtu, team_fits};
+use crate::team_fits::{check_lacp_members, check_member_mtus, team_fits};
 use crate::uplink_fits::{host_addresses_fit_teams, uplink_fits};
 use crate::vm_fits::{devices_of_vms_fit, vm_fits};
 use crate::vmq_fits::vmq_fits_host;
@@ -40,39 +40,39 @@ const OVERLAPS_MAX: usize = 8;
 /// # Errors
 /// Every fault with its resource and key; at least one, at most 256.
 pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
-    let mut findings = shapes(config);
+    let mut findings = check_values(config);
     for (index, switch) in config.switches.iter().enumerate() {
-        switch_fits(Place::new(Kind::Switch, index), switch, &mut findings);
+        switch_fits(FindingLocation::new(Kind::Switch, index), switch, &mut findings);
     }
     for (index, uplink) in config.uplinks.iter().enumerate() {
-        uplink_fits(Place::new(Kind::Uplink, index), uplink, &mut findings);
+        uplink_fits(FindingLocation::new(Kind::Uplink, index), uplink, &mut findings);
     }
     for (index, team) in config.teams.iter().enumerate() {
-        team_fits(Place::new(Kind::Team, index), team, &mut findings);
+        team_fits(FindingLocation::new(Kind::Team, index), team, &mut findings);
     }
     for (index, nic) in config.nics.iter().enumerate() {
-        nic_fits(Place::new(Kind::Nic, index), nic, &mut findings);
+        nic_fits(FindingLocation::new(Kind::Nic, index), nic, &mut findings);
     }
     for (index, policy) in config.qos_policies.iter().enumerate() {
-        policy_fits(Place::new(Kind::QosPolicy, index), policy, &mut findings);
+        policy_fits(FindingLocation::new(Kind::QosPolicy, index), policy, &mut findings);
     }
     for (index, store) in config.stores.iter().enumerate() {
-        store_fits(Place::new(Kind::Store, index), store, &mut findings);
+        store_fits(FindingLocation::new(Kind::Store, index), store, &mut findings);
     }
     for (index, disk) in config.disks.iter().enumerate() {
-        disk_fits(Place::new(Kind::Disk, index), disk, &mut findings);
+        disk_fits(FindingLocation::new(Kind::Disk, index), disk, &mut findings);
     }
     for (index, vm) in config.vms.iter().enumerate() {
-        vm_fits(Place::new(Kind::Vm, index), vm, &mut findings);
+        vm_fits(FindingLocation::new(Kind::Vm, index), vm, &mut findings);
     }
     for (index, pf) in config.pfs.iter().enumerate() {
-        pf_fits(Place::new(Kind::Pf, index), pf, &mut findings);
+        pf_fits(FindingLocation::new(Kind::Pf, index), pf, &mut findings);
     }
     for (index, node) in config.nodes.iter().enumerate() {
-        node_fits(Place::new(Kind::Node, index), node, &mut findings);
+        node_fits(FindingLocation::new(Kind::Node, index), node, &mut findings);
     }
-    findings.extend(between_resources(config));
-    told(config, findings)
+    findings.extend(check_relations(config));
+    into_result(config, findings)
 }
 
 /// Checks only the names of disks, stores and QoS policies, and the limits of policies and disks.
@@ -86,20 +86,20 @@ pub(crate) fn qos_of_host(config: &HostConfig) -> Result<(), Vec<ApiError>> {
         disks: config.disks.clone(),
         ..HostConfig::default()
     };
-    let mut findings = shapes(&storage);
+    let mut findings = check_values(&storage);
     for (index, policy) in config.qos_policies.iter().enumerate() {
-        policy_fits(Place::new(Kind::QosPolicy, index), policy, &mut findings);
+        policy_fits(FindingLocation::new(Kind::QosPolicy, index), policy, &mut findings);
     }
     for (index, disk) in config.disks.iter().enumerate() {
-        limits_of_disk_fit(Place::new(Kind::Disk, index), disk, &mut findings);
+        limits_of_disk_fit(FindingLocation::new(Kind::Disk, index), disk, &mut findings);
     }
     names_are_unique(&storage, &mut findings);
     references_exist(&storage, &mut findings);
-    told(config, findings)
+    into_result(config, findings)
 }
 
 /// Converts findings to errors.
-fn told(config: &HostConfig, mut findings: Vec<Finding>) -> Result<(), Vec<ApiError>> {
+fn into_result(config: &HostConfig, mut findings: Vec<Finding>) -> Result<(), Vec<ApiError>> {
     if findings.is_empty() {
         return Ok(());
     }
@@ -114,22 +114,22 @@ fn told(config: &HostConfig, mut findings: Vec<Finding>) -> Result<(), Vec<ApiEr
 }
 
 /// Reports faults of single values.
-fn shapes(config: &HostConfig) -> Vec<Finding> {
-    let mut findings = shape_of(Place::new(Kind::Host, 0), &config.host);
+fn check_values(config: &HostConfig) -> Vec<Finding> {
+    let mut findings = shape_of(FindingLocation::new(Kind::Host, 0), &config.host);
     if let Some(api) = &config.api {
-        findings.extend(shape_of(Place::new(Kind::Api, 0), api));
+        findings.extend(shape_of(FindingLocation::new(Kind::Api, 0), api));
     }
     if let Some(console) = &config.console {
-        findings.extend(shape_of(Place::new(Kind::Console, 0), console));
+        findings.extend(shape_of(FindingLocation::new(Kind::Console, 0), console));
     }
     if let Some(lab) = &config.lab {
-        findings.extend(shape_of(Place::new(Kind::Lab, 0), lab));
+        findings.extend(shape_of(FindingLocation::new(Kind::Lab, 0), lab));
     }
     if let Some(power) = &config.power {
-        findings.extend(shape_of(Place::new(Kind::Power, 0), power));
+        findings.extend(shape_of(FindingLocation::new(Kind::Power, 0), power));
     }
     if let Some(cluster) = &config.cluster {
-        findings.extend(shape_of(Place::new(Kind::Cluster, 0), cluster));
+        findings.extend(shape_of(FindingLocation::new(Kind::Cluster, 0), cluster));
     }
     findings.extend(shapes_of(Kind::Switch, &config.switches));
     findings.extend(shapes_of(Kind::Uplink, &config.uplinks));
@@ -145,10 +145,13 @@ fn shapes(config: &HostConfig) -> Vec<Finding> {
 }
 
 fn shapes_of<T: Serialize>(kind: Kind, tables: &[T]) -> Vec<Finding> {
-    (0..).zip(tables).flat_map(|(index, table)| shape_of(Place::new(kind, index), table)).collect()
+    (0..)
+        .zip(tables)
+        .flat_map(|(index, table)| shape_of(FindingLocation::new(kind, index), table))
+        .collect()
 }
 
-fn shape_of<T: Serialize>(place: Place, table: &T) -> Vec<Finding> {
+fn shape_of<T: Serialize>(place: FindingLocation, table: &T) -> Vec<Finding> {
     match serde_json::to_value(table) {
         Ok(Value::Object(table)) => shape::check(place, &table),
         // Serialization fails only for a path that is not UTF-8.
@@ -162,22 +165,22 @@ fn shape_of<T: Serialize>(place: Place, table: &T) -> Vec<Finding> {
 }
 
 /// Reports faults between resources.
-pub(crate) fn between_resources(config: &HostConfig) -> Vec<Finding> {
+pub(crate) fn check_relations(config: &HostConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
     host_fits(&config.host, &mut findings);
     power_fits(config, &mut findings);
     cluster_fits(config, &mut findings);
     names_are_unique(config, &mut findings);
     references_exist(config, &mut findings);
-    nothing_is_claimed_twice(config, &mut findings);
-    members_have_one_mtu(config, &mut findings);
-    lacp_members_have_links(config, &mut findings);
+    check_claims(config, &mut findings);
+    check_member_mtus(config, &mut findings);
+    check_lacp_members(config, &mut findings);
     host_addresses_fit_teams(config, &mut findings);
     vmq_fits_host(config, &mut findings);
-    pass_through_disks_stand_alone(config, &mut findings);
-    parents_are_not_written(config, &mut findings);
-    stores_have_room(config, &mut findings);
-    nbd_servers_agree(config, &mut findings);
+    check_pass_through_exclusive(config, &mut findings);
+    check_parents_unwritten(config, &mut findings);
+    check_disks_per_store(config, &mut findings);
+    check_shared_servers(config, &mut findings);
     devices_of_vms_fit(config, &mut findings);
     iov_fits(config, &mut findings);
     findings
@@ -186,7 +189,7 @@ pub(crate) fn between_resources(config: &HostConfig) -> Vec<Finding> {
 /// Reports invalid combinations of the host's keys.
 fn host_fits(host: &HostSection, findings: &mut Vec<Finding>) {
     if host.processors.is_some() && host.floating_processors.is_some() {
-        findings.push(Place::new(Kind::Host, 0).finding(
+        findings.push(FindingLocation::new(Kind::Host, 0).finding(
             ErrorCode::KeyNotApplicable,
             "floating_workers",
             "applies only if `worker_cpus` names no CPUs; remove one of the two keys",
@@ -195,7 +198,11 @@ fn host_fits(host: &HostSection, findings: &mut Vec<Finding>) {
 }
 
 /// Reports invalid combinations of one switch's keys.
-pub(crate) fn switch_fits(place: Place, switch: &SwitchConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn switch_fits(
+    place: FindingLocation,
+    switch: &SwitchConfig,
+    findings: &mut Vec<Finding>,
+) {
     match (switch.kind, &switch.uplink) {
         (SwitchKind::External, None) => findings.push(place.finding(
             ErrorCode::MissingKey,
@@ -230,7 +237,12 @@ pub(crate) fn switch_fits(place: Place, switch: &SwitchConfig, findings: &mut Ve
 }
 
 /// Reports a resource whose name is also the default device name, but not a valid one.
-fn default_device_fits(place: Place, field: &str, name: &Name, findings: &mut Vec<Finding>) {
+fn default_device_fits(
+    place: FindingLocation,
+    field: &str,
+    name: &Name,
+    findings: &mut Vec<Finding>,
+) {
     let form = Form::Device;
     if !form.accepts(&Value::from(name.as_str())) {
         findings.push(place.finding(
@@ -242,7 +254,7 @@ fn default_device_fits(place: Place, field: &str, name: &Name, findings: &mut Ve
 }
 
 /// Reports invalid combinations of one NIC's keys.
-pub(crate) fn nic_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn nic_fits(place: FindingLocation, nic: &NicConfig, findings: &mut Vec<Finding>) {
     let mut only_for = |backend: &str, keys: &[(&str, bool)]| {
         for (key, _) in keys.iter().filter(|(_, present)| *present) {
             findings.push(place.finding(
@@ -307,7 +319,7 @@ pub(crate) fn nic_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding
     trunk_fits(place, nic, findings);
 }
 
-fn trunk_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
+fn trunk_fits(place: FindingLocation, nic: &NicConfig, findings: &mut Vec<Finding>) {
     let Some(trunk) = &nic.trunk else { return };
     let mut ranges = trunk.0.clone();
     ranges.sort_unstable();
@@ -353,8 +365,8 @@ fn text(range: VlanRange) -> String {
     }
 }
 
-fn nothing_is_claimed_twice(config: &HostConfig, findings: &mut Vec<Finding>) {
-    let mut holders: BTreeMap<Claim, (Place, &'static str)> = BTreeMap::new();
+fn check_claims(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let mut holders: BTreeMap<Claim, (FindingLocation, &'static str)> = BTreeMap::new();
     for Claimed { claim, place, field } in claims(config) {
         let Some((holder, holder_field)) = holders.get(&claim) else {
             holders.insert(claim, (place, field));

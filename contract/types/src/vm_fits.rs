@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::vm_config::VM_DEVICES_MAX;
 use crate::{
     DiskConfig, DiskController, ErrorCode, Form, HostConfig, Kind, Name, NicBackend, NicConfig,
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Reports invalid combinations of one VM's keys.
-pub(crate) fn vm_fits(place: Place, vm: &VmConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn vm_fits(place: FindingLocation, vm: &VmConfig, findings: &mut Vec<Finding>) {
     if vm.effective_cpus_max() < vm.cpus {
         let text = format!(
             "{} is less than cpus {}; set {} or more, or remove this key",
@@ -47,13 +47,13 @@ pub(crate) fn vm_fits(place: Place, vm: &VmConfig, findings: &mut Vec<Finding>) 
 /// Reports NICs and disks with settings that a VM's devices cannot have.
 pub(crate) fn devices_of_vms_fit(config: &HostConfig, findings: &mut Vec<Finding>) {
     for (index, nic) in config.nics.iter().enumerate() {
-        let place = Place::new(Kind::Nic, index);
+        let place = FindingLocation::new(Kind::Nic, index);
         if let Some(socket) = config.socket_of_nic(nic).filter(|_| nic.socket.is_none()) {
             path_fits(place, "socket", &socket, findings);
         }
     }
     for (index, vm) in config.vms.iter().enumerate() {
-        let place = Place::new(Kind::Vm, index);
+        let place = FindingLocation::new(Kind::Vm, index);
         controllers_fit(place, config, vm, findings);
         for nic in config.nics.iter().filter(|nic| vm.nics.contains(&nic.name)) {
             nic_fits_vm(place, nic, findings);
@@ -64,7 +64,7 @@ pub(crate) fn devices_of_vms_fit(config: &HostConfig, findings: &mut Vec<Finding
     }
 }
 
-fn path_fits(place: Place, field: &str, socket: &Path, findings: &mut Vec<Finding>) {
+fn path_fits(place: FindingLocation, field: &str, socket: &Path, findings: &mut Vec<Finding>) {
     let form = Form::UnixSocketPath;
     if !socket.to_str().is_some_and(|path| form.accepts(&path.into())) {
         let text = format!(
@@ -76,7 +76,7 @@ fn path_fits(place: Place, field: &str, socket: &Path, findings: &mut Vec<Findin
     }
 }
 
-fn nic_fits_vm(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
+fn nic_fits_vm(place: FindingLocation, nic: &NicConfig, findings: &mut Vec<Finding>) {
     let name = &nic.name;
     let text = match (nic.backend, nic.socket_mode()) {
         (NicBackend::Tap, _) => format!(
@@ -93,7 +93,12 @@ fn nic_fits_vm(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
 }
 
 /// Reports controllers with more disks than they support.
-fn controllers_fit(place: Place, config: &HostConfig, vm: &VmConfig, findings: &mut Vec<Finding>) {
+fn controllers_fit(
+    place: FindingLocation,
+    config: &HostConfig,
+    vm: &VmConfig,
+    findings: &mut Vec<Finding>,
+) {
     for controller in [DiskController::Ide, DiskController::Sata] {
         let is_on =
             |disk: &&DiskConfig| disk.controller == controller && vm.disks.contains(&disk.name);
@@ -108,7 +113,12 @@ fn controllers_fit(place: Place, config: &HostConfig, vm: &VmConfig, findings: &
     }
 }
 
-fn disk_fits_vm(place: Place, config: &HostConfig, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+fn disk_fits_vm(
+    place: FindingLocation,
+    config: &HostConfig,
+    disk: &DiskConfig,
+    findings: &mut Vec<Finding>,
+) {
     if let Some(socket) = config.emulated_disk_socket(disk) {
         path_fits(place, "disks", &socket, findings);
     }

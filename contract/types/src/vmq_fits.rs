@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, FindingLocation};
 use crate::{ErrorCode, HostConfig, Kind, Name, VmqConfig};
 
 /// Reports invalid combinations of one `vmq` table's keys.
-pub(crate) fn vmq_fits(place: Place, vmq: &VmqConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn vmq_fits(place: FindingLocation, vmq: &VmqConfig, findings: &mut Vec<Finding>) {
     let (Some(base), Some(highest)) = (vmq.base_processor, vmq.max_processor_number) else {
         return;
     };
@@ -27,7 +27,7 @@ pub(crate) fn vmq_fits_host(config: &HostConfig, findings: &mut Vec<Finding>) {
         .flat_map(|team| team.members.iter().map(|member| (member, &team.name)))
         .collect();
     for (index, uplink) in config.uplinks.iter().enumerate() {
-        let place = Place::new(Kind::Uplink, index);
+        let place = FindingLocation::new(Kind::Uplink, index);
         base_exists(place, &uplink.vmq, config, findings);
         let team = teams.get(&uplink.name).filter(|_| !uplink.vmq.is_default());
         if let Some(team) = team {
@@ -42,13 +42,18 @@ pub(crate) fn vmq_fits_host(config: &HostConfig, findings: &mut Vec<Finding>) {
         }
     }
     for (index, team) in config.teams.iter().enumerate() {
-        base_exists(Place::new(Kind::Team, index), &team.vmq, config, findings);
+        base_exists(FindingLocation::new(Kind::Team, index), &team.vmq, config, findings);
     }
 }
 
-fn base_exists(place: Place, vmq: &VmqConfig, config: &HostConfig, findings: &mut Vec<Finding>) {
+fn base_exists(
+    place: FindingLocation,
+    vmq: &VmqConfig,
+    config: &HostConfig,
+    findings: &mut Vec<Finding>,
+) {
     let Some(base) = vmq.base_processor else { return };
-    let count = config.host.processor_count();
+    let count = config.host.worker_count();
     if usize::from(base) < count {
         return;
     }

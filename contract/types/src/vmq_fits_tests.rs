@@ -30,7 +30,7 @@ fn a_table_is_read_with_what_is_not_written() {
 }
 
 #[test]
-fn processors_that_float_are_counted_and_stand_alone() {
+fn workers_that_float_are_counted_and_stand_alone() {
     let base = "base_worker = 3";
     assert!(parse_toml(&host("floating_workers = 4", base, ""), None).is_ok());
     let few = wrong(&host("floating_workers = 3", base, ""));
@@ -42,7 +42,7 @@ fn processors_that_float_are_counted_and_stand_alone() {
 }
 
 #[test]
-fn processors_contradict_neither_each_other_nor_the_host() {
+fn workers_contradict_neither_each_other_nor_the_host() {
     let four = "worker_cpus = [8, 9, 10, 11]";
     for (at, message) in [
         ("base_worker = 4", "there is no worker 4; set a number from 0 to 3, or add CPUs"),
@@ -71,7 +71,7 @@ fn processors_contradict_neither_each_other_nor_the_host() {
 }
 
 #[test]
-fn a_host_without_cpus_has_one_processor() {
+fn a_host_without_cpus_has_one_worker() {
     assert!(parse_toml(&host("", "base_worker = 0", ""), None).is_ok());
     assert_eq!(
         wrong(&host("", "base_worker = 1", "")),

@@ -6,22 +6,22 @@
 use serde::Serialize;
 
 use crate::run::{Better, Case, Measure, Run};
-use crate::stats::{Estimate, mann_whitney};
+use crate::stats::{Statistics, mann_whitney};
 
 /// Significance level over all comparisons (family-wise error rate).
-const CHANCE: f64 = 0.05;
+const SIGNIFICANCE_LEVEL: f64 = 0.05;
 
 /// Comparison of one measure of one case in two runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Compared {
+pub struct Comparison {
     /// Case, as described in the first run.
     pub case: Case,
     /// Measure, as described in the first run.
     pub measure: Measure,
     /// Estimate of the first run.
-    pub a: Estimate,
+    pub a: Statistics,
     /// Estimate of the second run.
-    pub b: Estimate,
+    pub b: Statistics,
     /// Difference of the means, (b - a) / a, in percent; `None` if the mean of a is 0.
     pub more_percent: Option<f64>,
     /// p-value of the Mann–Whitney test.
@@ -43,24 +43,26 @@ pub enum Finding {
     /// The runs differ in a measure without a better direction.
     Different,
     /// No statistically significant difference was found.
-    NotShown,
+    #[serde(rename = "not-shown")]
+    NotSignificant,
     /// Too few repetitions to show any difference, however large.
-    TooFew,
+    #[serde(rename = "too-few")]
+    TooFewSamples,
 }
 
 /// Compares every measure of every case present in both runs.
-pub fn compare(a: &Run, b: &Run) -> Vec<Compared> {
+pub fn compare(a: &Run, b: &Run) -> Vec<Comparison> {
     let mut all = Vec::new();
     for case in a.cases.iter().filter(|case| b.case(&case.id).is_some()) {
         for measure in a.measures.iter().filter(|of| b.measure(&of.id).is_some()) {
             let (first, second) =
                 (a.values(&case.id, &measure.id), b.values(&case.id, &measure.id));
-            let estimates = Estimate::of(&first).zip(Estimate::of(&second));
+            let estimates = Statistics::from_samples(&first).zip(Statistics::from_samples(&second));
             let (Some((of_a, of_b)), Some(test)) = (estimates, mann_whitney(&first, &second))
             else {
                 continue;
             };
-            all.push(Compared {
+            all.push(Comparison {
                 case: case.clone(),
                 measure: measure.clone(),
                 a: of_a,
@@ -68,7 +70,7 @@ pub fn compare(a: &Run, b: &Run) -> Vec<Compared> {
                 more_percent: (of_a.mean != 0.0).then(|| (of_b.mean / of_a.mean - 1.0) * 100.0),
                 p: test.p,
                 p_corrected: 1.0,
-                finding: Finding::NotShown,
+                finding: Finding::NotSignificant,
             });
         }
     }
@@ -78,10 +80,10 @@ pub fn compare(a: &Run, b: &Run) -> Vec<Compared> {
 
 /// Applies Holm's correction: the smallest p-value is multiplied by the number of tests, the next
 /// by one less, and so on; corrected values are made monotonic.
-fn correct(all: &mut [Compared]) {
+fn correct(all: &mut [Comparison]) {
     let count = all.len();
     let mut order: Vec<usize> = (0..count).collect();
-    let p = |at: usize, all: &[Compared]| all.get(at).map_or(1.0, |of| of.p);
+    let p = |at: usize, all: &[Comparison]| all.get(at).map_or(1.0, |of| of.p);
     order.sort_by(|a, b| p(*a, all).total_cmp(&p(*b, all)));
     let mut least = 0.0_f64;
     for (rank, at) in order.into_iter().enumerate() {
@@ -92,14 +94,18 @@ fn correct(all: &mut [Compared]) {
     }
 }
 
-fn finding(of: &Compared, tests: usize) -> Finding {
-    if of.p_corrected > CHANCE {
+fn finding(of: &Comparison, tests: usize) -> Finding {
+    if of.p_corrected > SIGNIFICANCE_LEVEL {
         // The smallest p-value possible with these sample counts.
         let smallest = 2.0 / combinations(of.a.samples, of.b.samples);
-        return if smallest * tests as f64 > CHANCE { Finding::TooFew } else { Finding::NotShown };
+        return if smallest * tests as f64 > SIGNIFICANCE_LEVEL {
+            Finding::TooFewSamples
+        } else {
+            Finding::NotSignificant
+        };
     }
     match (of.measure.better, of.b.median > of.a.median) {
-        (Better::Neither, _) => Finding::Different,
+        (Better::None, _) => Finding::Different,
         (Better::Higher, true) | (Better::Lower, false) => Finding::Better,
         (Better::Higher, false) | (Better::Lower, true) => Finding::Worse,
     }
@@ -113,16 +119,22 @@ fn combinations(m: usize, n: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Part;
+    use crate::run::Repetition;
     use crate::words::Words;
 
     fn run(id: &str, values: &[(&str, &[f64])]) -> Run {
         let mut run = crate::run::tests::run(id);
-        run.cases.push(Case::new("a", Words::same("a"), 1.0));
+        run.cases.push(Case::new("a", Words::untranslated("a"), 1.0));
         for (measure, values) in values {
-            run.measures.push(Measure::new(measure, Words::same(*measure), "", Better::Higher));
+            run.measures.push(Measure::new(
+                measure,
+                Words::untranslated(*measure),
+                "",
+                Better::Higher,
+            ));
             for (repetition, value) in (0..).zip(*values) {
-                let mut part = Part { case: "a".to_owned(), repetition, ..Part::default() };
+                let mut part =
+                    Repetition { case: "a".to_owned(), repetition, ..Repetition::default() };
                 part.value(measure, *value);
                 run.parts.push(part);
             }
@@ -135,22 +147,25 @@ mod tests {
     const MIXED: [f64; 6] = [1.5, 2.5, 3.5, 4.5, 5.5, 0.5];
 
     #[test]
-    fn what_differs_is_found_and_what_may_be_chance_is_not() {
+    fn significant_differences_are_reported() {
         let a = run("x", &[("up", &LOW), ("down", &HIGH), ("same", &LOW), ("few", &LOW[..3])]);
         let b = run("y", &[("up", &HIGH), ("down", &LOW), ("same", &MIXED), ("few", &HIGH[..3])]);
         let findings: Vec<Finding> = compare(&a, &b).iter().map(|of| of.finding).collect();
-        assert_eq!(findings, [Finding::Better, Finding::Worse, Finding::NotShown, Finding::TooFew]);
+        assert_eq!(
+            findings,
+            [Finding::Better, Finding::Worse, Finding::NotSignificant, Finding::TooFewSamples]
+        );
     }
 
     /// 4 against 4 samples: p = 0.029 is significant alone, but not among three comparisons.
     #[test]
-    fn many_comparisons_need_more_proof() {
+    fn holm_correction_requires_smaller_p_values() {
         let (a, b) = (run("x", &[("up", &LOW[..4])]), run("y", &[("up", &HIGH[..4])]));
         assert_eq!(compare(&a, &b)[0].finding, Finding::Better);
         let more: [(&str, &[f64]); 3] = [("up", &LOW[..4]), ("m", &LOW), ("n", &LOW)];
         let other: [(&str, &[f64]); 3] = [("up", &HIGH[..4]), ("m", &MIXED), ("n", &MIXED)];
         let compared = compare(&run("x", &more), &run("y", &other));
         assert!((compared[0].p_corrected - 3.0 * 2.0 / 70.0).abs() < 1e-9);
-        assert_eq!(compared[0].finding, Finding::TooFew);
+        assert_eq!(compared[0].finding, Finding::TooFewSamples);
     }
 }

@@ -20,15 +20,15 @@ use serde::{Deserialize, Serialize};
 use crate::words::Words;
 
 /// Metadata of a run, written before its first part.
-pub const HEAD: &str = "head.json";
+pub const HEAD_FILE: &str = "head.json";
 /// Parts of a run, one per line, appended as they complete.
 pub const PARTS: &str = "parts.jsonl";
 /// Complete run, written at its end.
-pub const WHOLE: &str = "run.json";
+pub const RUN_FILE: &str = "run.json";
 /// [`Progress`] of a run.
 pub const PROGRESS: &str = "progress.json";
 /// Human-readable report of a run (HTML).
-pub const PAGE: &str = "report.html";
+pub const HTML_REPORT_FILE: &str = "report.html";
 /// Machine-readable report of a run (JSON).
 pub const REPORT: &str = "report.json";
 /// Plans available for requests.
@@ -101,7 +101,7 @@ pub struct Worker {
 /// Request to perform a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct RunRequest {
     /// Id of the plan to execute.
     pub plan: String,
     /// Scale of the run: `auto`, `quick` or `full`.
@@ -113,7 +113,7 @@ pub struct Request {
 
 /// Result of a completed request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Done {
+pub struct RequestResult {
     /// Id of the resulting run.
     #[serde(default)]
     pub run: Option<String>,
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_leads_nowhere_else() {
+    fn ids_cannot_contain_path_components() {
         for id in ["vmq-teaming-20260102T030405-2", "a.b", "switch-independent+hyper-v-port"] {
             assert!(is_id(id), "{id}");
         }

@@ -1,7 +1,7 @@
 //! Lab runs: format of `run.json`, statistics of repeated measurements, and comparison of runs.
 //!
-//! - [`Run`] contains all data of a run, real or simulated; [`Part`] is one repetition of one case.
-//! - [`Estimate`] is a mean with its confidence interval; [`mann_whitney`] tests whether two sets
+//! - [`Run`] contains all data of a run, real or simulated; [`Repetition`] is one repetition of one case.
+//! - [`Statistics`] is a mean with its confidence interval; [`mann_whitney`] tests whether two sets
 //!   of samples differ.
 //! - [`folder`] defines the results folder and the files by which programs communicate.
 //! - [`compare`] compares two runs, measure by measure.
@@ -20,11 +20,11 @@ mod run;
 mod stats;
 mod words;
 
-pub use compare::{Compared, Finding, compare};
-pub use machine::{Machine, Noise};
+pub use compare::{Comparison, Finding, compare};
+pub use machine::{MachineInfo, Noise};
 pub use run::{
-    Better, Case, FORMAT, Mark, Measure, Module, Origin, Part, Profile, Run, Series,
+    Better, Case, FORMAT, Mark, Measure, Module, Origin, Profile, Repetition, Run, Series,
     SimulatedFigure,
 };
-pub use stats::{Estimate, Test, mann_whitney};
+pub use stats::{Statistics, Test, mann_whitney};
 pub use words::{Language, Words};

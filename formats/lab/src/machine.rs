@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Machine of a run and its background load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct MachineInfo {
     /// CPU model, as reported by the kernel.
     pub cpu: String,
     /// Number of logical CPUs that the process may use.

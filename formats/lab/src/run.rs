@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::Machine;
+use crate::machine::MachineInfo;
 use crate::words::Words;
 
 /// Format version. Programs read records of their own version only.
@@ -37,7 +37,7 @@ pub struct Run {
     /// Command that repeats the run.
     pub command: String,
     /// Machine that executed the run.
-    pub machine: Machine,
+    pub machine: MachineInfo,
     /// Description of the setup, in sentences.
     pub setup: Vec<Words>,
     /// Compared cases, in display order.
@@ -45,11 +45,12 @@ pub struct Run {
     /// Quantities that parts have values of.
     pub measures: Vec<Measure>,
     /// Every repetition of every case, in order of execution.
-    pub parts: Vec<Part>,
+    pub parts: Vec<Repetition>,
     /// Parts of the plan that could not be performed, with reasons.
     pub missing: Vec<Words>,
     /// Reason of an early end; `None` if the run is complete.
-    pub cut_short: Option<String>,
+    #[serde(rename = "cut_short")]
+    pub aborted_reason: Option<String>,
     /// Published figures computed by the simulator; those of plans are computed from parts.
     #[serde(default)]
     pub simulated: Vec<SimulatedFigure>,
@@ -107,12 +108,13 @@ pub enum Better {
     /// Lower values are better, as for latency.
     Lower,
     /// Neither higher nor lower values are better.
-    Neither,
+    #[serde(rename = "neither")]
+    None,
 }
 
 /// One repetition of one case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct Repetition {
     /// Id of the case measured.
     pub case: String,
     /// Number of the repetition, counted from 0.
@@ -184,11 +186,13 @@ pub struct SimulatedFigure {
     /// Step of the simulated scenario.
     pub step: String,
     /// Quantity that the figure describes.
-    pub of: String,
+    #[serde(rename = "of")]
+    pub quantity: String,
     /// Published value, as written in the document.
     pub published: String,
     /// Value computed by the simulator.
-    pub ours: String,
+    #[serde(rename = "ours")]
+    pub simulated: String,
     /// True if both agree within the scenario's tolerance.
     pub agrees: bool,
     /// Use of the figure: `calibration`, `held-out` or `bar`.
@@ -216,7 +220,7 @@ impl Measure {
     }
 }
 
-impl Part {
+impl Repetition {
     /// Adds the value of a measure.
     pub fn value(&mut self, measure: &str, value: f64) {
         self.values.insert(measure.to_owned(), value);
@@ -231,7 +235,7 @@ impl Run {
     }
 
     /// Returns the last part of a case with series, which charts over time display.
-    pub fn last_with_series(&self, case: &str) -> Option<&Part> {
+    pub fn last_with_series(&self, case: &str) -> Option<&Repetition> {
         let parts = self.parts.iter().rev();
         parts.into_iter().find(|part| part.case == case && !part.series.is_empty())
     }
@@ -263,13 +267,13 @@ pub(crate) mod tests {
             took_s: 0.0,
             profiles: false,
             command: String::new(),
-            machine: Machine::default(),
+            machine: MachineInfo::default(),
             setup: Vec::new(),
             cases: Vec::new(),
             measures: Vec::new(),
             parts: Vec::new(),
             missing: Vec::new(),
-            cut_short: None,
+            aborted_reason: None,
             simulated: Vec::new(),
         }
     }
@@ -280,10 +284,11 @@ pub(crate) mod tests {
         run.origin =
             Origin::Simulated { scenario: "web".to_owned(), seed: 7, commit: String::new() };
         run.cases.push(Case::new("a", Words::new("one", "一"), 1.5));
-        run.measures.push(Measure::new("m", Words::same("m"), "µs", Better::Lower).deciding());
-        let mut part = Part { case: "a".to_owned(), ..Part::default() };
+        run.measures
+            .push(Measure::new("m", Words::untranslated("m"), "µs", Better::Lower).deciding());
+        let mut part = Repetition { case: "a".to_owned(), ..Repetition::default() };
         part.value("m", 0.1);
-        part.marks.push(Mark { at_s: 2.0, words: Words::same("x") });
+        part.marks.push(Mark { at_s: 2.0, words: Words::untranslated("x") });
         run.parts.push(part);
         let text = serde_json::to_string(&run).unwrap();
         let read: Run = serde_json::from_str(&text).unwrap();

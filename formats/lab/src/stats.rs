@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// Summary statistics of samples, with the 95 % confidence interval of the mean.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Estimate {
+pub struct Statistics {
     /// Number of samples evaluated.
     pub samples: usize,
     /// Arithmetic mean of the samples.
@@ -16,9 +16,11 @@ pub struct Estimate {
     /// Median; of an even number of samples the mean of the two middle ones.
     pub median: f64,
     /// Lowest value of the samples.
-    pub least: f64,
+    #[serde(rename = "least")]
+    pub min: f64,
     /// Highest value of the samples.
-    pub most: f64,
+    #[serde(rename = "most")]
+    pub max: f64,
     /// 95 % confidence interval of the mean; `None` for one sample.
     pub interval: Option<(f64, f64)>,
 }
@@ -46,9 +48,9 @@ fn t_95(freedom: usize) -> f64 {
     z + first / n + second / (n * n)
 }
 
-impl Estimate {
+impl Statistics {
     /// Computes the statistics; `None` without samples.
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn from_samples(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (least, most) = (*sorted.first()?, *sorted.last()?);
@@ -65,12 +67,12 @@ impl Estimate {
             let half = t_95(count - 1) * deviation / (count as f64).sqrt();
             (mean - half, mean + half)
         });
-        Some(Self { samples: count, mean, median, least, most, interval })
+        Some(Self { samples: count, mean, median, min: least, max: most, interval })
     }
 
     /// Returns half of the interval's width relative to the mean; `None` without an interval or if
     /// the mean is 0.
-    pub fn relative_half(&self) -> Option<f64> {
+    pub fn relative_half_width(&self) -> Option<f64> {
         let (low, high) = self.interval?;
         (self.mean != 0.0).then(|| (high - low) / 2.0 / self.mean.abs())
     }
@@ -83,11 +85,12 @@ pub struct Test {
     pub p: f64,
     /// Probability that a sample of the second set exceeds one of the first, ties counted half: 0
     /// to 1.
-    pub above: f64,
+    #[serde(rename = "above")]
+    pub superiority: f64,
 }
 
 /// Maximum number of samples per set for the exact test, which enumerates orders.
-const EXACT_MOST: usize = 25;
+const EXACT_SAMPLES_MAX: usize = 25;
 
 /// Performs the Mann–Whitney test; `None` if a set has no samples.
 pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<Test> {
@@ -108,12 +111,12 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<Test> {
             }
         }
     }
-    let p = if !has_ties && m <= EXACT_MOST && n <= EXACT_MOST {
+    let p = if !has_ties && m <= EXACT_SAMPLES_MAX && n <= EXACT_SAMPLES_MAX {
         exact(m, n, u.min(pairs - u))
     } else {
         approximate(first, second, u)
     };
-    Some(Test { p: p.min(1.0), above: u / pairs })
+    Some(Test { p: p.min(1.0), superiority: u / pairs })
 }
 
 /// Returns the exact two-sided p-value of `u`: the share of orders of m and n samples with at most
@@ -149,10 +152,10 @@ fn approximate(first: &[f64], second: &[f64], u: f64) -> f64 {
     let mut ties = 0.0;
     let mut at = 0;
     while let Some(value) = all.get(at) {
-        let same = all.iter().skip(at).take_while(|other| *other == value).count();
-        let t = same as f64;
+        let untranslated = all.iter().skip(at).take_while(|other| *other == value).count();
+        let t = untranslated as f64;
         ties += t.powi(3) - t;
-        at += same;
+        at += untranslated;
     }
     let variance = m * n / 12.0 * (total + 1.0 - ties / (total * (total - 1.0)).max(1.0));
     if variance <= 0.0 {
@@ -188,17 +191,17 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_students() {
-        let of = Estimate::of(&[10.0, 12.0, 14.0]).unwrap();
+    fn interval_uses_students_t() {
+        let of = Statistics::from_samples(&[10.0, 12.0, 14.0]).unwrap();
         near(of.mean, 12.0);
         near(of.median, 12.0);
         // t(2) = 4.303, deviation 2, √3.
         let (low, high) = of.interval.unwrap();
         near(low, 12.0 - 4.303 * 2.0 / 3.0_f64.sqrt());
         near(high, 12.0 + 4.303 * 2.0 / 3.0_f64.sqrt());
-        assert_eq!(Estimate::of(&[3.0]).unwrap().interval, None);
-        assert_eq!(Estimate::of(&[]), None);
-        near(Estimate::of(&[4.0, 1.0, 3.0, 2.0]).unwrap().median, 2.5);
+        assert_eq!(Statistics::from_samples(&[3.0]).unwrap().interval, None);
+        assert_eq!(Statistics::from_samples(&[]), None);
+        near(Statistics::from_samples(&[4.0, 1.0, 3.0, 2.0]).unwrap().median, 2.5);
     }
 
     /// Values from tables of the exact distribution: 5 against 5 samples, U = 2: p = 0.032, U = 0:
@@ -208,7 +211,7 @@ mod tests {
         let low = [1.0, 2.0, 3.0, 4.0, 5.0];
         let test = mann_whitney(&low, &[6.0, 7.0, 8.0, 9.0, 10.0]).unwrap();
         near(test.p, 2.0 / 252.0);
-        near(test.above, 1.0);
+        near(test.superiority, 1.0);
         // 3.5 is below two samples of the first set.
         let test = mann_whitney(&low, &[3.5, 7.0, 8.0, 9.0, 10.0]).unwrap();
         near(test.p, 8.0 / 252.0);
@@ -219,9 +222,9 @@ mod tests {
     }
 
     #[test]
-    fn the_test_has_ties_and_many_samples() {
-        let same = vec![1.0; 40];
-        near(mann_whitney(&same, &same).unwrap().p, 1.0);
+    fn mann_whitney_handles_ties_and_many_samples() {
+        let untranslated = vec![1.0; 40];
+        near(mann_whitney(&untranslated, &untranslated).unwrap().p, 1.0);
         let low: Vec<f64> = (0..40).map(f64::from).collect();
         let high: Vec<f64> = (0..40).map(|of| f64::from(of) + 0.5).collect();
         let p = mann_whitney(&low, &high).unwrap().p;

@@ -31,7 +31,7 @@ impl Words {
     }
 
     /// Creates a text that is the same in both languages, such as a name or a figure.
-    pub fn same(text: impl Into<String>) -> Self {
+    pub fn untranslated(text: impl Into<String>) -> Self {
         let text = text.into();
         Self { en: text.clone(), ja: text }
     }

@@ -2,7 +2,7 @@
 
 use crate::command::ByteRange;
 use crate::extent::{Extent, ExtentState};
-use crate::octets::NoRoom;
+use crate::octets::BufferTooShort;
 use crate::reply::{ReplyTo, kind};
 
 /// Content type of a read chunk.
@@ -50,7 +50,7 @@ impl Chunk {
     ///
     /// # Errors
     /// Fails if `out` is too short.
-    pub fn encode_head(&self, out: &mut [u8]) -> Result<usize, NoRoom> {
+    pub fn encode_head(&self, out: &mut [u8]) -> Result<usize, BufferTooShort> {
         if !self.reply_to.framing.has_chunks() {
             return Ok(self.reply_to.simple(0, out)?.written());
         }
@@ -82,11 +82,11 @@ impl Chunk {
 pub struct ReadChunks<I: Iterator<Item = Extent>> {
     reply_to: ReplyTo,
     /// Part of the range without a chunk so far.
-    rest: ByteRange,
+    remaining: ByteRange,
     in_one: bool,
     extents: I,
-    /// Remainder of the current extent, starting at `rest.offset`.
-    at_hand: Option<(ChunkKind, u64)>,
+    /// Remainder of the current extent, starting at `remaining.offset`.
+    current: Option<(ChunkKind, u64)>,
 }
 
 impl<I: Iterator<Item = Extent>> ReadChunks<I> {
@@ -97,24 +97,24 @@ impl<I: Iterator<Item = Extent>> ReadChunks<I> {
         extents: I,
     ) -> Self {
         let in_one = dont_fragment || !reply_to.framing.has_chunks();
-        Self { reply_to, rest: range, in_one, extents, at_hand: None }
+        Self { reply_to, remaining: range, in_one, extents, current: None }
     }
 
     /// Returns kind and length of the next chunk: adjacent extents of one kind, merged. The length
     /// may exceed the range. Bytes not covered by an extent are data.
     fn run(&mut self) -> (ChunkKind, u64) {
         if self.in_one {
-            return (ChunkKind::Data, self.rest.length);
+            return (ChunkKind::Data, self.remaining.length);
         }
         let (kind, mut length) = self
-            .at_hand
+            .current
             .take()
             .or_else(|| self.next_extent())
             .unwrap_or((ChunkKind::Data, u64::MAX));
-        while length < self.rest.length {
+        while length < self.remaining.length {
             let next = self.next_extent().unwrap_or((ChunkKind::Data, u64::MAX));
             if next.0 != kind {
-                self.at_hand = Some(next);
+                self.current = Some(next);
                 break;
             }
             length = length.saturating_add(next.1);
@@ -133,15 +133,15 @@ impl<I: Iterator<Item = Extent>> Iterator for ReadChunks<I> {
     type Item = Chunk;
 
     fn next(&mut self) -> Option<Chunk> {
-        if self.rest.length == 0 {
+        if self.remaining.length == 0 {
             return None;
         }
         let (kind, length) = self.run();
         // The range of a read does not exceed the maximum payload, which fits into 32 bits.
-        let length = u32::try_from(length.min(self.rest.length)).unwrap_or(u32::MAX);
-        let (offset, reply_to) = (self.rest.offset, self.reply_to);
-        self.rest.offset = offset.saturating_add(length.into());
-        self.rest.length = self.rest.length.saturating_sub(length.into());
-        Some(Chunk { reply_to, kind, offset, length, is_last: self.rest.length == 0 })
+        let length = u32::try_from(length.min(self.remaining.length)).unwrap_or(u32::MAX);
+        let (offset, reply_to) = (self.remaining.offset, self.reply_to);
+        self.remaining.offset = offset.saturating_add(length.into());
+        self.remaining.length = self.remaining.length.saturating_sub(length.into());
+        Some(Chunk { reply_to, kind, offset, length, is_last: self.remaining.length == 0 })
     }
 }

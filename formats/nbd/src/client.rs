@@ -8,10 +8,10 @@ mod handshake_error;
 mod reply;
 mod request;
 
-pub use handshake::{ClientHandshake, ClientProgress, ClientStep, FarExport};
+pub use handshake::{ClientHandshake, ClientProgress, ClientStep, RemoteExport};
 pub use handshake_error::ClientHandshakeError;
 pub use reply::{
-    CHUNK_BYTES_MAX, FarExtents, FarFailure, LostReplies, REPLY_HEAD_BYTES, Replied, Reply,
+    CHUNK_BYTES_MAX, ErrorReply, ExtentsReply, REPLY_HEAD_BYTES, Reply, ReplyContent, ReplyError,
     ReplyReader,
 };
 pub use request::{ClientCommand, ClientRequest};

@@ -13,7 +13,7 @@ pub struct ByteRange {
 
 /// Validated command. `fua` requires durability before the reply (`NBD_CMD_FLAG_FUA`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum NbdCommand {
     /// `NBD_CMD_READ`. The range does not exceed the maximum payload.
     Read {
         /// Range of the export to read.
@@ -60,11 +60,11 @@ pub enum Command {
         /// Range of the export to report on.
         range: ByteRange,
         /// True to report the first extent only (`NBD_CMD_FLAG_REQ_ONE`).
-        one: bool,
+        first_only: bool,
     },
     /// `NBD_CMD_BLOCK_STATUS` with a payload that contains the length and selects metadata contexts
     /// ([`Transmission::handle_contexts`](crate::Transmission::handle_contexts)).
-    BlockStatusOf {
+    BlockStatusWithPayload {
         /// Start of the range in the export, in bytes.
         offset: u64,
         /// True to report the first extent only (`NBD_CMD_FLAG_REQ_ONE`).
@@ -78,7 +78,7 @@ pub struct Request {
     /// Reply encoder for this request.
     pub reply_to: ReplyTo,
     /// Validated command to carry out.
-    pub command: Command,
+    pub command: NbdCommand,
     /// Length of the payload that follows the header, in bytes. The next header follows the
     /// payload.
     pub payload_bytes: u32,

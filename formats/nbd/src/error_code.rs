@@ -51,14 +51,14 @@ impl NbdError {
     }
 
     /// Returns the error of an error field. Unknown values map to [`NbdError::Io`].
-    pub fn of_code(code: u32) -> Self {
+    pub fn from_code(code: u32) -> Self {
         Self::ALL.into_iter().find(|error| error.code() == code).unwrap_or(Self::Io)
     }
 
     /// Maps an error number of Linux (`errno.h`) to an error code. File size limits and quotas map
     /// to `NBD_ENOSPC` (section "Error values"); a read-only file system and missing permissions
     /// map to `NBD_EPERM`; other errors map to `NBD_EIO`.
-    pub const fn of_errno(errno: i32) -> Self {
+    pub const fn from_errno(errno: i32) -> Self {
         match errno {
             // EPERM, EACCES, EROFS.
             1 | 13 | 30 => Self::Perm,
@@ -105,9 +105,9 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_the_system_are_said_in_the_protocols_words() {
+    fn errno_values_map_to_nbd_errors() {
         for error in NbdError::ALL {
-            assert_eq!(NbdError::of_errno(error.code().try_into().unwrap()), error);
+            assert_eq!(NbdError::from_errno(error.code().try_into().unwrap()), error);
         }
         for (errno, expected) in [
             (13, NbdError::Perm),
@@ -118,7 +118,7 @@ mod tests {
             (-1, NbdError::Io),
             (110, NbdError::Io),
         ] {
-            assert_eq!(NbdError::of_errno(errno), expected, "{errno}");
+            assert_eq!(NbdError::from_errno(errno), expected, "{errno}");
         }
     }
 }

@@ -82,7 +82,7 @@ impl ExportSpec {
     /// Returns the properties of a disk that supports several connections, flushes, discards,
     /// zeroing and allocation status, with its sector size as minimum block size.
     #[must_use]
-    pub fn of_disk(name: String, size: u64, sector_bytes: u32, read_only: bool) -> Self {
+    pub fn for_disk(name: String, size: u64, sector_bytes: u32, read_only: bool) -> Self {
         Self {
             name,
             description: String::new(),
@@ -132,10 +132,10 @@ impl Export {
             return Err(ExportError::Size { found: spec.size, max: EXPORT_BYTES_MAX });
         }
         if spec.size % u64::from(min) != 0 {
-            return Err(ExportError::SizeOffBlock { found: spec.size, block: min });
+            return Err(ExportError::SizeUnaligned { found: spec.size, block: min });
         }
         if spec.features.fast_zero && !spec.features.write_zeroes {
-            return Err(ExportError::FastZeroAlone);
+            return Err(ExportError::FastZeroWithoutZero);
         }
         Ok(Self(spec))
     }

@@ -69,7 +69,7 @@ pub enum ExportError {
     },
     /// The size is not a multiple of the minimum block size.
     #[error("the size of an export, {found} bytes, must be a multiple of its block size {block}")]
-    SizeOffBlock {
+    SizeUnaligned {
         /// Value in the specification, in bytes.
         found: u64,
         /// Minimum block size in bytes.
@@ -77,5 +77,5 @@ pub enum ExportError {
     },
     /// Fast zeroing is offered without zeroing.
     #[error("fast_zero requires write_zeroes; set both or none")]
-    FastZeroAlone,
+    FastZeroWithoutZero,
 }

@@ -11,7 +11,7 @@ mod option_error;
 
 use core::mem;
 
-use self::haggle::Agreed;
+use self::haggle::NegotiatedState;
 use self::option_error::OptionError as Refusal;
 use crate::export::Export;
 use crate::export_list::ExportList;
@@ -58,25 +58,25 @@ pub enum TlsMode {
 
 /// Result of processing input bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct ServerProgress {
     /// Number of input bytes consumed, from the front. Pass the others again in the next call,
     /// unless `step` says otherwise.
     pub consumed: usize,
     /// Next step, after the output was sent.
-    pub step: Step,
+    pub step: ServerStep,
 }
 
 /// Next step of a server handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ServerStep {
     /// More input is required; the input was consumed completely.
     NeedsBytes,
     /// An option was acknowledged; the next option follows.
-    Answered,
+    OptionAcknowledged,
     /// An option was rejected with an error reply; the next option follows.
-    Refused(OptionError),
+    OptionRejected(OptionError),
     /// TLS must start once the output is sent; the remaining input belongs to TLS. Call
-    /// [`Handshake::handle_tls_started`] afterwards and pass decrypted input.
+    /// [`ServerHandshake::handle_tls_started`] afterwards and pass decrypted input.
     StartTls,
     /// The client aborted the connection.
     Aborted,
@@ -110,7 +110,7 @@ enum State {
 
 /// Server side of the handshake of one connection.
 #[derive(Clone, Debug)]
-pub struct Handshake {
+pub struct ServerHandshake {
     tls_mode: TlsMode,
     framing_max: Framing,
     state: State,
@@ -121,10 +121,10 @@ pub struct Handshake {
     sends_zeroes: bool,
     tls: bool,
     shutting_down: bool,
-    agreed: Agreed,
+    agreed: NegotiatedState,
 }
 
-impl Handshake {
+impl ServerHandshake {
     /// Starts a handshake. The caller sends [`GREETING`] first.
     pub fn new(tls_mode: TlsMode) -> Self {
         Self {
@@ -137,7 +137,7 @@ impl Handshake {
             sends_zeroes: true,
             tls: false,
             shutting_down: false,
-            agreed: Agreed::default(),
+            agreed: NegotiatedState::default(),
         }
     }
 
@@ -158,28 +158,28 @@ impl Handshake {
         exports: &(impl ExportList + ?Sized),
         input: &[u8],
         output: &mut Vec<u8>,
-    ) -> Result<Progress, HandshakeError> {
+    ) -> Result<ServerProgress, HandshakeError> {
         let mut rest = input;
         let result = self.advance(exports, &mut rest, output);
         if result.is_err() {
             self.state = State::Ended;
         }
         let consumed = input.len().saturating_sub(rest.len());
-        result.map(|step| Progress { consumed, step })
+        result.map(|step| ServerProgress { consumed, step })
     }
 
-    /// Reports that TLS has started after [`Step::StartTls`]. Discards all negotiated state
+    /// Reports that TLS has started after [`ServerStep::StartTls`]. Discards all negotiated state
     /// (`NBD_OPT_STARTTLS`).
     ///
     /// # Errors
     /// Fails if the client did not request TLS.
     pub fn handle_tls_started(&mut self) -> Result<(), HandshakeError> {
         if self.state != State::AwaitsTls {
-            return Err(HandshakeError::TlsNotAskedFor);
+            return Err(HandshakeError::TlsNotRequested);
         }
         self.state = State::Header;
         self.tls = true;
-        self.agreed = Agreed::default();
+        self.agreed = NegotiatedState::default();
         Ok(())
     }
 
@@ -193,7 +193,7 @@ impl Handshake {
         exports: &(impl ExportList + ?Sized),
         rest: &mut &[u8],
         output: &mut Vec<u8>,
-    ) -> Result<Step, HandshakeError> {
+    ) -> Result<ServerStep, HandshakeError> {
         // At most three iterations: client flags, option header, option data.
         loop {
             let wanted = match self.state {
@@ -208,7 +208,7 @@ impl Handshake {
             self.gathered.extend_from_slice(taken);
             *rest = left;
             if taken.len() < missing {
-                return Ok(Step::NeedsBytes);
+                return Ok(ServerStep::NeedsBytes);
             }
             let mut gathered = mem::take(&mut self.gathered);
             let step = match self.state {
@@ -263,17 +263,17 @@ impl Handshake {
         option: OptionCode,
         data: &[u8],
         output: &mut Vec<u8>,
-    ) -> Result<Step, HandshakeError> {
+    ) -> Result<ServerStep, HandshakeError> {
         if option == OptionCode::EXPORT_NAME {
-            let negotiated = self.enter_by_name(exports, data, output)?;
-            return Ok(Step::Negotiated(Box::new(negotiated)));
+            let negotiated = self.process_export_name(exports, data, output)?;
+            return Ok(ServerStep::Negotiated(Box::new(negotiated)));
         }
         if !self.is_fixed {
             return Err(HandshakeError::NotFixedNewstyle { option });
         }
         Ok(self.haggle(exports, option, data, output).unwrap_or_else(|refusal: Refusal| {
             answer::refusal(output, option, &refusal);
-            Step::Refused(refusal)
+            ServerStep::OptionRejected(refusal)
         }))
     }
 }

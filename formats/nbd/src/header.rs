@@ -46,7 +46,7 @@ pub(crate) struct Header {
 }
 
 /// Reason why no header could be decoded.
-pub(crate) enum NoHeader {
+pub(crate) enum HeaderDecodeError {
     /// The header has not been received completely.
     Incomplete,
     /// The magic number is wrong.
@@ -56,14 +56,14 @@ pub(crate) enum NoHeader {
 impl Header {
     /// Decodes a header at the front of `bytes`. A wrong magic number is reported as soon as its 4
     /// bytes are present.
-    pub(crate) fn read(framing: Framing, bytes: &[u8]) -> Result<Self, NoHeader> {
+    pub(crate) fn read(framing: Framing, bytes: &[u8]) -> Result<Self, HeaderDecodeError> {
         let mut fields = Reader::new(bytes);
         let expected = if framing.is_extended() { MAGIC_EXTENDED } else { MAGIC };
-        let found = fields.u32().ok_or(NoHeader::Incomplete)?;
+        let found = fields.u32().ok_or(HeaderDecodeError::Incomplete)?;
         if found != expected {
-            return Err(NoHeader::Magic { found, expected });
+            return Err(HeaderDecodeError::Magic { found, expected });
         }
-        Self::read_fields(framing, fields).ok_or(NoHeader::Incomplete)
+        Self::read_fields(framing, fields).ok_or(HeaderDecodeError::Incomplete)
     }
 
     fn read_fields(framing: Framing, mut fields: Reader<'_>) -> Option<Self> {

@@ -5,14 +5,14 @@
 //! `EXTENDED_HEADERS` (branch `extension-ext-header`). Comments cite its section titles.
 //!
 //! Server side of a connection
-//! - The server sends [`GREETING`]. [`Handshake::handle_bytes`] processes the client's options and
-//!   produces replies, until a [`Step`] reports that TLS has to start, the client aborted, or an
+//! - The server sends [`GREETING`]. [`ServerHandshake::handle_bytes`] processes the client's options and
+//!   produces replies, until a [`ServerStep`] reports that TLS has to start, the client aborted, or an
 //!   export was [`Negotiated`].
-//! - A [`Transmission`] then parses requests. [`Transmission::handle_header`] returns an
-//!   [`Incoming`]: a [`Request`] to carry out, a rejected one, or a disconnect.
+//! - A [`RequestParser`] then parses requests. [`RequestParser::handle_header`] returns an
+//!   [`ParsedHeader`]: a [`Request`] to carry out, a rejected one, or a disconnect.
 //! - The [`ReplyTo`] of a request encodes the reply into the caller's buffers: [`ReplyTo::done`],
-//!   [`ReplyTo::error`], the chunks of [`Transmission::read_chunks`], the extents of
-//!   [`Transmission::block_status`].
+//!   [`ReplyTo::error`], the chunks of [`RequestParser::read_chunks`], the extents of
+//!   [`RequestParser::block_status`].
 //!
 //! Client side of a connection, for one export
 //! - [`ClientHandshake::handle_bytes`] processes the server's messages until the export is
@@ -49,7 +49,7 @@ mod handshake;
 mod header;
 mod message;
 mod octets;
-mod refused;
+mod rejected_request;
 mod reply;
 mod request_error;
 mod status;
@@ -59,10 +59,10 @@ mod transmission;
 pub use chunk::{Chunk, ChunkKind, ReadChunks};
 pub use client::{
     CHUNK_BYTES_MAX, ClientCommand, ClientHandshake, ClientHandshakeError, ClientProgress,
-    ClientRequest, ClientStep, FarExport, FarExtents, FarFailure, LostReplies, REPLY_HEAD_BYTES,
-    Replied, Reply, ReplyReader,
+    ClientRequest, ClientStep, ErrorReply, ExtentsReply, REPLY_HEAD_BYTES, RemoteExport, Reply,
+    ReplyContent, ReplyError, ReplyReader,
 };
-pub use command::{ByteRange, Command, Request};
+pub use command::{ByteRange, NbdCommand, Request};
 pub use error_code::NbdError;
 pub use export::{BlockSizes, EXPORT_BYTES_MAX, Export, ExportSpec, Features};
 pub use export_error::ExportError;
@@ -71,14 +71,14 @@ pub use extent::{Extent, ExtentState};
 pub use flags::TransmissionFlags;
 pub use framing::Framing;
 pub use handshake::{
-    GREETING, Handshake, HandshakeError, Negotiated, OPTION_BYTES_MAX, OPTIONS_MAX, OptionCode,
-    OptionError, Progress, QUERIES_MAX, Step, TlsMode,
+    GREETING, HandshakeError, Negotiated, OPTION_BYTES_MAX, OPTIONS_MAX, OptionCode, OptionError,
+    QUERIES_MAX, ServerHandshake, ServerProgress, ServerStep, TlsMode,
 };
 pub use header::{REQUEST_BYTES, REQUEST_BYTES_EXTENDED};
-pub use octets::NoRoom;
-pub use refused::Refused;
+pub use octets::BufferTooShort;
+pub use rejected_request::RejectedRequest;
 pub use reply::{REPLY_BYTES_MAX, ReplyTo};
 pub use request_error::RequestError;
 pub use status::{ALLOCATION_CONTEXT, EXTENTS_MAX, STATUS_BYTES_MIN, StatusReply};
 pub use text::STRING_BYTES_MAX;
-pub use transmission::{Incoming, LostSync, PAYLOAD_BYTES_MAX, Transmission};
+pub use transmission::{HeaderError, PAYLOAD_BYTES_MAX, ParsedHeader, RequestParser};

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::text::front;
+use crate::text::truncate;
 
 /// Maximum length of a message in bytes; sufficient for every message of this crate.
 const MESSAGE_BYTES_MAX: usize = 256;
@@ -30,7 +30,7 @@ impl Message {
 impl fmt::Write for Message {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = self.bytes.get_mut(self.used..).unwrap_or_default();
-        let text = front(text, room.len()).as_bytes();
+        let text = truncate(text, room.len()).as_bytes();
         for (to, from) in room.iter_mut().zip(text) {
             *to = *from;
         }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_cut_where_its_room_ends() {
+    fn messages_are_truncated() {
         assert_eq!(Message::of(&"read-only").as_str(), "read-only");
         assert_eq!(Message::of(&"").as_str(), "");
         let long = "水".repeat(100);

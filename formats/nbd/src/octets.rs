@@ -4,12 +4,12 @@ use thiserror::Error;
 
 /// Output buffer too short; nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("a buffer of {bytes} bytes is too short; pass {needed} or more")]
-pub struct NoRoom {
+#[error("a buffer of {bytes} bytes is too short; pass {required} or more")]
+pub struct BufferTooShort {
     /// Length of the buffer in bytes.
     pub bytes: usize,
     /// Length that is required, in bytes.
-    pub needed: usize,
+    pub required: usize,
 }
 
 /// Decodes fields from the front of a message.
@@ -56,25 +56,25 @@ impl<'a> Reader<'a> {
 
 /// Encodes fields into a buffer that is long enough.
 pub(crate) struct Writer<'a> {
-    room: &'a mut [u8],
+    capacity: &'a mut [u8],
     written: usize,
 }
 
 impl<'a> Writer<'a> {
-    /// Prepares to write `needed` bytes to the front of `out`.
-    pub(crate) fn new(out: &'a mut [u8], needed: usize) -> Result<Self, NoRoom> {
+    /// Prepares to write `required` bytes to the front of `out`.
+    pub(crate) fn new(out: &'a mut [u8], needed: usize) -> Result<Self, BufferTooShort> {
         let bytes = out.len();
-        let room = out.get_mut(..needed).ok_or(NoRoom { bytes, needed })?;
-        Ok(Self { room, written: 0 })
+        let room = out.get_mut(..needed).ok_or(BufferTooShort { bytes, required: needed })?;
+        Ok(Self { capacity: room, written: 0 })
     }
 
     /// Appends a field. Bytes beyond the reserved length are dropped.
     pub(crate) fn put(&mut self, field: &[u8]) {
-        let room = self.room.get_mut(self.written..).unwrap_or_default();
+        let room = self.capacity.get_mut(self.written..).unwrap_or_default();
         for (to, from) in room.iter_mut().zip(field) {
             *to = *from;
         }
-        self.written = self.written.saturating_add(field.len()).min(self.room.len());
+        self.written = self.written.saturating_add(field.len()).min(self.capacity.len());
     }
 
     pub(crate) fn u16(&mut self, field: u16) {

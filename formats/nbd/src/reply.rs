@@ -3,8 +3,8 @@
 
 use crate::error_code::NbdError;
 use crate::framing::Framing;
-use crate::octets::{NoRoom, Writer};
-use crate::text::front;
+use crate::octets::{BufferTooShort, Writer};
+use crate::text::truncate;
 
 /// Maximum length in bytes of a reply other than a list of extents, excluding read data: an
 /// extended error chunk with the longest message.
@@ -59,7 +59,7 @@ impl ReplyTo {
     ///
     /// # Errors
     /// Fails if `out` is too short.
-    pub fn done(&self, out: &mut [u8]) -> Result<usize, NoRoom> {
+    pub fn done(&self, out: &mut [u8]) -> Result<usize, BufferTooShort> {
         if self.framing.is_extended() {
             return Ok(self.chunk(kind::NONE, true, 0, 0, out)?.written());
         }
@@ -72,7 +72,12 @@ impl ReplyTo {
     ///
     /// # Errors
     /// Fails if `out` is too short.
-    pub fn error(&self, error: NbdError, message: &str, out: &mut [u8]) -> Result<usize, NoRoom> {
+    pub fn error(
+        &self,
+        error: NbdError,
+        message: &str,
+        out: &mut [u8],
+    ) -> Result<usize, BufferTooShort> {
         self.failed(kind::ERROR, error, message, &[], out)
     }
 
@@ -87,7 +92,7 @@ impl ReplyTo {
         message: &str,
         at: u64,
         out: &mut [u8],
-    ) -> Result<usize, NoRoom> {
+    ) -> Result<usize, BufferTooShort> {
         self.failed(kind::ERROR_OFFSET, error, message, &at.to_be_bytes(), out)
     }
 
@@ -98,11 +103,11 @@ impl ReplyTo {
         message: &str,
         tail: &[u8],
         out: &mut [u8],
-    ) -> Result<usize, NoRoom> {
+    ) -> Result<usize, BufferTooShort> {
         if !self.framing.has_chunks() {
             return Ok(self.simple(error.code(), out)?.written());
         }
-        let message = front(message, MESSAGE_BYTES_MAX).as_bytes();
+        let message = truncate(message, MESSAGE_BYTES_MAX).as_bytes();
         let payload = 6 + message.len() + tail.len();
         let mut writer = self.chunk(kind, true, payload, payload, out)?;
         writer.u32(error.code());
@@ -113,7 +118,11 @@ impl ReplyTo {
     }
 
     /// Encodes a simple reply without data.
-    pub(crate) fn simple<'a>(&self, error: u32, out: &'a mut [u8]) -> Result<Writer<'a>, NoRoom> {
+    pub(crate) fn simple<'a>(
+        &self,
+        error: u32,
+        out: &'a mut [u8],
+    ) -> Result<Writer<'a>, BufferTooShort> {
         let mut writer = Writer::new(out, SIMPLE_BYTES)?;
         writer.u32(MAGIC_SIMPLE);
         writer.u32(error);
@@ -130,7 +139,7 @@ impl ReplyTo {
         payload: usize,
         own: usize,
         out: &'a mut [u8],
-    ) -> Result<Writer<'a>, NoRoom> {
+    ) -> Result<Writer<'a>, BufferTooShort> {
         let mut writer = Writer::new(out, self.head_bytes().saturating_add(own))?;
         let flags = if is_last { DONE } else { 0 };
         let extended = self.framing.is_extended();

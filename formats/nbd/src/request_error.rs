@@ -17,7 +17,7 @@ pub enum RequestError {
     },
     /// The command was not offered.
     #[error("command {kind} was not offered; send only commands of the transmission flags")]
-    NotOffered {
+    NotNegotiated {
         /// Number of the rejected command.
         kind: u16,
     },
@@ -34,7 +34,7 @@ pub enum RequestError {
     ReadOnly,
     /// The length is 0.
     #[error("length is 0; request one block or more")]
-    Empty,
+    ZeroLength,
     /// A flush has a range.
     #[error("a flush has offset {offset} and length {length}; both must be 0")]
     FlushRange {
@@ -45,7 +45,7 @@ pub enum RequestError {
     },
     /// The range is not aligned to the minimum block size.
     #[error("offset {offset} and length {length} are not both multiples of {block}")]
-    OffBlock {
+    Unaligned {
         /// Offset in the request's header.
         offset: u64,
         /// Length in the request's header.
@@ -55,7 +55,7 @@ pub enum RequestError {
     },
     /// The range exceeds the export.
     #[error("a range of {length} bytes at offset {offset} exceeds the export of {size} bytes")]
-    BeyondEnd {
+    OutOfRange {
         /// Offset in the request's header.
         offset: u64,
         /// Length in the request's header.
@@ -99,7 +99,7 @@ impl RequestError {
     pub const fn code(&self) -> NbdError {
         match self {
             Self::ReadOnly => NbdError::Perm,
-            Self::BeyondEnd { writes: true, .. } => NbdError::Nospc,
+            Self::OutOfRange { writes: true, .. } => NbdError::Nospc,
             Self::ReadTooLong { chunks: true, .. } => NbdError::Overflow,
             _ => NbdError::Inval,
         }

@@ -3,7 +3,7 @@
 
 use crate::command::ByteRange;
 use crate::extent::{Extent, ExtentState};
-use crate::octets::{NoRoom, Writer};
+use crate::octets::{BufferTooShort, Writer};
 use crate::reply::{ReplyTo, kind};
 
 /// Context id assigned to `base:allocation`.
@@ -37,11 +37,12 @@ impl<'a> StatusReply<'a> {
         one: bool,
         payload_max: u32,
         out: &'a mut [u8],
-    ) -> Result<Self, NoRoom> {
+    ) -> Result<Self, BufferTooShort> {
         let (bytes, needed) = (out.len(), STATUS_BYTES_MIN);
         let fixed = reply_to.head_bytes().saturating_add(id_bytes(reply_to));
         let room = bytes.checked_sub(fixed).filter(|_| bytes >= needed);
-        let room = room.ok_or(NoRoom { bytes, needed })?.min(payload_max as usize);
+        let room =
+            room.ok_or(BufferTooShort { bytes, required: needed })?.min(payload_max as usize);
         let fits = room.checked_div(extent_bytes(reply_to)).unwrap_or_default();
         let extents_max = if one { 1 } else { fits.min(EXTENTS_MAX) };
         Ok(Self { reply_to, out, extents_max, written: 0, pending: None, rest: range.length })

@@ -12,7 +12,7 @@ pub(crate) fn text(bytes: &[u8]) -> Option<&str> {
 
 /// Returns the longest prefix of `text` with at most `bytes_max` bytes that ends at a character
 /// boundary.
-pub(crate) fn front(text: &str, bytes_max: usize) -> &str {
+pub(crate) fn truncate(text: &str, bytes_max: usize) -> &str {
     let fits = (0..=bytes_max.min(text.len())).rev().find_map(|end| text.get(..end));
     fits.unwrap_or_default()
 }
@@ -26,7 +26,7 @@ mod tests {
         for (text, bytes_max, expected) in
             [("水門", 6, "水門"), ("水門", 5, "水"), ("水門", 2, ""), ("ab", 1, "a"), ("", 9, "")]
         {
-            assert_eq!(front(text, bytes_max), expected);
+            assert_eq!(truncate(text, bytes_max), expected);
         }
     }
 

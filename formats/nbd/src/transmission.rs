@@ -3,14 +3,14 @@
 use thiserror::Error;
 
 use crate::chunk::ReadChunks;
-use crate::command::{ByteRange, Command, Request};
+use crate::command::{ByteRange, NbdCommand, Request};
 use crate::extent::Extent;
 use crate::flags::TransmissionFlags;
 use crate::framing::Framing;
 use crate::handshake::Negotiated;
-use crate::header::{Header, NoHeader, REQUEST_BYTES, REQUEST_BYTES_EXTENDED, flag, kind};
-use crate::octets::{NoRoom, Reader};
-use crate::refused::Refused;
+use crate::header::{Header, HeaderDecodeError, REQUEST_BYTES, REQUEST_BYTES_EXTENDED, flag, kind};
+use crate::octets::{BufferTooShort, Reader};
+use crate::rejected_request::RejectedRequest;
 use crate::reply::ReplyTo;
 use crate::request_error::RequestError;
 use crate::status::{ALLOCATION_CONTEXT, StatusReply};
@@ -24,13 +24,13 @@ const CONTEXTS_BYTES: u32 = 12;
 
 /// Result of parsing a request header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Incoming {
-    /// The header is incomplete; [`Transmission::header_bytes`] bytes are required.
+pub enum ParsedHeader {
+    /// The header is incomplete; [`RequestParser::header_bytes`] bytes are required.
     Incomplete,
     /// Valid request, to carry out once its payload was received.
     Request(Request),
     /// Invalid request: send the error reply and discard the payload.
-    Refused(Refused),
+    Rejected(RejectedRequest),
     /// `NBD_CMD_DISC`: close the connection once earlier requests are complete. No reply.
     Disconnect,
 }
@@ -39,7 +39,7 @@ pub enum Incoming {
 /// The connection must be closed. Offsets are in bytes from the start of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum LostSync {
+pub enum HeaderError {
     /// Wrong magic number at the start of a header.
     #[error(
         "magic of a request at offset 0 is {found:#010x} instead of {expected:#010x}; close the \
@@ -68,7 +68,7 @@ pub enum LostSync {
 
 /// Server side of a connection after the handshake. Immutable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transmission {
+pub struct RequestParser {
     framing: Framing,
     flags: TransmissionFlags,
     base_allocation: bool,
@@ -77,7 +77,7 @@ pub struct Transmission {
     payload_max: u32,
 }
 
-impl Transmission {
+impl RequestParser {
     /// Creates the parser for the result of a handshake.
     pub fn new(negotiated: &Negotiated) -> Self {
         let sizes = negotiated.export.block_sizes();
@@ -102,52 +102,64 @@ impl Transmission {
     /// # Errors
     /// The connection must be closed.
     #[inline]
-    pub fn handle_header(&self, bytes: &[u8]) -> Result<Incoming, LostSync> {
+    pub fn handle_header(&self, bytes: &[u8]) -> Result<ParsedHeader, HeaderError> {
         let header = match Header::read(self.framing, bytes) {
             Ok(header) => header,
-            Err(NoHeader::Incomplete) => return Ok(Incoming::Incomplete),
-            Err(NoHeader::Magic { found, expected }) => {
-                return Err(LostSync::Magic { found, expected });
+            Err(HeaderDecodeError::Incomplete) => return Ok(ParsedHeader::Incomplete),
+            Err(HeaderDecodeError::Magic { found, expected }) => {
+                return Err(HeaderError::Magic { found, expected });
             }
         };
         if header.kind == kind::DISC {
-            return Ok(Incoming::Disconnect);
+            return Ok(ParsedHeader::Disconnect);
         }
         let payload = header.payload_bytes(self.framing);
         let payload_bytes = match u32::try_from(payload) {
             Ok(bytes) if bytes <= PAYLOAD_BYTES_MAX => bytes,
             _ => {
                 let (kind, max) = (header.kind, PAYLOAD_BYTES_MAX);
-                return Err(LostSync::PayloadTooLong { kind, bytes: payload, max });
+                return Err(HeaderError::PayloadTooLong { kind, bytes: payload, max });
             }
         };
         let reply_to =
             ReplyTo { framing: self.framing, cookie: header.cookie, offset: header.offset };
-        Ok(match self.judge(&header) {
-            Ok(command) => Incoming::Request(Request { reply_to, command, payload_bytes }),
-            Err(error) => Incoming::Refused(Refused { reply_to, error, payload_bytes }),
+        Ok(match self.validate(&header) {
+            Ok(command) => ParsedHeader::Request(Request { reply_to, command, payload_bytes }),
+            Err(error) => {
+                ParsedHeader::Rejected(RejectedRequest { reply_to, error, payload_bytes })
+            }
         })
     }
 
-    /// Parses the payload of a [`Command::BlockStatusOf`] and returns it as
-    /// [`Command::BlockStatus`]. Other requests are returned unchanged.
+    /// Parses the payload of a [`NbdCommand::BlockStatusWithPayload`] and returns it as
+    /// [`NbdCommand::BlockStatus`]. Other requests are returned unchanged.
     ///
     /// # Errors
     /// Returns the error reply to send; the payload is consumed.
-    pub fn handle_contexts(&self, request: Request, payload: &[u8]) -> Result<Request, Refused> {
-        let Command::BlockStatusOf { offset, one } = request.command else { return Ok(request) };
+    pub fn handle_contexts(
+        &self,
+        request: Request,
+        payload: &[u8],
+    ) -> Result<Request, RejectedRequest> {
+        let NbdCommand::BlockStatusWithPayload { offset, one } = request.command else {
+            return Ok(request);
+        };
         let Request { reply_to, .. } = request;
-        let refused = |error| Refused { reply_to, error, payload_bytes: 0 };
+        let refused = |error| RejectedRequest { reply_to, error, payload_bytes: 0 };
         let mut fields = Reader::new(payload);
         let named = fields.u64().zip(fields.u32()).filter(|_| fields.remaining() == 0);
         let Some((length, ALLOCATION_CONTEXT)) = named else {
             return Err(refused(RequestError::Contexts { bytes: payload.len() as u64 }));
         };
         let range = self.range(ByteRange { offset, length }, false).map_err(refused)?;
-        Ok(Request { reply_to, command: Command::BlockStatus { range, one }, payload_bytes: 0 })
+        Ok(Request {
+            reply_to,
+            command: NbdCommand::BlockStatus { range, first_only: one },
+            payload_bytes: 0,
+        })
     }
 
-    /// Returns the chunks that answer a [`Command::Read`], after its data was read completely.
+    /// Returns the chunks that answer a [`NbdCommand::Read`], after its data was read completely.
     /// `extents`: allocation status from the start of the range; bytes without an extent count as
     /// data.
     pub fn read_chunks<I: IntoIterator<Item = Extent>>(
@@ -160,7 +172,7 @@ impl Transmission {
         ReadChunks::new(reply_to, range, dont_fragment, extents.into_iter())
     }
 
-    /// Starts the reply to a [`Command::BlockStatus`] in `out`. The length of `out` limits the
+    /// Starts the reply to a [`NbdCommand::BlockStatus`] in `out`. The length of `out` limits the
     /// number of extents.
     ///
     /// # Errors
@@ -171,11 +183,11 @@ impl Transmission {
         range: ByteRange,
         one: bool,
         out: &'a mut [u8],
-    ) -> Result<StatusReply<'a>, NoRoom> {
+    ) -> Result<StatusReply<'a>, BufferTooShort> {
         StatusReply::new(reply_to, range, one, self.payload_max, out)
     }
 
-    fn judge(&self, header: &Header) -> Result<Command, RequestError> {
+    fn validate(&self, header: &Header) -> Result<NbdCommand, RequestError> {
         self.check_offered(header)?;
         self.check_flags(header)?;
         let range = ByteRange { offset: header.offset, length: header.length };
@@ -184,20 +196,20 @@ impl Transmission {
             kind::READ => {
                 let range = self.range(range, false)?;
                 self.check_read(range.length)?;
-                Ok(Command::Read { range, dont_fragment: header.has(flag::DF) })
+                Ok(NbdCommand::Read { range, dont_fragment: header.has(flag::DF) })
             }
             kind::WRITE => {
                 let range = self.range(range, true)?;
                 self.check_write(range.length)?;
-                Ok(Command::Write { range, fua })
+                Ok(NbdCommand::Write { range, fua })
             }
-            kind::FLUSH if range == (ByteRange { offset: 0, length: 0 }) => Ok(Command::Flush),
+            kind::FLUSH if range == (ByteRange { offset: 0, length: 0 }) => Ok(NbdCommand::Flush),
             kind::FLUSH => {
                 Err(RequestError::FlushRange { offset: range.offset, length: range.length })
             }
-            kind::TRIM => Ok(Command::Trim { range: self.range(range, false)?, fua }),
-            kind::CACHE => Ok(Command::Cache { range: self.range(range, false)? }),
-            kind::WRITE_ZEROES => Ok(Command::WriteZeroes {
+            kind::TRIM => Ok(NbdCommand::Trim { range: self.range(range, false)?, fua }),
+            kind::CACHE => Ok(NbdCommand::Cache { range: self.range(range, false)? }),
+            kind::WRITE_ZEROES => Ok(NbdCommand::WriteZeroes {
                 range: self.range(range, true)?,
                 fua,
                 no_hole: header.has(flag::NO_HOLE),
@@ -206,12 +218,15 @@ impl Transmission {
             kind::BLOCK_STATUS => {
                 let one = header.has(flag::REQ_ONE);
                 if !header.has(flag::PAYLOAD_LEN) {
-                    return Ok(Command::BlockStatus { range: self.range(range, false)?, one });
+                    return Ok(NbdCommand::BlockStatus {
+                        range: self.range(range, false)?,
+                        first_only: one,
+                    });
                 }
                 if range.length != CONTEXTS_BYTES.into() {
                     return Err(RequestError::Contexts { bytes: range.length });
                 }
-                Ok(Command::BlockStatusOf { offset: range.offset, one })
+                Ok(NbdCommand::BlockStatusWithPayload { offset: range.offset, one })
             }
             kind => Err(RequestError::UnknownCommand { kind }),
         }
@@ -232,7 +247,7 @@ impl Transmission {
             kind::BLOCK_STATUS if !self.base_allocation => return Err(RequestError::NoContext),
             _ => TransmissionFlags::HAS_FLAGS,
         };
-        if self.flags.has(offer) { Ok(()) } else { Err(RequestError::NotOffered { kind }) }
+        if self.flags.has(offer) { Ok(()) } else { Err(RequestError::NotNegotiated { kind }) }
     }
 
     /// Checks the command's flags (section "Command flags").
@@ -259,16 +274,16 @@ impl Transmission {
     fn range(&self, range: ByteRange, writes: bool) -> Result<ByteRange, RequestError> {
         let ByteRange { offset, length } = range;
         if length == 0 {
-            return Err(RequestError::Empty);
+            return Err(RequestError::ZeroLength);
         }
         // `block` is a power of two.
         let within_block = u64::from(self.block).saturating_sub(1);
         if (offset | length) & within_block != 0 {
-            return Err(RequestError::OffBlock { offset, length, block: self.block });
+            return Err(RequestError::Unaligned { offset, length, block: self.block });
         }
         match offset.checked_add(length) {
             Some(end) if end <= self.size => Ok(range),
-            _ => Err(RequestError::BeyondEnd { offset, length, size: self.size, writes }),
+            _ => Err(RequestError::OutOfRange { offset, length, size: self.size, writes }),
         }
     }
 

@@ -37,7 +37,7 @@ pub enum AgentCommand {
     Sync(u64),
     /// Queries version and supported commands ([`agent_version`]).
     Info,
-    /// Queries the operating system ([`agent_system`]).
+    /// Queries the operating system ([`decode_agent_system`]).
     System,
     /// Queries the guest's host name ([`agent_host_name`]).
     HostName,
@@ -89,7 +89,7 @@ impl AgentCommand {
 pub enum AgentError {
     /// The agent reported an error.
     #[error("the guest agent rejected `{command}`: {text}")]
-    Refused {
+    CommandFailed {
         /// Name of the failed command.
         command: &'static str,
         /// Error text of the guest, truncated and sanitized.
@@ -97,7 +97,7 @@ pub enum AgentError {
     },
     /// The response violates the protocol.
     #[error("the guest agent returned an invalid response to `{command}`: {what}")]
-    Nonsense {
+    InvalidResponse {
         /// Name of the command sent.
         command: &'static str,
         /// Description of the invalid response.
@@ -135,8 +135,8 @@ impl AgentReader {
     ///
     /// # Errors
     /// Fails if the agent reports an error or sends an invalid response.
-    pub fn poll_answer(&mut self, command: AgentCommand) -> Result<Option<Value>, AgentError> {
-        let nonsense = |what| AgentError::Nonsense { command: command.name(), what };
+    pub fn poll_response(&mut self, command: AgentCommand) -> Result<Option<Value>, AgentError> {
+        let nonsense = |what| AgentError::InvalidResponse { command: command.name(), what };
         loop {
             let line = self.lines.poll_line(AGENT_LINE_BYTES_MAX);
             let line = line.map_err(|TooLong| nonsense("a line that is too long"))?;
@@ -148,14 +148,14 @@ impl AgentReader {
             }
             if !line.is_empty() {
                 let value = serde_json::from_slice(line).map_err(|_| nonsense("not JSON"))?;
-                return answer(command, value).map(Some);
+                return results(command, value).map(Some);
             }
         }
     }
 }
 
-fn answer(command: AgentCommand, value: Value) -> Result<Value, AgentError> {
-    let nonsense = |what| AgentError::Nonsense { command: command.name(), what };
+fn results(command: AgentCommand, value: Value) -> Result<Value, AgentError> {
+    let nonsense = |what| AgentError::InvalidResponse { command: command.name(), what };
     let Value::Object(mut object) = value else { return Err(nonsense("not a JSON object")) };
     if let Some(value) = object.remove("return") {
         return Ok(value);
@@ -163,7 +163,7 @@ fn answer(command: AgentCommand, value: Value) -> Result<Value, AgentError> {
     let error = object.get("error").ok_or_else(|| nonsense("neither `return` nor `error`"))?;
     let text =
         text_of(error.get("desc")).unwrap_or_else(|| "no description of the error".to_owned());
-    Err(AgentError::Refused { command: command.name(), text })
+    Err(AgentError::CommandFailed { command: command.name(), text })
 }
 
 /// Returns a guest's text in displayable form: without terminal control characters, truncated to
@@ -191,15 +191,15 @@ pub struct AgentSystem {
     /// Kernel release, such as `6.1.0-28-amd64`.
     pub kernel: Option<String>,
     /// CPU architecture, such as `x86_64`.
-    pub machine: Option<String>,
+    pub architecture: Option<String>,
 }
 
 /// Extracts the operating system from the result of [`AgentCommand::System`].
-pub fn agent_system(value: &Value) -> AgentSystem {
+pub fn decode_agent_system(value: &Value) -> AgentSystem {
     AgentSystem {
         name: text_of(value.get("pretty-name")).or_else(|| text_of(value.get("name"))),
         kernel: text_of(value.get("kernel-release")),
-        machine: text_of(value.get("machine")),
+        architecture: text_of(value.get("machine")),
     }
 }
 
@@ -255,7 +255,7 @@ fn mac(text: &str) -> Option<[u8; 6]> {
 /// Fails if the result is not a number.
 pub fn agent_count(command: AgentCommand, value: &Value) -> Result<u64, AgentError> {
     let what = "not a number";
-    value.as_u64().ok_or(AgentError::Nonsense { command: command.name(), what })
+    value.as_u64().ok_or(AgentError::InvalidResponse { command: command.name(), what })
 }
 
 /// Extracts the state from the result of [`AgentCommand::FreezeStatus`]: true if frozen.
@@ -267,7 +267,7 @@ pub fn agent_is_frozen(value: &Value) -> Result<bool, AgentError> {
     match value.as_str() {
         Some("frozen") => Ok(true),
         Some("thawed") => Ok(false),
-        _ => Err(AgentError::Nonsense { command, what }),
+        _ => Err(AgentError::InvalidResponse { command, what }),
     }
 }
 

@@ -11,7 +11,7 @@ fn answers(command: AgentCommand, pieces: &[&[u8]]) -> Vec<Result<Value, AgentEr
     for piece in pieces {
         reader.handle_bytes(piece);
         loop {
-            match reader.poll_answer(command) {
+            match reader.poll_response(command) {
                 Ok(None) => break,
                 Ok(Some(value)) => answers.push(Ok(value)),
                 Err(error) => {
@@ -25,7 +25,7 @@ fn answers(command: AgentCommand, pieces: &[&[u8]]) -> Vec<Result<Value, AgentEr
 }
 
 #[test]
-fn what_was_left_by_somebody_else_is_passed_over() {
+fn responses_of_earlier_clients_are_skipped() {
     let left = b"{\"return\": {\"version\": \"1\"}}\n\xff{\"return\": 1}\n\xff{\"return\": 7}\n";
     assert_eq!(answers(AgentCommand::Sync(7), &[left]), [Ok(json!(7))]);
     let pieces: Vec<&[u8]> = left.chunks(5).collect();
@@ -34,7 +34,7 @@ fn what_was_left_by_somebody_else_is_passed_over() {
 }
 
 #[test]
-fn commands_are_lines_and_a_sync_clears_the_agents_ear() {
+fn commands_are_lines_and_sync_resets_the_agent() {
     let sync = AgentCommand::Sync(7).bytes();
     assert_eq!(sync[0], 0xff);
     let command: Value = serde_json::from_slice(&sync[1..]).unwrap();
@@ -43,26 +43,26 @@ fn commands_are_lines_and_a_sync_clears_the_agents_ear() {
 }
 
 #[test]
-fn a_refusal_and_nonsense_are_told_apart() {
+fn errors_and_invalid_responses_are_distinguished() {
     let refusal =
         b"\xff{\"error\": {\"class\": \"CommandNotFound\", \"desc\": \"no \\u001b[2J\"}}\n";
     let text = "no \u{fffd}[2J".to_owned();
     let command = "guest-fsfreeze-freeze";
     assert_eq!(
         answers(AgentCommand::Freeze, &[refusal]),
-        [Err(AgentError::Refused { command, text })]
+        [Err(AgentError::CommandFailed { command, text })]
     );
     for line in ["{}", "[]", "x", "{\"return\""] {
         let bytes = format!("{line}\n");
         let said = answers(AgentCommand::Freeze, &[b"\xff", bytes.as_bytes()]);
-        assert!(matches!(said[..], [Err(AgentError::Nonsense { .. })]), "{line}: {said:?}");
+        assert!(matches!(said[..], [Err(AgentError::InvalidResponse { .. })]), "{line}: {said:?}");
     }
     let long = vec![b' '; AGENT_LINE_BYTES_MAX];
     assert!(answers(AgentCommand::Freeze, &[b"\xff", &long])[0].is_err());
 }
 
 #[test]
-fn interfaces_that_make_no_sense_are_left_out() {
+fn malformed_interfaces_are_omitted() {
     let said = json!([
         { "name": "lo", "ip-addresses": [
             { "ip-address": "127.0.0.1", "ip-address-type": "ipv4", "prefix": 8 },
@@ -91,10 +91,11 @@ fn interfaces_that_make_no_sense_are_left_out() {
 }
 
 #[test]
-fn texts_of_a_guest_are_fit_to_be_shown() {
-    let system = agent_system(&json!({ "pretty-name": "a\u{1b}]0;x\u{7}\u{202e}b", "machine": 7 }));
+fn guest_texts_are_sanitized() {
+    let system =
+        decode_agent_system(&json!({ "pretty-name": "a\u{1b}]0;x\u{7}\u{202e}b", "machine": 7 }));
     assert_eq!(system.name.as_deref(), Some("a\u{fffd}]0;x\u{fffd}\u{fffd}b"));
-    assert_eq!((system.kernel, system.machine), (None, None));
+    assert_eq!((system.kernel, system.architecture), (None, None));
     let long = agent_host_name(&json!({ "host-name": "x".repeat(1000) })).unwrap();
     assert_eq!(long.len(), AGENT_TEXT_CHARS_MAX);
     assert_eq!(agent_is_frozen(&json!("frozen")), Ok(true));
@@ -121,7 +122,7 @@ proptest! {
         let in_pieces = answers(AgentCommand::Info, &pieces);
         prop_assert_eq!(&at_once[..until], &in_pieces[..until.min(in_pieces.len())]);
         for value in at_once.into_iter().flatten() {
-            let _ = (agent_version(&value), agent_system(&value), agent_interfaces(&value));
+            let _ = (agent_version(&value), decode_agent_system(&value), agent_interfaces(&value));
         }
     }
 }

@@ -15,27 +15,27 @@ pub enum Reconnect {
     /// No reconnection (QEMU before 8.0).
     Never,
     /// Reconnection after one second (`reconnect`, before QEMU 9.2).
-    Second,
+    InSeconds,
     /// Reconnection after one second (`reconnect-ms`, QEMU 9.2 and later).
-    Milliseconds,
+    InMilliseconds,
 }
 
 impl Reconnect {
     /// Returns the reconnection option of socket chardevs in this version.
-    pub fn of_chardev(version: Version) -> Self {
-        if version >= IN_MILLISECONDS { Self::Milliseconds } else { Self::Second }
+    pub fn for_chardev(version: Version) -> Self {
+        if version >= IN_MILLISECONDS { Self::InMilliseconds } else { Self::InSeconds }
     }
 
     /// Returns the reconnection option of stream netdevs in this version; none before 8.0.
-    pub fn of_stream(version: Version) -> Self {
-        if version >= STREAMS_RECONNECT { Self::of_chardev(version) } else { Self::Never }
+    pub fn for_stream(version: Version) -> Self {
+        if version >= STREAMS_RECONNECT { Self::for_chardev(version) } else { Self::Never }
     }
 
     const fn option(self) -> Option<(&'static str, u32)> {
         match self {
             Self::Never => None,
-            Self::Second => Some(("reconnect", 1)),
-            Self::Milliseconds => Some(("reconnect-ms", 1000)),
+            Self::InSeconds => Some(("reconnect", 1)),
+            Self::InMilliseconds => Some(("reconnect-ms", 1000)),
         }
     }
 
@@ -47,7 +47,7 @@ impl Reconnect {
 }
 
 /// Returns the value of `-chardev` for a client socket; QEMU does not accept JSON there.
-pub fn chardev_words(id: &str, path: &str, reconnect: Reconnect) -> String {
+pub fn chardev_option(id: &str, path: &str, reconnect: Reconnect) -> String {
     // QEMU's option lists escape a comma by doubling it.
     let mut words = format!("socket,id={id},path={}", path.replace(',', ",,"));
     if let Some((name, value)) = reconnect.option() {
@@ -58,22 +58,22 @@ pub fn chardev_words(id: &str, path: &str, reconnect: Reconnect) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reconnect, chardev_words};
+    use super::{Reconnect, chardev_option};
     use crate::version::Version;
 
     #[test]
-    fn a_path_stays_one_value() {
-        let words = chardev_words("nic-a", "/run/a,server=on,b", Reconnect::Second);
+    fn paths_with_commas_are_escaped() {
+        let words = chardev_option("nic-a", "/run/a,server=on,b", Reconnect::InSeconds);
         assert_eq!(words, "socket,id=nic-a,path=/run/a,,server=on,,b,reconnect=1");
     }
 
     #[test]
-    fn each_version_is_told_in_its_own_words() {
+    fn reconnect_option_depends_on_version() {
         let old = Version::new(7, 2, 22);
-        assert_eq!(Reconnect::of_chardev(old), Reconnect::Second);
-        assert_eq!(Reconnect::of_stream(old), Reconnect::Never);
-        assert_eq!(Reconnect::of_stream(Version::new(8, 0, 0)), Reconnect::Second);
-        assert_eq!(Reconnect::of_chardev(Version::new(10, 0, 0)), Reconnect::Milliseconds);
-        assert_eq!(Reconnect::of_stream(Version::new(9, 2, 0)), Reconnect::Milliseconds);
+        assert_eq!(Reconnect::for_chardev(old), Reconnect::InSeconds);
+        assert_eq!(Reconnect::for_stream(old), Reconnect::Never);
+        assert_eq!(Reconnect::for_stream(Version::new(8, 0, 0)), Reconnect::InSeconds);
+        assert_eq!(Reconnect::for_chardev(Version::new(10, 0, 0)), Reconnect::InMilliseconds);
+        assert_eq!(Reconnect::for_stream(Version::new(9, 2, 0)), Reconnect::InMilliseconds);
     }
 }

@@ -6,7 +6,7 @@ use crate::text::{TEXT_CHARS_MAX, displayable};
 
 /// Cause of a shutdown or reset (`ShutdownCause` of `qapi/run-state.json`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trigger {
+pub struct ShutdownCause {
     /// True if the guest caused it.
     pub is_guest: bool,
     /// Cause in QMP, such as `guest-shutdown` or `host-qmp-quit`; may be empty.
@@ -22,9 +22,9 @@ pub enum Event {
     /// The CPUs of the VM were resumed.
     Resume,
     /// The machine of the VM was reset.
-    Reset(Trigger),
+    Reset(ShutdownCause),
     /// The machine was powered off; QEMU exits unless started with `-no-shutdown`.
-    Shutdown(Trigger),
+    Shutdown(ShutdownCause),
     /// The ACPI power button was pressed.
     Powerdown,
     /// A device was removed after the guest released it.
@@ -35,7 +35,7 @@ pub enum Event {
         path: String,
     },
     /// The guest refused to release a device.
-    DeviceUnplugRefused {
+    DeviceUnplugGuestError {
         /// Identifier of the device; `None` if it has none.
         device: Option<String>,
     },
@@ -54,7 +54,7 @@ pub enum Event {
         action: String,
     },
     /// The guest opened or closed a virtio-serial port.
-    PortChanged {
+    VserportChange {
         /// Identifier of the port; empty if it has none.
         id: String,
         /// True if the port is open now.
@@ -73,7 +73,7 @@ impl Event {
         let text = |key| data.get(key).and_then(Value::as_str);
         let displayed = |text: &str| displayable(text, TEXT_CHARS_MAX);
         let owned = |key| displayed(text(key).unwrap_or_default());
-        let trigger = || Trigger {
+        let trigger = || ShutdownCause {
             is_guest: data.get("guest").and_then(Value::as_bool).unwrap_or(false),
             reason: owned("reason"),
         };
@@ -88,7 +88,7 @@ impl Event {
                 Self::DeviceDeleted { device, path: owned("path") }
             }
             "DEVICE_UNPLUG_GUEST_ERROR" | "MEM_UNPLUG_ERROR" => {
-                Self::DeviceUnplugRefused { device: text("device").map(displayed) }
+                Self::DeviceUnplugGuestError { device: text("device").map(displayed) }
             }
             "BLOCK_IO_ERROR" => {
                 let flag = |key| data.get(key).and_then(Value::as_bool).unwrap_or(false);
@@ -98,7 +98,7 @@ impl Event {
             "GUEST_PANICKED" => Self::GuestPanicked { action: owned("action") },
             "VSERPORT_CHANGE" => {
                 let is_open = data.get("open").and_then(Value::as_bool).unwrap_or(false);
-                Self::PortChanged { id: owned("id"), is_open }
+                Self::VserportChange { id: owned("id"), is_open }
             }
             _ => Self::Other { name: displayed(name) },
         }

@@ -7,8 +7,8 @@
 //! - QEMU sends [`Message::Greeting`]. [`Command::Capabilities`] must be the first command.
 //! - Each command is one line ([`Command::line`]) with an id, which its response,
 //!   [`Message::Return`] or [`Message::Error`], repeats. [`Message::Event`] may arrive at any time.
-//! - Received bytes, split in any way, are passed to [`Reader::handle_bytes`];
-//!   [`Reader::poll_message`] returns the messages.
+//! - Received bytes, split in any way, are passed to [`QmpReader::handle_bytes`];
+//!   [`QmpReader::poll_message`] returns the messages.
 //!
 //! The guest agent uses a reduced variant of the protocol ([`AgentCommand`], [`AgentReader`]).
 //!
@@ -24,7 +24,6 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod agent;
-mod answer;
 mod chardev;
 mod command;
 mod device;
@@ -33,24 +32,25 @@ mod lines;
 mod message;
 mod migration;
 mod reader;
+mod results;
 mod text;
 mod version;
 
 pub use agent::{
     AGENT_ADDRESSES_MAX, AGENT_INTERFACES_MAX, AGENT_LINE_BYTES_MAX, AGENT_TEXT_CHARS_MAX,
     AgentCommand, AgentError, AgentInterface, AgentReader, AgentSystem, agent_count,
-    agent_host_name, agent_interfaces, agent_is_frozen, agent_system, agent_version,
+    agent_host_name, agent_interfaces, agent_is_frozen, agent_version, decode_agent_system,
 };
-pub use answer::{
-    AnswerError, Chardev, CpuSlot, QomProperty, RunState, base_memory, chardevs, cpu_count,
-    cpu_slots, has_standby, is_kvm_enabled, qom_properties, run_state,
-};
-pub use chardev::{Reconnect, chardev_words};
+pub use chardev::{Reconnect, chardev_option};
 pub use command::Command;
 pub use device::{BlockNode, Device, Netdev};
-pub use event::{Event, Trigger};
+pub use event::{Event, ShutdownCause};
 pub use message::{ErrorClass, Greeting, Message};
 pub use migration::{Migration, MigrationCapability, MigrationStage, machine_name, migration};
-pub use reader::{LINE_BYTES_MAX, ReadError, ReadErrorKind, Reader};
+pub use reader::{LINE_BYTES_MAX, QmpReadError, QmpReader, ReadErrorKind};
+pub use results::{
+    Chardev, CpuSlot, QomProperty, ResultError, RunState, base_memory, chardevs, cpu_count,
+    cpu_slots, has_standby, is_kvm_enabled, qom_properties, run_state,
+};
 pub use text::TEXT_CHARS_MAX;
 pub use version::Version;

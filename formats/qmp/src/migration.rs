@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::AnswerError;
+use crate::ResultError;
 use crate::text::{TEXT_CHARS_MAX, displayable};
 
 /// Maximum amount of memory that is reported, 64 PiB: more than a machine can have. Limits what sums
@@ -67,8 +67,8 @@ pub struct Migration {
 ///
 /// # Errors
 /// Fails if the result has an unexpected structure.
-pub fn migration(value: &Value) -> Result<Migration, AnswerError> {
-    let error = AnswerError { command: "query-migrate" };
+pub fn migration(value: &Value) -> Result<Migration, ResultError> {
+    let error = ResultError { command: "query-migrate" };
     let object = value.as_object().ok_or(error)?;
     let ram = |key| value.get("ram").and_then(|ram| ram.get(key)).and_then(Value::as_u64);
     let reason = || {
@@ -99,12 +99,12 @@ pub fn migration(value: &Value) -> Result<Migration, AnswerError> {
 ///
 /// # Errors
 /// Fails if the result has an unexpected structure.
-pub fn machine_name(value: &Value) -> Result<String, AnswerError> {
+pub fn machine_name(value: &Value) -> Result<String, ResultError> {
     let kind = value.as_str().and_then(|kind| kind.strip_suffix("-machine"));
     let is_name = |name: &&str| {
         (1..=64).contains(&name.len())
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'))
     };
-    let name = kind.filter(is_name).ok_or(AnswerError { command: "qom-get" })?;
+    let name = kind.filter(is_name).ok_or(ResultError { command: "qom-get" })?;
     Ok(name.to_owned())
 }

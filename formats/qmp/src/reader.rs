@@ -13,7 +13,7 @@ pub const LINE_BYTES_MAX: usize = 1 << 20;
 /// Violation of QMP. The connection is unusable afterwards.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("invalid QMP data from QEMU at byte {offset}: {kind}")]
-pub struct ReadError {
+pub struct QmpReadError {
     /// Stream offset of the invalid line, in bytes.
     pub offset: u64,
     /// Kind of violation in the line.
@@ -39,12 +39,12 @@ pub enum ReadErrorKind {
 
 /// Incremental parser of QMP messages.
 #[derive(Clone, Debug, Default)]
-pub struct Reader {
+pub struct QmpReader {
     lines: Lines,
-    error: Option<ReadError>,
+    error: Option<QmpReadError>,
 }
 
-impl Reader {
+impl QmpReader {
     /// Creates a reader for a new connection.
     pub fn new() -> Self {
         Self::default()
@@ -62,7 +62,7 @@ impl Reader {
     ///
     /// # Errors
     /// Fails if the input violates QMP; later calls return the same error.
-    pub fn poll_message(&mut self) -> Result<Option<Message>, ReadError> {
+    pub fn poll_message(&mut self) -> Result<Option<Message>, QmpReadError> {
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
@@ -72,17 +72,17 @@ impl Reader {
         })
     }
 
-    fn next_message(&mut self) -> Result<Option<Message>, ReadError> {
+    fn next_message(&mut self) -> Result<Option<Message>, QmpReadError> {
         loop {
             let offset = self.lines.offset();
             let line = self.lines.poll_line(LINE_BYTES_MAX);
             let line =
-                line.map_err(|TooLong| ReadError { offset, kind: ReadErrorKind::TooLong })?;
+                line.map_err(|TooLong| QmpReadError { offset, kind: ReadErrorKind::TooLong })?;
             match line {
                 None => return Ok(None),
                 Some((_, [])) => {}
                 Some((offset, line)) => {
-                    return read(line).map(Some).map_err(|kind| ReadError { offset, kind });
+                    return read(line).map(Some).map_err(|kind| QmpReadError { offset, kind });
                 }
             }
         }

@@ -30,7 +30,7 @@ impl Version {
 
     /// Parses the first line of `qemu-system-x86_64 --version`, such as `QEMU emulator version
     /// 7.2.22 (Debian …)`; `None` if it contains no version.
-    pub fn from_program(text: &str) -> Option<Self> {
+    pub fn parse_program_output(text: &str) -> Option<Self> {
         let line = text.lines().next()?;
         let mut words = line.split_whitespace().skip_while(|word| *word != "version").skip(1);
         Self::from_text(words.next()?)
@@ -55,16 +55,16 @@ mod tests {
     use super::Version;
 
     #[test]
-    fn what_the_program_says_is_read() {
+    fn version_output_is_parsed() {
         let said = "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)\nCopyright";
-        assert_eq!(Version::from_program(said), Some(Version::new(7, 2, 22)));
+        assert_eq!(Version::parse_program_output(said), Some(Version::new(7, 2, 22)));
         assert_eq!(
-            Version::from_program("QEMU emulator version 10.0"),
+            Version::parse_program_output("QEMU emulator version 10.0"),
             Some(Version::new(10, 0, 0))
         );
-        assert_eq!(Version::from_program("QEMU emulator version"), None);
-        assert_eq!(Version::from_program("version seven.2"), None);
-        assert_eq!(Version::from_program(""), None);
+        assert_eq!(Version::parse_program_output("QEMU emulator version"), None);
+        assert_eq!(Version::parse_program_output("version seven.2"), None);
+        assert_eq!(Version::parse_program_output(""), None);
         assert!(Version::new(9, 2, 0) > Version::new(9, 1, 9));
         assert_eq!(Version::new(7, 2, 22).to_string(), "7.2.22");
     }

@@ -6,48 +6,48 @@ use suimon_teaming::Team;
 use suimon_teaming::lacp::Lacp;
 use suimon_vmq::Vmq;
 
-use crate::differ::differ;
+use crate::differ::first_difference;
 use crate::policy::put_text;
-use crate::scheduler_machine::SchedulerMachine;
-use crate::{Difference, Fault, Kind, Machine, Policy, decode};
+use crate::scheduler_machine::SchedulerReplay;
+use crate::{Difference, Kind, Policy, PolicyReplay, RecordError, decode};
 
 /// Creates a policy from its recorded initial state.
 ///
 /// # Errors
 /// Fails if the initial state is invalid.
-pub fn begin(kind: Kind, at: Time, birth: &[u8]) -> Result<Box<dyn Machine>, Fault> {
+pub fn begin(kind: Kind, at: Time, birth: &[u8]) -> Result<Box<dyn PolicyReplay>, RecordError> {
     Ok(match kind {
-        Kind::Team => Box::new(Driven::<Team>::begin(at, birth)?),
-        Kind::Vmq => Box::new(Driven::<Vmq>::begin(at, birth)?),
-        Kind::ClusterMember => Box::new(Driven::<Member>::begin(at, birth)?),
-        Kind::ClusterLeader => Box::new(Driven::<Allocator>::begin(at, birth)?),
-        Kind::Lacp => Box::new(Driven::<Lacp>::begin(at, birth)?),
-        Kind::StorageQos => Box::new(SchedulerMachine::begin(birth)?),
+        Kind::Team => Box::new(JsonReplay::<Team>::begin(at, birth)?),
+        Kind::Vmq => Box::new(JsonReplay::<Vmq>::begin(at, birth)?),
+        Kind::ClusterMember => Box::new(JsonReplay::<Member>::begin(at, birth)?),
+        Kind::ClusterLeader => Box::new(JsonReplay::<Allocator>::begin(at, birth)?),
+        Kind::Lacp => Box::new(JsonReplay::<Lacp>::begin(at, birth)?),
+        Kind::StorageQos => Box::new(SchedulerReplay::begin(birth)?),
     })
 }
 
 /// Replay of a policy with JSON records.
-struct Driven<P>(P);
+struct JsonReplay<P>(P);
 
-impl<P: Policy> Driven<P> {
-    fn begin(at: Time, birth: &[u8]) -> Result<Self, Fault> {
-        let birth = decode(birth).map_err(|fault| Fault::Birth(fault.to_string()))?;
-        P::begin(at, birth).map(Self).map_err(Fault::Birth)
+impl<P: Policy> JsonReplay<P> {
+    fn begin(at: Time, birth: &[u8]) -> Result<Self, RecordError> {
+        let birth = decode(birth).map_err(|fault| RecordError::InitialState(fault.to_string()))?;
+        P::begin(at, birth).map(Self).map_err(RecordError::InitialState)
     }
 }
 
-impl<P: Policy> Machine for Driven<P> {
-    fn step(&mut self, at: Time, input: &[u8], decision: &mut Vec<u8>) -> Result<(), Fault> {
+impl<P: Policy> PolicyReplay for JsonReplay<P> {
+    fn step(&mut self, at: Time, input: &[u8], decision: &mut Vec<u8>) -> Result<(), RecordError> {
         let input = decode(input)?;
         put_text(decision, &self.0.step(at, &input));
         Ok(())
     }
 
-    fn tell_input(&self, input: &[u8]) -> String {
+    fn describe_input(&self, input: &[u8]) -> String {
         String::from_utf8_lossy(input).into_owned()
     }
 
-    fn differ(&self, recorded: &[u8], now: &[u8]) -> Difference {
-        differ(recorded, now)
+    fn difference(&self, recorded: &[u8], now: &[u8]) -> Difference {
+        first_difference(recorded, now)
     }
 }

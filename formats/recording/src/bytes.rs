@@ -1,6 +1,6 @@
 //! Primitive encodings: variable-length integers and byte strings.
 
-use crate::Fault;
+use crate::RecordError;
 
 /// Maximum length of an encoded integer in bytes (LEB128, 64 bits).
 const VARINT_BYTES_MAX: u32 = 10;
@@ -20,7 +20,7 @@ pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
 }
 
 /// Appends a byte string preceded by its length.
-pub(crate) fn put_piece(out: &mut Vec<u8>, piece: &[u8]) {
+pub(crate) fn put_byte_string(out: &mut Vec<u8>, piece: &[u8]) {
     put(out, piece.len() as u64);
     out.extend_from_slice(piece);
 }
@@ -53,42 +53,42 @@ impl<'a> Bytes<'a> {
         rest
     }
 
-    pub(crate) fn byte(&mut self) -> Result<u8, Fault> {
-        let (first, left) = self.left.split_first().ok_or(Fault::Ends)?;
+    pub(crate) fn byte(&mut self) -> Result<u8, RecordError> {
+        let (first, left) = self.left.split_first().ok_or(RecordError::Truncated)?;
         (self.left, self.read) = (left, self.read + 1);
         Ok(*first)
     }
 
-    pub(crate) fn number(&mut self) -> Result<u64, Fault> {
+    pub(crate) fn number(&mut self) -> Result<u64, RecordError> {
         let mut value = 0_u64;
         for place in 0..VARINT_BYTES_MAX {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
             let shift = place * 7;
             if shift == 63 && bits > 1 {
-                return Err(Fault::NumberTooLarge);
+                return Err(RecordError::NumberTooLarge);
             }
             value |= bits << shift;
             if byte & 0x80 == 0 {
                 return Ok(value);
             }
         }
-        Err(Fault::NumberTooLarge)
+        Err(RecordError::NumberTooLarge)
     }
 
     /// Decodes an integer that must fit into 32 bits.
-    pub(crate) fn number_u32(&mut self) -> Result<u32, Fault> {
-        u32::try_from(self.number()?).map_err(|_| Fault::NumberTooLarge)
+    pub(crate) fn number_u32(&mut self) -> Result<u32, RecordError> {
+        u32::try_from(self.number()?).map_err(|_| RecordError::NumberTooLarge)
     }
 
-    pub(crate) fn signed(&mut self) -> Result<i64, Fault> {
+    pub(crate) fn signed(&mut self) -> Result<i64, RecordError> {
         let value = self.number()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    pub(crate) fn piece(&mut self) -> Result<&'a [u8], Fault> {
-        let length = usize::try_from(self.number()?).map_err(|_| Fault::Ends)?;
-        let (piece, left) = self.left.split_at_checked(length).ok_or(Fault::Ends)?;
+    pub(crate) fn piece(&mut self) -> Result<&'a [u8], RecordError> {
+        let length = usize::try_from(self.number()?).map_err(|_| RecordError::Truncated)?;
+        let (piece, left) = self.left.split_at_checked(length).ok_or(RecordError::Truncated)?;
         (self.left, self.read) = (left, self.read + length);
         Ok(piece)
     }
@@ -115,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_and_what_ends_is_said() {
-        assert_eq!(Bytes::new(&[0x80; 11]).number(), Err(Fault::NumberTooLarge));
-        assert_eq!(Bytes::new(&[0xff; 10]).number(), Err(Fault::NumberTooLarge));
-        assert_eq!(Bytes::new(&[0x80]).number(), Err(Fault::Ends));
-        assert_eq!(Bytes::new(&[3, 1, 2]).piece(), Err(Fault::Ends));
+    fn invalid_and_truncated_numbers_are_rejected() {
+        assert_eq!(Bytes::new(&[0x80; 11]).number(), Err(RecordError::NumberTooLarge));
+        assert_eq!(Bytes::new(&[0xff; 10]).number(), Err(RecordError::NumberTooLarge));
+        assert_eq!(Bytes::new(&[0x80]).number(), Err(RecordError::Truncated));
+        assert_eq!(Bytes::new(&[3, 1, 2]).piece(), Err(RecordError::Truncated));
         let mut long = Vec::new();
         put(&mut long, u64::MAX);
-        assert_eq!(Bytes::new(&long).piece(), Err(Fault::Ends));
-        assert_eq!(Bytes::new(&long).number_u32(), Err(Fault::NumberTooLarge));
+        assert_eq!(Bytes::new(&long).piece(), Err(RecordError::Truncated));
+        assert_eq!(Bytes::new(&long).number_u32(), Err(RecordError::NumberTooLarge));
     }
 }

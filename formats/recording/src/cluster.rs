@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, Kept, Member, MemberAction, MemberEvent, NodeId,
-    Terms,
+    Allocator, AllocatorAction, AllocatorEvent, DurableState, Member, MemberAction, MemberEvent,
+    NodeId, Parameters,
 };
 use suimon_quantity::Time;
 
@@ -13,15 +13,16 @@ use crate::{Kind, Policy, Recorded, Sink};
 
 /// Initial state of a member (the node's side of cluster QoS).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemberBirth {
+pub struct MemberInitialState {
     /// Parameters common to all nodes.
-    pub terms: Terms,
+    pub terms: Parameters,
     /// Identifier of the node in the cluster.
     pub node: NodeId,
     /// Incarnation number of the daemon, which increases with each start.
     pub incarnation: u64,
     /// State that an earlier incarnation persisted.
-    pub kept: Kept,
+    #[serde(rename = "kept")]
+    pub durable: DurableState,
 }
 
 /// Input of a member's state machine.
@@ -29,7 +30,8 @@ pub struct MemberBirth {
 #[serde(rename_all = "kebab-case")]
 pub enum MemberInput {
     /// Initial step without input: collects the actions of a new member.
-    Begun,
+    #[serde(rename = "begun")]
+    Start,
     /// [`Member::handle`].
     Event(MemberEvent),
     /// [`Member::handle_deadline`].
@@ -49,19 +51,19 @@ pub enum AllocatorInput {
 
 impl Policy for Member {
     const KIND: Kind = Kind::ClusterMember;
-    type Birth = MemberBirth;
+    type InitialState = MemberInitialState;
     type Input = MemberInput;
     type Decision = Vec<MemberAction>;
 
-    fn begin(at: Time, birth: MemberBirth) -> Result<Self, String> {
-        let MemberBirth { terms, node, incarnation, kept } = birth;
+    fn begin(at: Time, birth: MemberInitialState) -> Result<Self, String> {
+        let MemberInitialState { terms, node, incarnation, durable: kept } = birth;
         terms.check().map_err(|error| error.to_string())?;
         Ok(Self::new(terms, at, node, incarnation, kept))
     }
 
     fn step(&mut self, at: Time, input: &MemberInput) -> Vec<MemberAction> {
         match input {
-            MemberInput::Begun => {}
+            MemberInput::Start => {}
             MemberInput::Event(event) => self.handle(at, event),
             MemberInput::Deadline => self.handle_deadline(at),
         }
@@ -71,11 +73,11 @@ impl Policy for Member {
 
 impl Policy for Allocator {
     const KIND: Kind = Kind::ClusterLeader;
-    type Birth = Terms;
+    type InitialState = Parameters;
     type Input = AllocatorInput;
     type Decision = Vec<AllocatorAction>;
 
-    fn begin(_at: Time, birth: Terms) -> Result<Self, String> {
+    fn begin(_at: Time, birth: Parameters) -> Result<Self, String> {
         birth.check().map_err(|error| error.to_string())?;
         Ok(Self::new(birth))
     }
@@ -95,26 +97,26 @@ impl Recorded<Member> {
     pub fn member(
         sink: Option<&Arc<dyn Sink>>,
         (at, name): (Time, &str),
-        birth: MemberBirth,
+        birth: MemberInitialState,
     ) -> (Self, Vec<MemberAction>) {
-        let MemberBirth { terms, node, incarnation, kept } = birth.clone();
+        let MemberInitialState { terms, node, incarnation, durable: kept } = birth.clone();
         let policy = Member::new(terms, at, node, incarnation, kept);
         let mut recorded = Self::begun(policy, sink, (at, name), || birth);
-        let actions = recorded.tell(at, MemberInput::Begun);
+        let actions = recorded.apply_input(at, MemberInput::Start);
         (recorded, actions)
     }
 
     /// As [`Member::handle`], with recording.
     pub fn handle(&mut self, at: Time, event: MemberEvent) -> Vec<MemberAction> {
-        self.tell(at, MemberInput::Event(event))
+        self.apply_input(at, MemberInput::Event(event))
     }
 
     /// As [`Member::handle_deadline`], with recording.
     pub fn handle_deadline(&mut self, at: Time) -> Vec<MemberAction> {
-        self.tell(at, MemberInput::Deadline)
+        self.apply_input(at, MemberInput::Deadline)
     }
 
-    fn tell(&mut self, at: Time, input: MemberInput) -> Vec<MemberAction> {
+    fn apply_input(&mut self, at: Time, input: MemberInput) -> Vec<MemberAction> {
         let actions = self.policy.step(at, &input);
         self.note(at, || (input, actions.clone()));
         actions
@@ -123,21 +125,25 @@ impl Recorded<Member> {
 
 impl Recorded<Allocator> {
     /// As [`Allocator::new`], with recording.
-    pub fn allocator(sink: Option<&Arc<dyn Sink>>, (at, name): (Time, &str), terms: Terms) -> Self {
+    pub fn leader(
+        sink: Option<&Arc<dyn Sink>>,
+        (at, name): (Time, &str),
+        terms: Parameters,
+    ) -> Self {
         Self::begun(Allocator::new(terms), sink, (at, name), || terms)
     }
 
     /// As [`Allocator::handle`], with recording.
     pub fn handle(&mut self, at: Time, event: AllocatorEvent) -> Vec<AllocatorAction> {
-        self.tell(at, AllocatorInput::Event(event))
+        self.apply_input(at, AllocatorInput::Event(event))
     }
 
     /// As [`Allocator::handle_deadline`], with recording.
     pub fn handle_deadline(&mut self, at: Time) -> Vec<AllocatorAction> {
-        self.tell(at, AllocatorInput::Deadline)
+        self.apply_input(at, AllocatorInput::Deadline)
     }
 
-    fn tell(&mut self, at: Time, input: AllocatorInput) -> Vec<AllocatorAction> {
+    fn apply_input(&mut self, at: Time, input: AllocatorInput) -> Vec<AllocatorAction> {
         let actions = self.policy.step(at, &input);
         self.note(at, || (input, actions.clone()));
         actions

@@ -14,23 +14,25 @@ const ALIKE_SHOWN: usize = 40;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// JSON path within the decision, such as `moves.0.to`; empty for the whole decision.
-    pub place: String,
+    #[serde(rename = "place")]
+    pub path: String,
     /// Recorded value at the path.
     pub recorded: String,
     /// Value that the policy produces now.
-    pub now: String,
+    #[serde(rename = "now")]
+    pub recomputed: String,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, recorded, now } = self;
+        let Self { path: place, recorded, recomputed: now } = self;
         let place = if place.is_empty() { "decision" } else { place };
         write!(f, "{place}: recorded {recorded}, replayed {now}")
     }
 }
 
 /// Returns the first difference between two different JSON texts.
-pub(crate) fn differ(recorded: &[u8], now: &[u8]) -> Difference {
+pub(crate) fn first_difference(recorded: &[u8], now: &[u8]) -> Difference {
     let parse = |text: &[u8]| serde_json::from_slice::<Value>(text);
     match (parse(recorded), parse(now)) {
         (Ok(a), Ok(b)) => {
@@ -67,7 +69,7 @@ impl Difference {
             let middle: String = text.chars().skip(from).take(SHOWN_MAX).collect();
             format!("{before}{middle}{after}")
         };
-        Self { place, recorded: shown(recorded), now: shown(now) }
+        Self { path: place, recorded: shown(recorded), recomputed: shown(now) }
     }
 }
 
@@ -101,19 +103,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_long_decisions_what_differs_is_told() {
+    fn difference_of_long_decisions_is_excerpted() {
         let long = |end: &str| format!("{}{end}", "x".repeat(500));
         for (a, b) in [
             (long("1"), long("2")),
             (long(""), long("2")),
             (format!("[{:?}]", long("1")), format!("[{:?}]", long("2"))),
         ] {
-            let found = differ(a.as_bytes(), b.as_bytes());
-            assert_ne!(found.recorded, found.now);
-            assert!(found.now.contains('2') && found.now.starts_with('…'), "{found}");
-            assert!(found.now.chars().count() <= SHOWN_MAX + 2);
+            let found = first_difference(a.as_bytes(), b.as_bytes());
+            assert_ne!(found.recorded, found.recomputed);
+            assert!(found.recomputed.contains('2') && found.recomputed.starts_with('…'), "{found}");
+            assert!(found.recomputed.chars().count() <= SHOWN_MAX + 2);
         }
-        let found = differ(b"\xff", b"\xfe");
-        assert_eq!((found.recorded.as_str(), found.now.as_str()), ("\\xff", "\\xfe"));
+        let found = first_difference(b"\xff", b"\xfe");
+        assert_eq!((found.recorded.as_str(), found.recomputed.as_str()), ("\\xff", "\\xfe"));
     }
 }

@@ -47,17 +47,17 @@ pub enum RecordingError {
         /// Offset of the record, in bytes.
         offset: u64,
         /// Reason why the record is invalid.
-        fault: Fault,
+        fault: RecordError,
     },
 }
 
 /// Reason why a record is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum RecordError {
     /// The record extends beyond its block.
     #[error("a record extends beyond the end of its block")]
-    Ends,
+    Truncated,
     /// A number exceeds the range of its field.
     #[error("a number exceeds the range of its field")]
     NumberTooLarge,
@@ -78,23 +78,23 @@ pub enum Fault {
     Body(String),
     /// The policy rejects its recorded initial state.
     #[error("the first record is not an initial state of its policy: {0}")]
-    Birth(String),
+    InitialState(String),
     /// A stream has a second begin record.
     #[error("stream {0} begins twice")]
-    BeginsTwice(u32),
+    DuplicateBegin(u32),
     /// A step belongs to a stream without a begin record.
     #[error("a record belongs to stream {0}, which has not begun")]
-    NotBegun(u32),
+    MissingBegin(u32),
 }
 
-impl Fault {
+impl RecordError {
     /// Returns the error for a record at this file offset.
     pub const fn at(self, offset: u64) -> RecordingError {
         RecordingError::Record { offset, fault: self }
     }
 }
 
-impl From<serde_json::Error> for Fault {
+impl From<serde_json::Error> for RecordError {
     fn from(error: serde_json::Error) -> Self {
         Self::Body(error.to_string())
     }

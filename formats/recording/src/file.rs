@@ -3,7 +3,8 @@
 use crate::bytes::Bytes;
 use crate::record::{Record, decode_record};
 use crate::{
-    BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, Fault, MAGIC, RecordingError, VERSION,
+    BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, MAGIC, RecordError, RecordingError,
+    VERSION,
 };
 
 /// Header of a block of records.
@@ -88,6 +89,6 @@ pub fn records(
         let begins = offset.saturating_add(bytes.read() as u64);
         let record = decode_record(&mut bytes, &mut at);
         is_over = record.is_err();
-        Some(record.map(|record| (begins, record)).map_err(|fault: Fault| fault.at(begins)))
+        Some(record.map(|record| (begins, record)).map_err(|fault: RecordError| fault.at(begins)))
     })
 }

@@ -4,7 +4,7 @@ use core::fmt;
 
 use serde::Serialize;
 
-use crate::Fault;
+use crate::RecordError;
 
 /// Stream of records of one policy instance. 0 is reserved for records without a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -32,7 +32,7 @@ pub enum Kind {
 
 impl Kind {
     /// Decodes the number of a kind.
-    pub(crate) const fn of(number: u8) -> Result<Self, Fault> {
+    pub(crate) const fn of(number: u8) -> Result<Self, RecordError> {
         Ok(match number {
             1 => Self::Team,
             2 => Self::Vmq,
@@ -40,7 +40,7 @@ impl Kind {
             4 => Self::ClusterLeader,
             5 => Self::StorageQos,
             6 => Self::Lacp,
-            other => return Err(Fault::UnknownPolicy(other)),
+            other => return Err(RecordError::UnknownPolicy(other)),
         })
     }
 }
@@ -64,18 +64,19 @@ impl fmt::Display for Kind {
 #[repr(u8)]
 pub enum Loss {
     /// Writing the file did not keep up with the rate of records.
-    Behind = 1,
+    #[serde(rename = "behind")]
+    Overload = 1,
     /// The recording reached its maximum length.
     Full = 2,
 }
 
 impl Loss {
     /// Decodes the number of a reason.
-    pub(crate) const fn of(number: u8) -> Result<Self, Fault> {
+    pub(crate) const fn of(number: u8) -> Result<Self, RecordError> {
         Ok(match number {
-            1 => Self::Behind,
+            1 => Self::Overload,
             2 => Self::Full,
-            other => return Err(Fault::UnknownLoss(other)),
+            other => return Err(RecordError::UnknownLoss(other)),
         })
     }
 }
@@ -83,7 +84,7 @@ impl Loss {
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Behind => "the disk was too slow for the recording",
+            Self::Overload => "the disk was too slow for the recording",
             Self::Full => "the recording reached its size limit",
         })
     }

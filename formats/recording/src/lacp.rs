@@ -68,14 +68,14 @@ fn done(result: &Result<(), SpecError>) -> LacpDecision {
     LacpDecision { refused, ..LacpDecision::default() }
 }
 
-fn heard(result: &Result<Received, PduError>) -> LacpDecision {
+fn frame_decision(result: &Result<Received, PduError>) -> LacpDecision {
     let refused = result.as_ref().err().map(ToString::to_string);
     LacpDecision { refused, received: result.ok(), ..LacpDecision::default() }
 }
 
 impl Policy for Lacp {
     const KIND: Kind = Kind::Lacp;
-    type Birth = LacpSpec;
+    type InitialState = LacpSpec;
     type Input = LacpInput;
     type Decision = LacpDecision;
 
@@ -90,7 +90,9 @@ impl Policy for Lacp {
             LacpInput::Set { member, spec } => done(&self.set_member(*member, *spec, at)),
             LacpInput::Remove(member) => done(&self.remove_member(*member, at)),
             LacpInput::Link { member, link } => done(&self.handle_link(*member, *link, at)),
-            LacpInput::Frame { member, frame } => heard(&self.handle_frame(*member, frame, at)),
+            LacpInput::Frame { member, frame } => {
+                frame_decision(&self.handle_frame(*member, frame, at))
+            }
             LacpInput::Poll => {
                 let mut actions = Vec::new();
                 self.poll(at, &mut actions);
@@ -194,7 +196,9 @@ impl Recorded<Lacp> {
         frame: &[u8],
     ) -> Result<Received, PduError> {
         let result = self.policy.handle_frame(member, frame, at);
-        self.note(at, || (LacpInput::Frame { member, frame: frame.to_vec() }, heard(&result)));
+        self.note(at, || {
+            (LacpInput::Frame { member, frame: frame.to_vec() }, frame_decision(&result))
+        });
         result
     }
 

@@ -2,10 +2,10 @@
 //! current policies.
 //!
 //! - [`Recorded`] wraps a policy for use in a plane. Without recording its overhead is one check of
-//!   an [`Option`]; with recording each call is written to a [`Tape`], which passes blocks to a
+//!   an [`Option`]; with recording each call is written to a [`RecordBuffer`], which passes blocks to a
 //!   [`Sink`].
 //! - [`open`], [`block_header`], [`block_body`] and [`records`] read an untrusted file.
-//! - [`Machine`] replays a recorded policy: each [`Machine::step`] returns the policy's current
+//! - [`PolicyReplay`] replays a recorded policy: each [`PolicyReplay::step`] returns the policy's current
 //!   decision for comparison with the recorded one.
 //!
 //! # File format
@@ -25,7 +25,7 @@
 //!
 //! | type | name | content |
 //! |---|---|---|
-//! | 0 | about | JSON ([`About`]): origin of the recording |
+//! | 0 | about | JSON ([`Origin`]): origin of the recording |
 //! | 1 | begin | [`Kind`] of the policy (1 byte), name, initial state: start of a stream |
 //! | 2 | step | input, decision |
 //! | 3 | lost | reason ([`Loss`], 1 byte): the stream ends early |
@@ -56,31 +56,31 @@ mod file;
 mod kind;
 mod lacp;
 mod layout;
-mod machine;
 mod policy;
 mod record;
 mod recorded;
+mod replay;
 mod scheduler;
-mod scheduler_code;
+mod scheduler_encoding;
 mod scheduler_machine;
 mod tape;
 mod team;
 mod vmq;
 
 pub use begin::begin;
-pub use cluster::{AllocatorInput, MemberBirth, MemberInput};
+pub use cluster::{AllocatorInput, MemberInitialState, MemberInput};
 pub use differ::Difference;
-pub use error::{Fault, RecordingError};
+pub use error::{RecordError, RecordingError};
 pub use file::{BlockHeader, block_body, block_header, encode_block, file_header, open, records};
 pub use kind::{Kind, Loss, StreamId};
 pub use lacp::{LacpDecision, LacpInput};
 pub use layout::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, MAGIC, VERSION};
-pub use machine::Machine;
 pub use policy::{Policy, decode};
-pub use record::{About, Names, Record, encode_about, encode_lost, encode_names};
+pub use record::{Names, Origin, Record, encode_about, encode_lost, encode_names};
 pub use recorded::Recorded;
-pub use scheduler_code::{StoreInput, decode_store_input};
-pub use scheduler_machine::decode_store_birth;
-pub use tape::{Sink, Tape};
+pub use replay::PolicyReplay;
+pub use scheduler_encoding::{StoreInput, decode_store_input};
+pub use scheduler_machine::decode_store_initial_state;
+pub use tape::{RecordBuffer, Sink};
 pub use team::{TeamDecision, TeamInput};
-pub use vmq::{VmqBirth, VmqDecision, VmqInput};
+pub use vmq::{VmqDecision, VmqInitialState, VmqInput};

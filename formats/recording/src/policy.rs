@@ -4,14 +4,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use suimon_quantity::Time;
 
-use crate::{Fault, Kind};
+use crate::{Kind, RecordError};
 
 /// Policy that can be created and driven from its records.
 pub trait Policy: Sized {
     /// Kind stored in begin records.
     const KIND: Kind;
     /// Initial state of the policy.
-    type Birth: Serialize + DeserializeOwned;
+    type InitialState: Serialize + DeserializeOwned;
     /// Input that a step record contains.
     type Input: Serialize + DeserializeOwned;
     /// Decision that a step record contains.
@@ -21,7 +21,7 @@ pub trait Policy: Sized {
     ///
     /// # Errors
     /// Returns the reason why the initial state is invalid.
-    fn begin(at: Time, birth: Self::Birth) -> Result<Self, String>;
+    fn begin(at: Time, birth: Self::InitialState) -> Result<Self, String>;
 
     /// Applies an input and returns the decision.
     fn step(&mut self, at: Time, input: &Self::Input) -> Self::Decision;
@@ -31,7 +31,7 @@ pub trait Policy: Sized {
 ///
 /// # Errors
 /// Fails if `body` is not valid JSON of the type.
-pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, RecordError> {
     Ok(serde_json::from_slice(body)?)
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 
-use crate::bytes::{Bytes, put, put_piece, put_signed};
-use crate::{Fault, Kind, Loss, StreamId};
+use crate::bytes::{Bytes, put, put_byte_string, put_signed};
+use crate::{Kind, Loss, RecordError, StreamId};
 
 const ABOUT: u8 = 0;
 const BEGIN: u8 = 1;
@@ -16,7 +16,7 @@ const NAMES: u8 = 4;
 
 /// Origin of a recording: daemon, host and time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
+pub struct Origin {
     /// Version of the recording daemon.
     pub version: String,
     /// Name of the daemon's host.
@@ -39,8 +39,8 @@ pub struct Names {
 /// Decoded record that borrows from its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// Origin of the recording: JSON of [`About`].
-    About(&'a [u8]),
+    /// Origin of the recording: JSON of [`Origin`].
+    Origin(&'a [u8]),
     /// Start of the stream of a new policy.
     Begin {
         /// Identifier of the new stream.
@@ -52,7 +52,7 @@ pub enum Record<'a> {
         /// Name of the policy instance, such as `wan`.
         name: &'a str,
         /// Encoded initial state of the policy.
-        birth: &'a [u8],
+        initial_state: &'a [u8],
     },
     /// Input of a policy and the resulting decision.
     Step {
@@ -77,22 +77,25 @@ pub enum Record<'a> {
 }
 
 /// Decodes a record. `at`: time of the previous record in nanoseconds, updated to this record's.
-pub(crate) fn decode_record<'a>(bytes: &mut Bytes<'a>, at: &mut u64) -> Result<Record<'a>, Fault> {
+pub(crate) fn decode_record<'a>(
+    bytes: &mut Bytes<'a>,
+    at: &mut u64,
+) -> Result<Record<'a>, RecordError> {
     let kind = bytes.byte()?;
     let stream = StreamId(bytes.number_u32()?);
     *at = at.wrapping_add_signed(bytes.signed()?);
     let time = Time::from_ns(*at);
     Ok(match kind {
-        ABOUT => Record::About(bytes.piece()?),
+        ABOUT => Record::Origin(bytes.piece()?),
         BEGIN => {
             let kind = Kind::of(bytes.byte()?)?;
-            let name = core::str::from_utf8(bytes.piece()?).map_err(|_| Fault::NotText)?;
-            Record::Begin { stream, at: time, kind, name, birth: bytes.piece()? }
+            let name = core::str::from_utf8(bytes.piece()?).map_err(|_| RecordError::NotText)?;
+            Record::Begin { stream, at: time, kind, name, initial_state: bytes.piece()? }
         }
         STEP => Record::Step { stream, at: time, input: bytes.piece()?, decision: bytes.piece()? },
         LOST => Record::Lost { stream, loss: Loss::of(bytes.byte()?)? },
         NAMES => Record::Names(bytes.piece()?),
-        other => return Err(Fault::UnknownRecord(other)),
+        other => return Err(RecordError::UnknownRecord(other)),
     })
 }
 
@@ -114,8 +117,8 @@ pub(crate) fn put_begin(
 ) {
     put_head(out, BEGIN, stream, at, last);
     out.push(kind as u8);
-    put_piece(out, name.as_bytes());
-    put_piece(out, birth);
+    put_byte_string(out, name.as_bytes());
+    put_byte_string(out, birth);
 }
 
 pub(crate) fn put_step(
@@ -125,8 +128,8 @@ pub(crate) fn put_step(
     decision: &[u8],
 ) {
     put_head(out, STEP, stream, at, last);
-    put_piece(out, input);
-    put_piece(out, decision);
+    put_byte_string(out, input);
+    put_byte_string(out, decision);
 }
 
 pub(crate) fn put_lost(
@@ -139,7 +142,7 @@ pub(crate) fn put_lost(
 }
 
 /// Encodes a block body with the origin of the recording.
-pub fn encode_about(about: &About) -> Vec<u8> {
+pub fn encode_about(about: &Origin) -> Vec<u8> {
     encode_text(ABOUT, about)
 }
 
@@ -158,6 +161,6 @@ pub fn encode_lost(stream: StreamId, loss: Loss) -> Vec<u8> {
 fn encode_text(kind: u8, of: &impl Serialize) -> Vec<u8> {
     let (mut body, mut last) = (Vec::new(), Time::ZERO);
     put_head(&mut body, kind, StreamId(0), Time::ZERO, &mut last);
-    put_piece(&mut body, &crate::policy::text(of));
+    put_byte_string(&mut body, &crate::policy::text(of));
     body
 }

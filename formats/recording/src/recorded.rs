@@ -7,14 +7,14 @@ use serde::Serialize;
 use suimon_quantity::Time;
 
 use crate::policy::{put_text, text};
-use crate::{Policy, Sink, Tape};
+use crate::{Policy, RecordBuffer, Sink};
 
 /// Policy with optional recording. Read access goes to the policy through `Deref`; functions that
 /// change it have the policy's names here.
 #[derive(Clone, Debug)]
 pub struct Recorded<P> {
     pub(crate) policy: P,
-    pub(crate) tape: Option<Box<Tape>>,
+    pub(crate) tape: Option<Box<RecordBuffer>>,
 }
 
 impl<P> Deref for Recorded<P> {
@@ -47,9 +47,10 @@ impl<P: Policy> Recorded<P> {
         policy: P,
         sink: Option<&Arc<dyn Sink>>,
         (at, name): (Time, &str),
-        birth: impl FnOnce() -> P::Birth,
+        birth: impl FnOnce() -> P::InitialState,
     ) -> Self {
-        let tape = sink.map(|sink| Box::new(Tape::begin(sink, at, P::KIND, name, &text(&birth()))));
+        let tape = sink
+            .map(|sink| Box::new(RecordBuffer::begin(sink, at, P::KIND, name, &text(&birth()))));
         Self { policy, tape }
     }
 

@@ -25,15 +25,15 @@
 
 use std::sync::Arc;
 
-use suimon_quantity::{ProcessorId, Time};
+use suimon_quantity::{Time, WorkerId};
 use suimon_storage_qos::{
-    Borrower, Change, Completed, DISKS_MAX, DiskSlot, Event, Grant, Next, Phase, Report,
-    StoreBudget, StoreScheduler, StoreSpec, SubmitError, Submitted, Together, Unscheduled,
+    BatchSubmitted, Borrower, Change, Completed, DISKS_MAX, DiskSlot, Event, Grant, LoanReport,
+    Next, Phase, StoreBudget, StoreScheduler, StoreSpec, SubmitError, Submitted, Unscheduled,
 };
 
 use crate::policy::text;
-use crate::scheduler_code as code;
-use crate::{Kind, Recorded, Sink, Tape};
+use crate::scheduler_encoding as code;
+use crate::{Kind, RecordBuffer, Recorded, Sink};
 
 impl<P> Recorded<P> {
     #[inline]
@@ -56,7 +56,7 @@ impl Recorded<StoreScheduler> {
         (at, name): (Time, &str),
         spec: StoreSpec,
     ) -> Self {
-        let birth = |sink| Tape::begin(sink, at, Kind::StorageQos, name, &text(&spec));
+        let birth = |sink| RecordBuffer::begin(sink, at, Kind::StorageQos, name, &text(&spec));
         let tape = sink.map(|sink| Box::new(birth(sink)));
         Self { policy: StoreScheduler::new(spec), tape }
     }
@@ -81,7 +81,7 @@ impl Recorded<StoreScheduler> {
         result
     }
 
-    /// As [`StoreScheduler::submit_together`], with recording.
+    /// As [`StoreScheduler::submit_batch`], with recording.
     ///
     /// # Errors
     /// As the policy's function.
@@ -92,8 +92,8 @@ impl Recorded<StoreScheduler> {
         slot: DiskSlot,
         sizes: &[u32],
         tag: u32,
-    ) -> Result<Together, SubmitError> {
-        let result = self.policy.submit_together(now, slot, sizes, tag);
+    ) -> Result<BatchSubmitted, SubmitError> {
+        let result = self.policy.submit_batch(now, slot, sizes, tag);
         self.note_bytes(now, |input, decision| {
             code::put_together(input, slot, tag, sizes);
             code::put_together_done(decision, result);
@@ -161,7 +161,7 @@ impl Recorded<StoreScheduler> {
     pub fn share(
         mut self,
         now: Time,
-        with: ProcessorId,
+        with: WorkerId,
         borrower: &mut Borrower,
     ) -> Recorded<StoreBudget> {
         self.note_bytes(now, |input, _| code::put_share(input, with));
@@ -177,7 +177,7 @@ impl Recorded<StoreBudget> {
     }
 
     /// As [`StoreBudget::handle_report`], with recording.
-    pub fn handle_report(&mut self, now: Time, from: ProcessorId, report: &Report) {
+    pub fn handle_report(&mut self, now: Time, from: WorkerId, report: &LoanReport) {
         self.policy.handle_report(now, from, report);
         self.note_bytes(now, |input, _| code::put_report(input, from, report));
     }
@@ -208,7 +208,7 @@ impl Recorded<StoreBudget> {
         let last = borrower.take_times(now);
         if !last.is_empty() {
             // The times of a worker do not depend on which one it is.
-            self.handle_report(now, ProcessorId(0), &last);
+            self.handle_report(now, WorkerId(0), &last);
         }
         self.note_bytes(now, |input, _| {
             let mut copy = borrower.clone();

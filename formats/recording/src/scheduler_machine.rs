@@ -3,9 +3,9 @@
 use suimon_quantity::Time;
 use suimon_storage_qos::{Borrower, StoreBudget, StoreScheduler, StoreSpec};
 
-use crate::scheduler_code as code;
-use crate::scheduler_code::{StoreInput, decode_store_input};
-use crate::{Difference, Fault, Machine, decode};
+use crate::scheduler_encoding as code;
+use crate::scheduler_encoding::{StoreInput, decode_store_input};
+use crate::{Difference, PolicyReplay, RecordError, decode};
 
 /// Maximum number of queued requests of a store in a recording; bounds memory in replay.
 const WAITING_MAX: u32 = 1 << 20;
@@ -14,12 +14,12 @@ const WAITING_MAX: u32 = 1 << 20;
 #[allow(clippy::large_enum_variant, reason = "there is one for each store of a recording")]
 enum Mode {
     Sole(StoreScheduler),
-    Home(StoreBudget),
-    Between,
+    Shared(StoreBudget),
+    Transition,
 }
 
 /// Replay of one store's scheduler.
-pub(crate) struct SchedulerMachine {
+pub(crate) struct SchedulerReplay {
     spec: StoreSpec,
     mode: Mode,
 }
@@ -28,19 +28,20 @@ pub(crate) struct SchedulerMachine {
 ///
 /// # Errors
 /// Fails if the initial state is invalid or exceeds the replay's limits.
-pub fn decode_store_birth(birth: &[u8]) -> Result<StoreSpec, Fault> {
-    let spec: StoreSpec = decode(birth).map_err(|fault| Fault::Birth(fault.to_string()))?;
+pub fn decode_store_initial_state(birth: &[u8]) -> Result<StoreSpec, RecordError> {
+    let spec: StoreSpec =
+        decode(birth).map_err(|fault| RecordError::InitialState(fault.to_string()))?;
     if spec.waiting_max > WAITING_MAX || spec.depth_max > WAITING_MAX {
         let (waiting, depth) = (spec.waiting_max, spec.depth_max);
         let why = format!("{waiting} queued requests, or {depth} in the device, exceed the limit");
-        return Err(Fault::Birth(why));
+        return Err(RecordError::InitialState(why));
     }
     Ok(spec)
 }
 
-impl SchedulerMachine {
-    pub(crate) fn begin(birth: &[u8]) -> Result<Self, Fault> {
-        let spec = decode_store_birth(birth)?;
+impl SchedulerReplay {
+    pub(crate) fn begin(birth: &[u8]) -> Result<Self, RecordError> {
+        let spec = decode_store_initial_state(birth)?;
         Ok(Self { mode: Mode::Sole(StoreScheduler::new(spec.clone())), spec })
     }
 
@@ -49,8 +50,8 @@ impl SchedulerMachine {
     }
 }
 
-impl Machine for SchedulerMachine {
-    fn step(&mut self, at: Time, input: &[u8], decision: &mut Vec<u8>) -> Result<(), Fault> {
+impl PolicyReplay for SchedulerReplay {
+    fn step(&mut self, at: Time, input: &[u8], decision: &mut Vec<u8>) -> Result<(), RecordError> {
         let input = decode_store_input(input)?;
         let mut borrower = None;
         if matches!(input, StoreInput::Share(_) | StoreInput::Unshare(_)) {
@@ -60,8 +61,8 @@ impl Machine for SchedulerMachine {
             (Mode::Sole(of), StoreInput::Submit { slot, bytes, tag }) => {
                 code::put_submitted(decision, of.submit(at, slot, bytes, tag));
             }
-            (Mode::Sole(of), StoreInput::Together { slot, tag, sizes }) => {
-                code::put_together_done(decision, of.submit_together(at, slot, &sizes, tag));
+            (Mode::Sole(of), StoreInput::SubmitBatch { slot, tag, sizes }) => {
+                code::put_together_done(decision, of.submit_batch(at, slot, &sizes, tag));
             }
             (Mode::Sole(of), StoreInput::Poll) => code::put_next(decision, at, of.poll(at)),
             (Mode::Sole(of), StoreInput::Completed { slot, of: ended }) => {
@@ -73,26 +74,26 @@ impl Machine for SchedulerMachine {
             (Mode::Sole(of), StoreInput::Change(change)) => {
                 code::put_tags(decision, &of.apply(at, change));
             }
-            (Mode::Home(of), StoreInput::Change(change)) => of.apply(at, change),
+            (Mode::Shared(of), StoreInput::Change(change)) => of.apply(at, change),
             (Mode::Sole(of), StoreInput::Observe) => code::put_events(decision, &of.observe(at)),
-            (Mode::Home(of), StoreInput::Observe) => code::put_events(decision, &of.observe(at)),
-            (Mode::Home(of), StoreInput::Report { from, report }) => {
+            (Mode::Shared(of), StoreInput::Observe) => code::put_events(decision, &of.observe(at)),
+            (Mode::Shared(of), StoreInput::Report { from, report }) => {
                 of.handle_report(at, from, &report);
             }
-            (Mode::Home(of), StoreInput::PollGrant) => {
+            (Mode::Shared(of), StoreInput::PollGrant) => {
                 code::put_grant(decision, of.poll_grant(at));
             }
             (mode @ Mode::Sole(_), StoreInput::Share(with)) => {
                 let (Mode::Sole(of), Some(mut borrower)) =
-                    (core::mem::replace(mode, Mode::Between), borrower)
+                    (core::mem::replace(mode, Mode::Transition), borrower)
                 else {
                     return Ok(());
                 };
-                *mode = Mode::Home(StoreBudget::share(of, at, with, &mut borrower));
+                *mode = Mode::Shared(StoreBudget::share(of, at, with, &mut borrower));
             }
-            (mode @ Mode::Home(_), StoreInput::Unshare(waiting)) => {
-                let (Mode::Home(of), Some(mut borrower)) =
-                    (core::mem::replace(mode, Mode::Between), borrower)
+            (mode @ Mode::Shared(_), StoreInput::Unshare(waiting)) => {
+                let (Mode::Shared(of), Some(mut borrower)) =
+                    (core::mem::replace(mode, Mode::Transition), borrower)
                 else {
                     return Ok(());
                 };
@@ -103,21 +104,21 @@ impl Machine for SchedulerMachine {
                 }
                 *mode = Mode::Sole(of.unshare(at, borrower));
             }
-            (Mode::Home(_), _) => {
-                return Err(Fault::Body("several workers use the store".to_owned()));
+            (Mode::Shared(_), _) => {
+                return Err(RecordError::Body("several workers use the store".to_owned()));
             }
-            (Mode::Sole(_) | Mode::Between, _) => {
-                return Err(Fault::Body("one worker uses the store".to_owned()));
+            (Mode::Sole(_) | Mode::Transition, _) => {
+                return Err(RecordError::Body("one worker uses the store".to_owned()));
             }
         }
         Ok(())
     }
 
-    fn tell_input(&self, input: &[u8]) -> String {
+    fn describe_input(&self, input: &[u8]) -> String {
         decode_store_input(input).map_or_else(|fault| fault.to_string(), |of| format!("{of:?}"))
     }
 
-    fn differ(&self, recorded: &[u8], now: &[u8]) -> Difference {
+    fn difference(&self, recorded: &[u8], now: &[u8]) -> Difference {
         let shown = |bytes: &[u8]| {
             let bytes = bytes.iter().map(|byte| format!("{byte:02x}"));
             bytes.collect::<Vec<_>>().join(" ")

@@ -9,7 +9,7 @@ use crate::record::{put_begin, put_step};
 use crate::{Kind, StreamId};
 
 /// Buffered bytes at which a tape passes a block to the sink.
-const HANDED_ON_BYTES: usize = 64 << 10;
+const FLUSH_THRESHOLD_BYTES: usize = 64 << 10;
 
 /// Receiver of recorded blocks. Never blocks.
 pub trait Sink: Send + Sync {
@@ -18,13 +18,13 @@ pub trait Sink: Send + Sync {
 
     /// Accepts a block body with records of a stream. Returns false if it was discarded; the sink
     /// then records the early end of the stream.
-    fn take(&self, stream: StreamId, body: Vec<u8>) -> bool;
+    fn accept_block(&self, stream: StreamId, body: Vec<u8>) -> bool;
 }
 
 /// Record buffer of one policy. A clone belongs to a clone of the policy; only one of both may pass
 /// blocks to the sink, the other must be dropped first.
 #[derive(Clone)]
-pub struct Tape {
+pub struct RecordBuffer {
     sink: Arc<dyn Sink>,
     stream: StreamId,
     body: Vec<u8>,
@@ -35,13 +35,13 @@ pub struct Tape {
     decision: Vec<u8>,
 }
 
-impl fmt::Debug for Tape {
+impl fmt::Debug for RecordBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tape").field("stream", &self.stream).finish_non_exhaustive()
     }
 }
 
-impl Tape {
+impl RecordBuffer {
     /// Starts a stream for a new policy.
     pub(crate) fn begin(
         sink: &Arc<dyn Sink>,
@@ -78,7 +78,7 @@ impl Tape {
 
     /// Passes the buffer to the sink if it has reached its threshold.
     pub(crate) fn flush_if_long(&mut self) {
-        if self.body.len() >= HANDED_ON_BYTES {
+        if self.body.len() >= FLUSH_THRESHOLD_BYTES {
             self.flush();
         }
     }
@@ -92,7 +92,7 @@ impl Tape {
         let body = core::mem::replace(&mut self.body, next);
         self.last = Time::ZERO;
         if !self.is_over {
-            self.is_over = !self.sink.take(self.stream, body);
+            self.is_over = !self.sink.accept_block(self.stream, body);
         }
     }
 }

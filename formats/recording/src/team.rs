@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize, Serializer};
 use suimon_quantity::Time;
 use suimon_teaming::{
-    Announcement, BUCKETS, BucketLoad, Change, Distribution, MemberId, MemberLink, SpecError, Team,
-    TeamEvent, TeamPort, TeamSpec, UnknownMember,
+    Announcement, BUCKETS, BucketLoad, Distribution, MemberId, MemberLink, SpecError, Team,
+    TeamChange, TeamEvent, TeamPort, TeamSpec, UnknownMember,
 };
 
 use crate::{Kind, Policy, Recorded, Sink};
@@ -52,8 +52,8 @@ fn shared<S: Serializer>(of: &Option<Arc<Distribution>>, into: S) -> Result<S::O
     of.as_deref().serialize(into)
 }
 
-impl From<&Change> for TeamDecision {
-    fn from(change: &Change) -> Self {
+impl From<&TeamChange> for TeamDecision {
+    fn from(change: &TeamChange) -> Self {
         Self {
             refused: None,
             distribution: change.distribution.clone(),
@@ -63,7 +63,7 @@ impl From<&Change> for TeamDecision {
     }
 }
 
-fn decided<E: ToString>(result: &Result<Change, E>) -> TeamDecision {
+fn decided<E: ToString>(result: &Result<TeamChange, E>) -> TeamDecision {
     match result {
         Ok(change) => change.into(),
         Err(error) => TeamDecision { refused: Some(error.to_string()), ..TeamDecision::default() },
@@ -72,7 +72,7 @@ fn decided<E: ToString>(result: &Result<Change, E>) -> TeamDecision {
 
 impl Policy for Team {
     const KIND: Kind = Kind::Team;
-    type Birth = TeamSpec;
+    type InitialState = TeamSpec;
     type Input = TeamInput;
     type Decision = TeamDecision;
 
@@ -121,14 +121,14 @@ impl Recorded<Team> {
         at: Time,
         member: MemberId,
         link: MemberLink,
-    ) -> Result<Change, UnknownMember> {
+    ) -> Result<TeamChange, UnknownMember> {
         let result = self.policy.handle_member(member, link);
         self.note(at, || (TeamInput::Member { member, link }, decided(&result)));
         result
     }
 
     /// As [`Team::handle_ports`], with recording.
-    pub fn handle_ports(&mut self, at: Time, ports: &[TeamPort]) -> Change {
+    pub fn handle_ports(&mut self, at: Time, ports: &[TeamPort]) -> TeamChange {
         let change = self.policy.handle_ports(ports);
         self.note(at, || (TeamInput::Ports(ports.to_vec()), TeamDecision::from(&change)));
         change
@@ -138,7 +138,7 @@ impl Recorded<Team> {
     ///
     /// # Errors
     /// As the policy's function.
-    pub fn set_spec(&mut self, at: Time, spec: TeamSpec) -> Result<Change, SpecError> {
+    pub fn set_spec(&mut self, at: Time, spec: TeamSpec) -> Result<TeamChange, SpecError> {
         let told = self.tape.is_some().then(|| spec.clone());
         let result = self.policy.set_spec(spec);
         if let Some(told) = told {
@@ -148,7 +148,7 @@ impl Recorded<Team> {
     }
 
     /// As [`Team::handle_loads`], with recording.
-    pub fn handle_loads(&mut self, at: Time, loads: &[BucketLoad; BUCKETS]) -> Change {
+    pub fn handle_loads(&mut self, at: Time, loads: &[BucketLoad; BUCKETS]) -> TeamChange {
         let change = self.policy.handle_loads(loads);
         self.note(at, || {
             let known = (0..).zip(loads).filter(|(_, load)| **load != BucketLoad::default());

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
+use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 use suimon_vmq::{
-    Added, Measurements, Move, NicSpec, Observed, Processor, QueueError, SpecError, Vmq, VmqSpec,
+    Added, Measurements, Move, NicSpec, Observed, QueueError, SpecError, Vmq, VmqSpec, WorkerSpec,
 };
 
 use crate::{Kind, Policy, Recorded, Sink};
 
 /// Initial state of VMQ placement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VmqBirth {
+pub struct VmqInitialState {
     /// Configured settings of the placement.
     pub spec: VmqSpec,
     /// Workers among which queues are placed.
-    pub processors: Vec<Processor>,
+    #[serde(rename = "processors")]
+    pub workers: Vec<WorkerSpec>,
 }
 
 /// Input of the VMQ placement policy.
@@ -24,7 +25,7 @@ pub struct VmqBirth {
 #[serde(rename_all = "kebab-case")]
 pub enum VmqInput {
     /// [`Vmq::configure`].
-    Configure(VmqBirth),
+    Configure(VmqInitialState),
     /// [`Vmq::forget_history`].
     ForgetHistory,
     /// [`Vmq::set_nic`].
@@ -42,19 +43,19 @@ pub enum VmqInput {
     AddQueue(QueueId),
     /// [`Vmq::remove_queue`].
     RemoveQueue(QueueId),
-    /// [`Vmq::handle_found`].
+    /// [`Vmq::handle_moved_externally`].
     Found {
         /// Queue found at an unexpected worker.
         queue: QueueId,
         /// Worker that services the queue.
-        at: ProcessorId,
+        at: WorkerId,
     },
     /// [`Vmq::handle_moved`].
     Moved {
         /// Queue that completed its move.
         queue: QueueId,
         /// Worker that services the queue now.
-        at: ProcessorId,
+        at: WorkerId,
     },
     /// [`Vmq::observe`].
     Observe(Measurements),
@@ -65,7 +66,8 @@ pub enum VmqInput {
 #[serde(rename_all = "kebab-case")]
 pub enum VmqDecision {
     /// The input requires no action.
-    Heard,
+    #[serde(rename = "heard")]
+    NoAction,
     /// Rejection of the input, with the reason.
     Refused(String),
     /// Queues to move between workers.
@@ -73,7 +75,7 @@ pub enum VmqDecision {
     /// Placement of a new queue.
     Added {
         /// Worker for the new queue.
-        at: ProcessorId,
+        at: WorkerId,
         /// Moves that make room for it.
         moves: Vec<Move>,
     },
@@ -85,7 +87,7 @@ impl VmqDecision {
     /// Returns the queues to move between workers.
     pub fn moves(&self) -> &[Move] {
         match self {
-            Self::Heard | Self::Refused(_) => &[],
+            Self::NoAction | Self::Refused(_) => &[],
             Self::Moves(moves) | Self::Added { moves, .. } => moves,
             Self::Observed(observed) => &observed.moves,
         }
@@ -108,42 +110,42 @@ fn added(result: &Result<Added, QueueError>) -> VmqDecision {
 
 impl Policy for Vmq {
     const KIND: Kind = Kind::Vmq;
-    type Birth = VmqBirth;
+    type InitialState = VmqInitialState;
     type Input = VmqInput;
     type Decision = VmqDecision;
 
-    fn begin(at: Time, birth: VmqBirth) -> Result<Self, String> {
-        Self::new(birth.spec, &birth.processors, at).map_err(|error| error.to_string())
+    fn begin(at: Time, birth: VmqInitialState) -> Result<Self, String> {
+        Self::new(birth.spec, &birth.workers, at).map_err(|error| error.to_string())
     }
 
     fn step(&mut self, at: Time, input: &VmqInput) -> VmqDecision {
         match input {
-            VmqInput::Configure(VmqBirth { spec, processors }) => {
+            VmqInput::Configure(VmqInitialState { spec, workers: processors }) => {
                 moves(&self.configure(spec.clone(), processors, at))
             }
             VmqInput::ForgetHistory => {
                 self.forget_history(at);
-                VmqDecision::Heard
+                VmqDecision::NoAction
             }
             VmqInput::SetNic { nic, spec, queues_max } => {
                 moves(&self.set_nic(*nic, *spec, *queues_max, at))
             }
             VmqInput::RemoveNic(nic) => {
                 self.remove_nic(*nic, at);
-                VmqDecision::Heard
+                VmqDecision::NoAction
             }
             VmqInput::AddQueue(queue) => added(&self.add_queue(*queue, at)),
             VmqInput::RemoveQueue(queue) => {
                 self.remove_queue(*queue, at);
-                VmqDecision::Heard
+                VmqDecision::NoAction
             }
             VmqInput::Found { queue, at: found } => {
-                self.handle_found(*queue, *found, at);
-                VmqDecision::Heard
+                self.handle_moved_externally(*queue, *found, at);
+                VmqDecision::NoAction
             }
             VmqInput::Moved { queue, at: found } => {
                 self.handle_moved(*queue, *found, at);
-                VmqDecision::Heard
+                VmqDecision::NoAction
             }
             VmqInput::Observe(measurements) => {
                 VmqDecision::Observed(self.observe(measurements, at))
@@ -161,10 +163,10 @@ impl Recorded<Vmq> {
         sink: Option<&Arc<dyn Sink>>,
         (at, name): (Time, &str),
         spec: VmqSpec,
-        processors: &[Processor],
+        processors: &[WorkerSpec],
     ) -> Result<Self, SpecError> {
         let policy = Vmq::new(spec.clone(), processors, at)?;
-        let birth = || VmqBirth { spec, processors: processors.to_vec() };
+        let birth = || VmqInitialState { spec, workers: processors.to_vec() };
         Ok(Self::begun(policy, sink, (at, name), birth))
     }
 
@@ -175,11 +177,11 @@ impl Recorded<Vmq> {
     pub fn configure(
         &mut self,
         spec: VmqSpec,
-        processors: &[Processor],
+        processors: &[WorkerSpec],
         now: Time,
     ) -> Result<Vec<Move>, SpecError> {
         let result = self.policy.configure(spec.clone(), processors, now);
-        let told = || VmqInput::Configure(VmqBirth { spec, processors: processors.to_vec() });
+        let told = || VmqInput::Configure(VmqInitialState { spec, workers: processors.to_vec() });
         self.note(now, || (told(), moves(&result)));
         result
     }
@@ -187,7 +189,7 @@ impl Recorded<Vmq> {
     /// As [`Vmq::forget_history`], with recording.
     pub fn forget_history(&mut self, now: Time) {
         self.policy.forget_history(now);
-        self.note(now, || (VmqInput::ForgetHistory, VmqDecision::Heard));
+        self.note(now, || (VmqInput::ForgetHistory, VmqDecision::NoAction));
     }
 
     /// As [`Vmq::set_nic`], with recording.
@@ -209,7 +211,7 @@ impl Recorded<Vmq> {
     /// As [`Vmq::remove_nic`], with recording.
     pub fn remove_nic(&mut self, nic: PortId, now: Time) {
         self.policy.remove_nic(nic, now);
-        self.note(now, || (VmqInput::RemoveNic(nic), VmqDecision::Heard));
+        self.note(now, || (VmqInput::RemoveNic(nic), VmqDecision::NoAction));
     }
 
     /// As [`Vmq::add_queue`], with recording.
@@ -225,24 +227,24 @@ impl Recorded<Vmq> {
     /// As [`Vmq::remove_queue`], with recording.
     pub fn remove_queue(&mut self, queue: QueueId, now: Time) -> bool {
         let is_known = self.policy.remove_queue(queue, now);
-        self.note(now, || (VmqInput::RemoveQueue(queue), VmqDecision::Heard));
+        self.note(now, || (VmqInput::RemoveQueue(queue), VmqDecision::NoAction));
         is_known
     }
 
-    /// As [`Vmq::handle_found`], with recording.
-    pub fn handle_found(&mut self, queue: QueueId, at: ProcessorId, now: Time) {
+    /// As [`Vmq::handle_moved_externally`], with recording.
+    pub fn handle_found(&mut self, queue: QueueId, at: WorkerId, now: Time) {
         // Reported for each queue at each measurement; unchanged placements are not recorded.
         let is_known = self.tape.is_none() || self.placement().any(|of| of == (queue, at));
-        self.policy.handle_found(queue, at, now);
+        self.policy.handle_moved_externally(queue, at, now);
         if !is_known {
-            self.note(now, || (VmqInput::Found { queue, at }, VmqDecision::Heard));
+            self.note(now, || (VmqInput::Found { queue, at }, VmqDecision::NoAction));
         }
     }
 
     /// As [`Vmq::handle_moved`], with recording.
-    pub fn handle_moved(&mut self, queue: QueueId, at: ProcessorId, now: Time) {
+    pub fn handle_moved(&mut self, queue: QueueId, at: WorkerId, now: Time) {
         self.policy.handle_moved(queue, at, now);
-        self.note(now, || (VmqInput::Moved { queue, at }, VmqDecision::Heard));
+        self.note(now, || (VmqInput::Moved { queue, at }, VmqDecision::NoAction));
     }
 
     /// As [`Vmq::observe`], with recording.

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_told_from_the_highest_on() {
+    fn first_sector_is_the_most_significant_bit() {
         let mut bits = [0_u8; 4];
         assert!(set(&mut bits, 6, 18));
         assert_eq!(bits, [0b11, 0xff, 0b1100_0000, 0]);

@@ -52,7 +52,7 @@ pub(crate) struct BitmapCache {
     /// Block numbers in the order of insertion; their bitmaps may have been removed.
     order: VecDeque<u32>,
     /// Bitmap reads in flight by file offset: block number and number of requests.
-    asked: BTreeMap<u64, (u32, u32)>,
+    reads: BTreeMap<u64, (u32, u32)>,
     bitmap_bytes: u64,
     /// Number of bitmaps that insertions have examined for eviction.
     #[cfg(test)]
@@ -64,7 +64,7 @@ impl BitmapCache {
         Self {
             maps: BTreeMap::new(),
             order: VecDeque::new(),
-            asked: BTreeMap::new(),
+            reads: BTreeMap::new(),
             bitmap_bytes,
             #[cfg(test)]
             examined: 0,
@@ -86,18 +86,18 @@ impl BitmapCache {
     }
 
     /// Registers a read of a block's bitmap.
-    pub(crate) fn ask(&mut self, range: ByteRange, block: u32) {
-        let (_, times) = self.asked.entry(range.offset()).or_insert((block, 0));
+    pub(crate) fn begin_read(&mut self, range: ByteRange, block: u32) {
+        let (_, times) = self.reads.entry(range.offset()).or_insert((block, 0));
         *times = times.saturating_add(1);
     }
 
     /// Completes a read, which may have failed; returns the block number of the bitmap.
-    pub(crate) fn answered(&mut self, range: ByteRange) -> Option<u32> {
-        let (block, times) = self.asked.get_mut(&range.offset())?;
+    pub(crate) fn end_read(&mut self, range: ByteRange) -> Option<u32> {
+        let (block, times) = self.reads.get_mut(&range.offset())?;
         let block = *block;
         *times = times.saturating_sub(1);
         if *times == 0 {
-            self.asked.remove(&range.offset());
+            self.reads.remove(&range.offset());
         }
         Some(block)
     }
@@ -131,7 +131,7 @@ impl BitmapCache {
     }
 
     fn evict(&mut self, wanted: &core::ops::RangeInclusive<u32>) {
-        let asked = &self.asked;
+        let asked = &self.reads;
         for _ in 0..self.order.len().min(EXAMINED_MAX) {
             if self.order.len() <= self.capacity() {
                 break;
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nothing_needs_goes_and_the_rest_stays() {
+    fn unneeded_bitmaps_are_evicted() {
         // Bitmaps so large that the cache holds only the minimum number.
         let len = BYTES_MAX;
         let mut cache = BitmapCache::new(len);
@@ -172,9 +172,9 @@ mod tests {
         cache.map_mut(1).unwrap().writes = 1;
         // Changed since it was read, and being read again.
         cache.map_mut(2).unwrap().set(3, 4);
-        cache.ask(place(2), 2);
+        cache.begin_read(place(2), 2);
         // Being read again without changes.
-        cache.ask(place(3), 3);
+        cache.begin_read(place(3), 3);
         for block in 6..30 {
             cache.insert_read(block, &[0; 4], 4..=4);
         }
@@ -184,7 +184,7 @@ mod tests {
 
         cache.map_mut(0).unwrap().is_dirty = false;
         cache.map_mut(1).unwrap().writes = 0;
-        assert_eq!((cache.answered(place(2)), cache.answered(place(2))), (Some(2), None));
+        assert_eq!((cache.end_read(place(2)), cache.end_read(place(2))), (Some(2), None));
         for block in 30..40 {
             cache.insert_read(block, &[0; 4], block..=block);
         }

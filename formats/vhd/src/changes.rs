@@ -14,26 +14,26 @@ pub(crate) struct Changes {
     /// refers to them.
     pub(crate) fresh: BTreeSet<u32>,
     /// Blocks with a changed bitmap that are not fresh.
-    pub(crate) maps: BTreeSet<u32>,
+    pub(crate) bitmaps: BTreeSet<u32>,
     /// Sectors of blocks that were freed.
     pub(crate) freed: Vec<u32>,
     /// Number of blocks that need space beyond the end of the file.
-    pub(crate) wanted: u64,
+    pub(crate) blocks_beyond_end: u64,
 }
 
 impl Changes {
     pub(crate) fn is_empty(&self) -> bool {
         self.table_sectors.is_empty()
             && self.fresh.is_empty()
-            && self.maps.is_empty()
+            && self.bitmaps.is_empty()
             && self.freed.is_empty()
-            && self.wanted == 0
+            && self.blocks_beyond_end == 0
     }
 
     /// Records that a block was allocated.
     pub(crate) fn allocated(&mut self, block: u32) {
         self.table_sectors.insert(block / ENTRIES_PER_SECTOR);
-        self.maps.remove(&block);
+        self.bitmaps.remove(&block);
         self.fresh.insert(block);
     }
 
@@ -41,34 +41,34 @@ impl Changes {
     pub(crate) fn freed(&mut self, block: u32, sector: u32) {
         self.table_sectors.insert(block / ENTRIES_PER_SECTOR);
         self.fresh.remove(&block);
-        self.maps.remove(&block);
+        self.bitmaps.remove(&block);
         self.freed.push(sector);
     }
 
     /// Records that a block's bitmap changed.
     pub(crate) fn changed_map(&mut self, block: u32) {
         if !self.fresh.contains(&block) {
-            self.maps.insert(block);
+            self.bitmaps.insert(block);
         }
     }
 
     /// Returns true if a block's bitmap must be written.
-    pub(crate) fn has_map(&self, block: u32) -> bool {
-        self.fresh.contains(&block) || self.maps.contains(&block)
+    pub(crate) fn has_bitmap(&self, block: u32) -> bool {
+        self.fresh.contains(&block) || self.bitmaps.contains(&block)
     }
 
     /// Returns the number of bitmaps to write.
-    pub(crate) fn maps(&self) -> usize {
-        self.fresh.len() + self.maps.len()
+    pub(crate) fn bitmaps(&self) -> usize {
+        self.fresh.len() + self.bitmaps.len()
     }
 
     /// Merges the changes of a failed commit back. A table that refers to its new blocks may have
     /// reached the file, so those blocks no longer count as fresh. Room for
     /// blocks is no longer requested: a write that needs it is placed again, and commits for other
     /// writes must not fail because of it.
-    pub(crate) fn take_back(&mut self, failed: Self, has_place: impl Fn(u32) -> bool) {
+    pub(crate) fn merge_failed(&mut self, failed: Self, has_place: impl Fn(u32) -> bool) {
         self.table_sectors.extend(failed.table_sectors);
-        for block in failed.fresh.into_iter().chain(failed.maps) {
+        for block in failed.fresh.into_iter().chain(failed.bitmaps) {
             if has_place(block) {
                 self.changed_map(block);
             }

@@ -7,7 +7,7 @@ use suimon_image::{ImageError, ImageFault, ImageFile};
 use crate::bitmap;
 use crate::fields::{SECTOR, index};
 use crate::find::{Footers, footers};
-use crate::footer::{DiskType, SizeRule};
+use crate::footer::{DiskType, SizeSource};
 use crate::layout::Layout;
 use crate::locator;
 use crate::open::Structures;
@@ -24,7 +24,7 @@ pub enum Severity {
     Note,
     /// The footer or its copy is damaged while the other is intact; opening the image for writing
     /// repairs it.
-    Copy,
+    Repairable,
     /// The image cannot be opened, or reads may return wrong data.
     Damage,
 }
@@ -40,11 +40,11 @@ pub struct Finding {
 
 /// Result of checking an image.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct CheckReport {
     /// Findings in order of detection; at most [`FINDINGS_MAX`].
     pub findings: Vec<Finding>,
     /// Number of findings beyond that limit.
-    pub findings_left_off: u64,
+    pub findings_omitted: u64,
     /// Allocated blocks; 0 for fixed disks.
     pub blocks_allocated: u64,
     /// Total blocks of the disk; 0 for fixed disks.
@@ -56,18 +56,18 @@ pub struct Report {
     pub tail_bytes: u64,
 }
 
-impl Report {
+impl CheckReport {
     /// Returns true if any finding has the severity [`Severity::Damage`].
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Damage)
     }
 
-    fn tell(&mut self, severity: Severity, error: ImageError) {
+    fn add(&mut self, severity: Severity, error: ImageError) {
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(Finding { severity, error });
         } else {
-            self.findings_left_off += 1;
+            self.findings_omitted += 1;
         }
     }
 }
@@ -75,31 +75,37 @@ impl Report {
 /// Checks an image without changing it. Reads the structures that [`crate::Vhd::open`] reads, and
 /// for dynamic disks each block's bitmap and the payload that must be zero.
 #[must_use]
-pub fn check(file: &dyn ImageFile, rule: SizeRule) -> Report {
-    let mut report = Report::default();
+pub fn check(file: &dyn ImageFile, rule: SizeSource) -> CheckReport {
+    let mut report = CheckReport::default();
     if let Err(error) = check_all(file, rule, &mut report) {
-        report.tell(Severity::Damage, error);
+        report.add(Severity::Damage, error);
     }
     report
 }
 
 /// Checks the image. An error ends the check, because later structures depend on the damaged one.
-fn check_all(file: &dyn ImageFile, rule: SizeRule, report: &mut Report) -> Result<(), ImageError> {
+fn check_all(
+    file: &dyn ImageFile,
+    rule: SizeSource,
+    report: &mut CheckReport,
+) -> Result<(), ImageError> {
     let mut footers = footers(file)?;
     if let Some(error) = footers.other.take() {
-        report.tell(Severity::Copy, error);
+        report.add(Severity::Repairable, error);
     }
-    if footers.is_at_end && !footers.is_whole {
-        let fault =
-            ImageFault::Value { value: 511, allowed: "512 bytes that start at a sector boundary" };
-        report.tell(Severity::Note, ImageError::new("footer", footers.limit, fault));
+    if footers.is_at_end && !footers.is_complete {
+        let fault = ImageFault::InvalidValue {
+            value: 511,
+            allowed: "512 bytes that start at a sector boundary",
+        };
+        report.add(Severity::Note, ImageError::new("footer", footers.limit, fault));
     }
     let footer = &footers.found.footer;
     if footer.disk_type == DiskType::Fixed {
         let size = footer.size(rule, footers.found.offset)?;
         report.unused_bytes = footers.limit.saturating_sub(size);
         if size > footers.limit {
-            let fault = ImageFault::Short { file_len: footers.limit };
+            let fault = ImageFault::Truncated { file_len: footers.limit };
             return Err(ImageError::new("Current Size", footers.found.offset + 48, fault));
         }
         return Ok(());
@@ -110,8 +116,8 @@ fn check_all(file: &dyn ImageFile, rule: SizeRule, report: &mut Report) -> Resul
         let parent = locator::read(file, &structures.header, footer.data_offset)?;
         if parent.locators.is_empty() {
             let at = footer.data_offset + locator_table();
-            let error = ImageError::new("Parent Locator Entry", at, ImageFault::Missing);
-            report.tell(Severity::Note, error);
+            let error = ImageError::new("Parent Locator Entry", at, ImageFault::MissingStructure);
+            report.add(Severity::Note, error);
         }
     }
     Ok(())
@@ -125,30 +131,30 @@ fn check_blocks(
     file: &dyn ImageFile,
     footers: &Footers,
     structures: &Structures,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result<(), ImageError> {
     let Structures { layout, regions, .. } = structures;
     let table = table::read(file, layout)?;
     let blocks = table::sorted(&table);
     report.blocks_allocated = blocks.len() as u64;
     report.blocks = layout.blocks.into();
-    let _ = table::judge(layout, &blocks, regions, footers.limit, &mut |error| {
-        report.tell(Severity::Damage, error);
+    let _ = table::validate(layout, &blocks, regions, footers.limit, &mut |error| {
+        report.add(Severity::Damage, error);
         ControlFlow::Continue(())
     });
-    let gaps = table::gaps(layout, &blocks, regions, footers.place);
+    let gaps = table::gaps(layout, &blocks, regions, footers.correct_offset);
     report.unused_bytes = gaps.iter().map(|gap| (gap.end - gap.start) * SECTOR).sum();
-    let tail = tail(&gaps, footers.place);
+    let tail = tail(&gaps, footers.correct_offset);
     report.tail_bytes =
         if exceeds_room(layout, tail) { (tail.end - tail.start) * SECTOR } else { 0 };
     for (entry, sector) in (0..).zip(&table).filter(|(_, sector)| **sector != UNUSED) {
         if entry >= layout.blocks {
-            let fault = ImageFault::Value {
+            let fault = ImageFault::InvalidValue {
                 value: (*sector).into(),
                 allowed: "no block beyond the disk's end",
             };
             let error = ImageError::new("BAT entry", layout.entry_offset(entry), fault);
-            report.tell(Severity::Note, error);
+            report.add(Severity::Note, error);
         }
     }
     if footers.found.footer.disk_type == DiskType::Dynamic && !report.is_damaged() {
@@ -166,7 +172,7 @@ fn check_bitmap(
     layout: &Layout,
     sector: u32,
     block: u32,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result<(), ImageError> {
     let Some(range) = layout.bitmap_range(sector) else { return Ok(()) };
     let failed = |offset| move |error| ImageError::new("sector bitmap", offset, error);
@@ -185,7 +191,7 @@ fn check_bitmap(
                     let what =
                         format!("bit {unset} is clear, but the sector at {offset} is not zero");
                     let fault = ImageFault::Unsupported { what };
-                    report.tell(
+                    report.add(
                         Severity::Damage,
                         ImageError::new("sector bitmap", range.offset(), fault),
                     );

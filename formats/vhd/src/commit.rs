@@ -22,8 +22,8 @@ impl Sparse {
     /// Implements [`suimon_image::Image::uncommitted_bytes`].
     pub(crate) fn changed_bytes(&self) -> u64 {
         let changes = &self.changes;
-        let sectors = changes.table_sectors.len() + usize::from(changes.wanted > 0);
-        let maps = changes.maps() as u64;
+        let sectors = changes.table_sectors.len() + usize::from(changes.blocks_beyond_end > 0);
+        let maps = changes.bitmaps() as u64;
         (sectors as u64 * SECTOR).saturating_add(maps.saturating_mul(self.layout.bitmap))
     }
 
@@ -40,9 +40,9 @@ impl Sparse {
         }
         // In a dynamic disk a full bitmap is correct early: unwritten sectors are zero in the file.
         let (early, late): (Vec<u32>, Vec<u32>) = if self.is_differencing {
-            (changes.fresh.iter().copied().collect(), changes.maps.iter().copied().collect())
+            (changes.fresh.iter().copied().collect(), changes.bitmaps.iter().copied().collect())
         } else {
-            (changes.fresh.union(&changes.maps).copied().collect(), Vec::new())
+            (changes.fresh.union(&changes.bitmaps).copied().collect(), Vec::new())
         };
         steps.extend(early.into_iter().filter_map(|block| self.bitmap_write(block)));
         steps.push(Step::Flush);
@@ -52,13 +52,13 @@ impl Sparse {
         if steps.len() > named_before {
             steps.push(Step::Flush);
         }
-        steps.push(Step::Durable);
+        steps.push(Step::DurableMarker);
         let left = self.space.as_ref().filter(|_| grown.is_some());
         steps.extend(
             left.and_then(|space| ByteRange::new(space.footer_offset(), SECTOR)).map(Step::Zero),
         );
         if let (Some(space), Some(sector)) = (&mut self.space, grown) {
-            space.reach(sector);
+            space.record_footer(sector);
         }
         self.committing = Some(Committing { changes, grown });
         Some(Commit { steps })
@@ -68,14 +68,14 @@ impl Sparse {
     fn growth(&mut self, changes: &Changes) -> Option<u64> {
         let allocated = self.allocated;
         let space = self.space.as_mut()?;
-        let is_wanted = changes.wanted > 0 && !space.has(changes.wanted);
+        let is_wanted = changes.blocks_beyond_end > 0 && !space.reserve(changes.blocks_beyond_end);
         // Room for later must not fail a commit of what is there.
         let is_ahead = !self.has_failed_to_grow && !changes.fresh.is_empty();
-        let is_soon = is_ahead && space.room(ROOM_MIN) < ROOM_MIN;
+        let is_soon = is_ahead && space.available_blocks(ROOM_MIN) < ROOM_MIN;
         if !is_wanted && !is_soon {
             return None;
         }
-        let sector = space.grown(changes.wanted.max(ROOM_MIN), allocated)?;
+        let sector = space.grown(changes.blocks_beyond_end.max(ROOM_MIN), allocated)?;
         (sector * SECTOR > space.footer_offset()).then_some(sector)
     }
 
@@ -119,12 +119,12 @@ impl Sparse {
             let has_place = |block: u32| {
                 table.get(block as usize).is_some_and(|at| *at != crate::table::UNUSED)
             };
-            self.changes.take_back(changes, has_place);
+            self.changes.merge_failed(changes, has_place);
             return;
         }
-        for block in changes.fresh.into_iter().chain(changes.maps) {
+        for block in changes.fresh.into_iter().chain(changes.bitmaps) {
             if let Some(map) = self.maps.map_mut(block) {
-                map.is_dirty = self.changes.has_map(block);
+                map.is_dirty = self.changes.has_bitmap(block);
             }
         }
         let Some(space) = &mut self.space else { return };

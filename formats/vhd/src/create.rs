@@ -35,7 +35,7 @@ pub enum NewDisk {
 
 /// Representation of a new disk's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NewSize {
+pub enum SizeEncoding {
     /// Exact size in Current Size. The creator is recorded as Windows, so that programs that decide
     /// by creator do not use the geometry, which may be smaller.
     Exact,
@@ -53,7 +53,7 @@ pub struct NewVhd {
     /// Size of the disk in bytes; rounded up to whole sectors.
     pub size: u64,
     /// Representation of the size in the footer.
-    pub size_told: NewSize,
+    pub size_encoding: SizeEncoding,
     /// Unique Id of the disk.
     pub unique_id: [u8; 16],
     /// Creation time in seconds since 2000-01-01 UTC.
@@ -93,22 +93,23 @@ impl NewVhd {
 
     fn rounded_size(&self) -> Result<u64, ImageError> {
         let sectors = self.size.div_ceil(SECTOR);
-        let sectors = match self.size_told {
-            NewSize::Exact => sectors,
-            NewSize::Geometry => Geometry::round_up(sectors),
+        let sectors = match self.size_encoding {
+            SizeEncoding::Exact => sectors,
+            SizeEncoding::Geometry => Geometry::round_up(sectors),
         };
         let size = sectors.saturating_mul(SECTOR);
         if size == 0 || size > SIZE_MAX {
-            let fault = ImageFault::Value { value: self.size, allowed: "1 byte to 2040 GiB" };
+            let fault =
+                ImageFault::InvalidValue { value: self.size, allowed: "1 byte to 2040 GiB" };
             return Err(ImageError::new("Current Size", 0, fault));
         }
         Ok(size)
     }
 
     fn footer(&self, disk_type: DiskType, size: u64) -> Footer {
-        let creator_application = match self.size_told {
-            NewSize::Exact => *b"win ",
-            NewSize::Geometry => *b"suim",
+        let creator_application = match self.size_encoding {
+            SizeEncoding::Exact => *b"win ",
+            SizeEncoding::Geometry => *b"suim",
         };
         Footer {
             features: 0,
@@ -139,7 +140,7 @@ fn write_sparse(
         .map_err(|fault| ImageError::new("Block Size", header_offset + 32, fault))?;
     let entries = blocks(size, block_size).ok_or_else(|| {
         let allowed = "large enough that the disk has at most 4194304 blocks";
-        let fault = ImageFault::Value { value: block_size.into(), allowed };
+        let fault = ImageFault::InvalidValue { value: block_size.into(), allowed };
         ImageError::new("Block Size", header_offset + 32, fault)
     })?;
     let table_offset = header_offset + HEADER;
@@ -179,7 +180,7 @@ fn place_locators(
     header.parent_modified = parent.modified;
     header.parent_name.clone_from(&parent.name);
     let wrong = |name, value, allowed| {
-        Err(ImageError::new(name, FOOTER, ImageFault::Value { value, allowed }))
+        Err(ImageError::new(name, FOOTER, ImageFault::InvalidValue { value, allowed }))
     };
     if parent.locators.len() > LOCATORS {
         return wrong("Parent Locator Entry", parent.locators.len() as u64, "up to 8");

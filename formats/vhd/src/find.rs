@@ -30,9 +30,9 @@ pub(crate) struct Footers {
     /// Maximum end of payload and structures, in bytes.
     pub(crate) limit: u64,
     /// Correct offset of the footer, in bytes.
-    pub(crate) place: u64,
+    pub(crate) correct_offset: u64,
     /// True if the footer has 512 bytes and is aligned to a sector.
-    pub(crate) is_whole: bool,
+    pub(crate) is_complete: bool,
 }
 
 /// Returns the footers of a file.
@@ -60,28 +60,35 @@ pub(crate) fn footers(file: &dyn ImageFile) -> Result<Footers, ImageError> {
             let (limit, is_whole) = (found.offset, len - found.offset == FOOTER);
             let is_whole = is_whole && limit % SECTOR == 0;
             let place = limit.next_multiple_of(SECTOR);
-            Ok(Footers { found, other, is_at_end: true, limit, place, is_whole })
+            Ok(Footers {
+                found,
+                other,
+                is_at_end: true,
+                limit,
+                correct_offset: place,
+                is_complete: is_whole,
+            })
         }
         (Err(error), Ok(found)) if found.footer.disk_type != DiskType::Fixed => Ok(Footers {
             found,
             other: Some(error),
             is_at_end: false,
             limit: len,
-            place: len.checked_next_multiple_of(SECTOR).unwrap_or(len),
-            is_whole: false,
+            correct_offset: len.checked_next_multiple_of(SECTOR).unwrap_or(len),
+            is_complete: false,
         }),
-        (Err(end), Err(start)) if matches!(end.fault, ImageFault::Magic { .. }) => {
-            Err(if matches!(start.fault, ImageFault::Magic { .. }) { end } else { start })
+        (Err(end), Err(start)) if matches!(end.fault, ImageFault::BadMagic { .. }) => {
+            Err(if matches!(start.fault, ImageFault::BadMagic { .. }) { end } else { start })
         }
         (Err(end), _) => Err(end),
     }
 }
 
 fn at_end(file: &dyn ImageFile, len: u64) -> Result<Found, ImageError> {
-    let short = || ImageError::new("footer", 0, ImageFault::Short { file_len: len });
+    let short = || ImageError::new("footer", 0, ImageFault::Truncated { file_len: len });
     let found = read(file, len.checked_sub(FOOTER).ok_or_else(short)?, FOOTER);
     match found {
-        Err(ImageError { fault: ImageFault::Magic { .. }, .. }) => {
+        Err(ImageError { fault: ImageFault::BadMagic { .. }, .. }) => {
             read(file, len - OLD_FOOTER, OLD_FOOTER).or(found)
         }
         found => found,

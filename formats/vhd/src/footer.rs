@@ -50,7 +50,7 @@ impl DiskType {
 
 /// Field of the footer that determines the disk's size; implementations differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SizeRule {
+pub enum SizeSource {
     /// Determined by the creator: Current Size for Hyper-V, Disk2vhd, XenServer, XenConverter and
     /// QEMU with `force_size`; the geometry for Virtual PC and all others, except for the largest
     /// geometry.
@@ -100,7 +100,7 @@ impl Footer {
         let wrong =
             |name, at: u64, fault: ImageFault| Err(ImageError::new(name, offset + at, fault));
         if field::<8>(bytes, 0) != *COOKIE {
-            return wrong("Cookie", 0, ImageFault::Magic { expected: "conectix" });
+            return wrong("Cookie", 0, ImageFault::BadMagic { expected: "conectix" });
         }
         let (said, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
         if said != computed {
@@ -114,7 +114,7 @@ impl Footer {
         }
         let code = u32_at(bytes, 60);
         let Some(disk_type) = DiskType::of_code(code) else {
-            let fault = ImageFault::Value { value: code.into(), allowed: "2, 3 or 4" };
+            let fault = ImageFault::InvalidValue { value: code.into(), allowed: "2, 3 or 4" };
             return wrong("Disk Type", 60, fault);
         };
         let [heads, sectors_per_track] = field(bytes, 58);
@@ -182,12 +182,12 @@ impl Footer {
     ///
     /// # Errors
     /// Fails if the size is 0 or exceeds [`SIZE_MAX`].
-    pub fn size(&self, rule: SizeRule, offset: u64) -> Result<u64, ImageError> {
+    pub fn size(&self, rule: SizeSource, offset: u64) -> Result<u64, ImageError> {
         let told = self.geometry.sectors();
         let is_exact = match rule {
-            SizeRule::Creator => self.has_exact_size(),
-            SizeRule::CurrentSize => true,
-            SizeRule::Geometry => false,
+            SizeSource::Creator => self.has_exact_size(),
+            SizeSource::CurrentSize => true,
+            SizeSource::Geometry => false,
         };
         let (name, at, sectors) = if is_exact || told == GEOMETRY_SECTORS_MAX {
             ("Current Size", 48, self.current_size / SECTOR)
@@ -200,7 +200,7 @@ impl Footer {
             return Err(ImageError::new(
                 name,
                 offset + at,
-                ImageFault::Value { value: size, allowed },
+                ImageFault::InvalidValue { value: size, allowed },
             ));
         }
         Ok(size)

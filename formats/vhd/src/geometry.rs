@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_up_is_told_exactly_and_is_the_next_size_that_is() {
+    fn round_up_returns_the_next_representable_size() {
         for sectors in (1..600_000).step_by(997).chain([66_059_000, 66_059_280, 267_382_000]) {
             let rounded = Geometry::round_up(sectors);
             assert!(rounded >= sectors, "{sectors}");

@@ -59,7 +59,7 @@ impl DynamicHeader {
             Err(ImageError::new(name, offset.saturating_add(at), fault))
         };
         if field::<8>(bytes, 0) != *COOKIE {
-            return wrong("Cookie", 0, ImageFault::Magic { expected: "cxsparse" });
+            return wrong("Cookie", 0, ImageFault::BadMagic { expected: "cxsparse" });
         }
         let (said, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
         if said != computed {
@@ -74,7 +74,7 @@ impl DynamicHeader {
         let max_table_entries = u32_at(bytes, 28);
         if max_table_entries > TABLE_ENTRIES_MAX {
             let allowed = "at most 4194304; use larger blocks";
-            let fault = ImageFault::Value { value: max_table_entries.into(), allowed };
+            let fault = ImageFault::InvalidValue { value: max_table_entries.into(), allowed };
             return wrong("Max Table Entries", 28, fault);
         }
         let block_size = u32_at(bytes, 32);
@@ -134,7 +134,10 @@ pub(crate) fn check_block_size(bytes: u32) -> Result<(), ImageFault> {
     if bytes.is_power_of_two() && (BLOCK_MIN..=BLOCK_MAX).contains(&bytes) {
         return Ok(());
     }
-    Err(ImageFault::Value { value: bytes.into(), allowed: "a power of two, 512 bytes to 2 GiB" })
+    Err(ImageFault::InvalidValue {
+        value: bytes.into(),
+        allowed: "a power of two, 512 bytes to 2 GiB",
+    })
 }
 
 /// Returns the number of blocks of a disk; `None` if the table would exceed its limit.

@@ -36,7 +36,7 @@ impl Layout {
     ) -> Result<Self, ImageError> {
         let entries = header.max_table_entries;
         let few = || {
-            let fault = ImageFault::Value {
+            let fault = ImageFault::InvalidValue {
                 value: entries.into(),
                 allowed: "one entry for each block of the disk; the size in another field may be \
                           the right one",
@@ -49,7 +49,8 @@ impl Layout {
             ("Table Offset", header_offset, header.table_offset),
         ] {
             if offset % SECTOR != 0 {
-                let fault = ImageFault::Value { value: offset, allowed: "a multiple of 512" };
+                let fault =
+                    ImageFault::InvalidValue { value: offset, allowed: "a multiple of 512" };
                 return Err(ImageError::new(name, at, fault));
             }
         }
@@ -138,7 +139,7 @@ impl Layout {
         regions.sort_by_key(|region| (region.start, region.end));
         for region in &regions {
             if region.end > limit {
-                let fault = ImageFault::Short { file_len: limit };
+                let fault = ImageFault::Truncated { file_len: limit };
                 return Err(ImageError::new(region.name, region.start, fault));
             }
         }
@@ -170,7 +171,8 @@ impl Region {
     fn new(name: &'static str, offset: u64, len: u64, told_at: u64) -> Result<Self, ImageError> {
         let end = offset.checked_add(len).and_then(|end| end.checked_next_multiple_of(SECTOR));
         let Some(end) = end else {
-            let fault = ImageFault::Value { value: offset, allowed: "an offset within the file" };
+            let fault =
+                ImageFault::InvalidValue { value: offset, allowed: "an offset within the file" };
             return Err(ImageError::new(name, told_at, fault));
         };
         Ok(Self { name, start: offset - offset % SECTOR, end })

@@ -13,7 +13,7 @@
 //!
 //! Life cycle of a block of a dynamic disk
 //! ```text
-//! unused ─ place_write ─► placed ─ handle_written ─► visible to reads ─ commit ─► durable
+//! unused ─ translate_write ─► placed ─ handle_written ─► visible to reads ─ commit ─► durable
 //!    ▲                                                                              │
 //!    └── zeroed, free ◄── commit ◄── reads as zeros ◄── discard ────────────────────┘
 //! ```
@@ -42,6 +42,7 @@ mod find;
 mod footer;
 mod geometry;
 mod header;
+mod image;
 mod layout;
 mod locator;
 mod open;
@@ -50,15 +51,14 @@ mod resize;
 mod space;
 mod sparse;
 mod table;
-mod vhd;
 
-pub use check::{FINDINGS_MAX, Finding, Report, Severity, check};
-pub use create::{BLOCK_SIZE_DEFAULT, NewDisk, NewSize, NewVhd};
-pub use footer::{DiskType, Footer, SIZE_MAX, SizeRule};
+pub use check::{CheckReport, FINDINGS_MAX, Finding, Severity, check};
+pub use create::{BLOCK_SIZE_DEFAULT, NewDisk, NewVhd, SizeEncoding};
+pub use footer::{DiskType, Footer, SIZE_MAX, SizeSource};
 pub use geometry::Geometry;
 pub use header::{DynamicHeader, TABLE_ENTRIES_MAX};
+pub use image::Vhd;
 pub use locator::{LOCATOR_BYTES_MAX, LocatorEntry, Parent, ParentLocator, ParentMismatch};
 pub use open::{Access, OpenOptions};
-pub use repair::{Repair, payload_ranges, relink, repair};
+pub use repair::{RepairAction, payload_ranges, repair, set_parent_path};
 pub use resize::resize;
-pub use vhd::Vhd;

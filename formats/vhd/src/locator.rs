@@ -156,8 +156,10 @@ pub(crate) fn read(
     for (nth, entry) in header.locators.iter().enumerate().filter(|(_, entry)| entry.is_used()) {
         let at = header_offset.saturating_add(locator_at(nth) as u64);
         if entry.data_length > LOCATOR_BYTES_MAX {
-            let fault =
-                ImageFault::Value { value: entry.data_length.into(), allowed: "up to 65536 bytes" };
+            let fault = ImageFault::InvalidValue {
+                value: entry.data_length.into(),
+                allowed: "up to 65536 bytes",
+            };
             return Err(ImageError::new("Platform Data Length", at + 8, fault));
         }
         let mut bytes = vec![0; index(entry.data_length.into())];

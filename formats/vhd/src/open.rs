@@ -3,18 +3,18 @@
 use core::ops::ControlFlow;
 use std::collections::BTreeSet;
 
-use suimon_image::{FileError, ImageError, ImageFault, ImageFile, Redo};
+use suimon_image::{FileError, ImageError, ImageFault, ImageFile, RedoChanges};
 
 use crate::fields::{SECTOR, field, index};
 use crate::find::{Footers, footers};
-use crate::footer::{DiskType, FOOTER, Footer, SizeRule};
+use crate::footer::{DiskType, FOOTER, Footer, SizeSource};
 use crate::header::{DynamicHeader, HEADER};
+use crate::image::{Body, Vhd};
 use crate::layout::{Layout, Region};
 use crate::locator::{self, Parent};
 use crate::space::{Gap, Space};
 use crate::sparse::Sparse;
 use crate::table;
-use crate::vhd::{Body, Vhd};
 
 /// Access mode of an open image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct OpenOptions {
     /// Access mode of the opened image.
     pub access: Access,
     /// Field that determines the disk's size.
-    pub size: SizeRule,
+    pub size: SizeSource,
 }
 
 /// Validated structures of a dynamic or differencing image.
@@ -46,13 +46,13 @@ impl Structures {
     pub(crate) fn read(
         file: &dyn ImageFile,
         footers: &Footers,
-        rule: SizeRule,
+        rule: SizeSource,
     ) -> Result<Self, ImageError> {
         let footer = &footers.found.footer;
         let offset = footer.data_offset;
         let told_at = footers.found.offset.saturating_add(16);
         if offset.checked_add(HEADER).is_none_or(|end| end > footers.limit) {
-            let fault = ImageFault::Short { file_len: footers.limit };
+            let fault = ImageFault::Truncated { file_len: footers.limit };
             return Err(ImageError::new("Data Offset", told_at, fault));
         }
         let mut bytes = [0; 1024];
@@ -73,16 +73,16 @@ impl Structures {
         footers: &Footers,
     ) -> Result<(Vec<u32>, Vec<Gap>), ImageError> {
         let table = table::read(file, &self.layout)?;
-        let blocks = self.judge(&table, footers)?;
-        let gaps = table::gaps(&self.layout, &blocks, &self.regions, footers.place);
+        let blocks = self.validate(&table, footers)?;
+        let gaps = table::gaps(&self.layout, &blocks, &self.regions, footers.correct_offset);
         Ok((table, gaps))
     }
 
     /// Validates a table; returns its blocks ordered by sector.
-    fn judge(&self, table: &[u32], footers: &Footers) -> Result<Vec<(u32, u32)>, ImageError> {
+    fn validate(&self, table: &[u32], footers: &Footers) -> Result<Vec<(u32, u32)>, ImageError> {
         let blocks = table::sorted(table);
         let first = &mut ControlFlow::Break::<ImageError, ()>;
-        match table::judge(&self.layout, &blocks, &self.regions, footers.limit, first) {
+        match table::validate(&self.layout, &blocks, &self.regions, footers.limit, first) {
             ControlFlow::Break(error) => Err(error),
             ControlFlow::Continue(()) => Ok(blocks),
         }
@@ -90,11 +90,16 @@ impl Structures {
 
     /// Applies changes that a killed process had not committed: bitmaps first, then the table.
     /// Their payload is already in the file. Idempotent, so it may be interrupted and repeated.
-    fn redo(&self, file: &dyn ImageFile, footers: &Footers, redo: &Redo) -> Result<(), ImageError> {
+    fn redo(
+        &self,
+        file: &dyn ImageFile,
+        footers: &Footers,
+        redo: &RedoChanges,
+    ) -> Result<(), ImageError> {
         let found = &footers.found;
         if found.footer.unique_id != redo.opened.write_id {
             let what = "another image has this name now";
-            let fault = ImageFault::Changed { what };
+            let fault = ImageFault::ParentChanged { what };
             return Err(ImageError::new("Unique Id", found.offset.saturating_add(68), fault));
         }
         // Entries have no undefined bits: no normalization required.
@@ -116,14 +121,14 @@ impl Structures {
             places.zip(entries).for_each(|(place, entry)| *place = entry);
         }
         // Another program may have reused the space.
-        let blocks = self.judge(&table, footers)?;
+        let blocks = self.validate(&table, footers)?;
         let placed = |sector: u32| {
             let at = blocks.partition_point(|(place, _)| *place <= sector);
             blocks.get(at.checked_sub(1)?).map(|(place, _)| *place)
         };
         // Blocks that were freed again are no longer in the table.
         let freed: BTreeSet<u32> = redo.entries().map(u32::from_be_bytes).collect();
-        redo.check_places(start..end, |fill| {
+        redo.check_ranges(start..end, |fill| {
             let Ok(sector) = u32::try_from(fill.offset() / SECTOR) else { return false };
             let before = freed.range(..=sector).next_back().copied();
             let bitmaps = placed(sector).into_iter().chain(before);
@@ -134,7 +139,7 @@ impl Structures {
         zero_gaps(
             file,
             &self.layout,
-            &table::gaps(&self.layout, &blocks, &self.regions, footers.place),
+            &table::gaps(&self.layout, &blocks, &self.regions, footers.correct_offset),
         )?;
         let failed = |error: FileError| ImageError::new("sector that changes", start, error);
         file.flush().map_err(failed)?;
@@ -156,7 +161,7 @@ impl Vhd {
     /// # Errors
     /// Fails if the file is not a VHD image, is damaged, or cannot be read or written.
     pub fn open(file: &dyn ImageFile, options: OpenOptions) -> Result<Self, ImageError> {
-        Self::open_and_redo(file, options, &Redo::default())
+        Self::open_with_redo(file, options, &RedoChanges::default())
     }
 
     /// Opens an image that a killed process of this host had open for writing, and applies the
@@ -165,10 +170,10 @@ impl Vhd {
     /// # Errors
     /// As [`Vhd::open`]; also fails, with the file unchanged, if another program has modified the
     /// image since.
-    pub fn open_and_redo(
+    pub fn open_with_redo(
         file: &dyn ImageFile,
         options: OpenOptions,
-        redo: &Redo,
+        redo: &RedoChanges,
     ) -> Result<Self, ImageError> {
         let footers = footers(file)?;
         let footer = footers.found.footer.clone();
@@ -176,7 +181,7 @@ impl Vhd {
         if footer.disk_type == DiskType::Fixed {
             let size = footer.size(options.size, footers.found.offset)?;
             if size > footers.limit {
-                let fault = ImageFault::Short { file_len: footers.limit };
+                let fault = ImageFault::Truncated { file_len: footers.limit };
                 return Err(ImageError::new("Current Size", footers.found.offset + 48, fault));
             }
             return Ok(Self { footer, parent: None, body: Body::fixed(size, is_writable) });
@@ -222,13 +227,13 @@ fn repair(
     layout: &Layout,
     gaps: &[Gap],
 ) -> Result<(), ImageError> {
-    let failed = |error: FileError| ImageError::new("footer", footers.place, error);
+    let failed = |error: FileError| ImageError::new("footer", footers.correct_offset, error);
     // Zeroing frees space and therefore precedes writes that need space.
     let mut is_changed = zero_gaps(file, layout, gaps)?;
-    if !footers.is_at_end || !footers.is_whole {
-        file.write_at(footers.place, &footers.found.bytes).map_err(failed)?;
+    if !footers.is_at_end || !footers.is_complete {
+        file.write_at(footers.correct_offset, &footers.found.bytes).map_err(failed)?;
         // Truncate: a former 511-byte footer at the end would be found again.
-        file.set_len(footers.place.saturating_add(FOOTER)).map_err(failed)?;
+        file.set_len(footers.correct_offset.saturating_add(FOOTER)).map_err(failed)?;
         is_changed = true;
     }
     if is_changed {

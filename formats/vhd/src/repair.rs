@@ -4,7 +4,7 @@ use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
 
 use crate::fields::SECTOR;
 use crate::find::{Footers, footers};
-use crate::footer::{DiskType, FOOTER, SizeRule};
+use crate::footer::{DiskType, FOOTER, SizeSource};
 use crate::header::{LOCATORS, NAME_UNITS};
 use crate::locator::{LOCATOR_BYTES_MAX, LocatorEntry, Parent};
 use crate::open::Structures;
@@ -13,7 +13,7 @@ use crate::table;
 
 /// Repair that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repair {
+pub enum RepairAction {
     /// The footer was restored from its copy, or completed.
     Footer {
         /// Offset of the footer in the file, in bytes.
@@ -22,7 +22,7 @@ pub enum Repair {
     /// The copy of the footer was restored from the footer.
     FooterCopy,
     /// Unreferenced space before the footer was released.
-    Reclaimed {
+    SpaceReleased {
         /// Number of bytes by which the file was shortened.
         bytes: u64,
     },
@@ -34,14 +34,14 @@ pub enum Repair {
 ///
 /// # Errors
 /// Fails if neither footer is valid, or if the file cannot be written.
-pub fn repair(file: &dyn ImageFile, rule: SizeRule) -> Result<Vec<Repair>, ImageError> {
+pub fn repair(file: &dyn ImageFile, rule: SizeSource) -> Result<Vec<RepairAction>, ImageError> {
     let footers = footers(file)?;
     if footers.found.footer.disk_type == DiskType::Fixed {
         return Ok(Vec::new());
     }
     let mut done = Vec::new();
-    let is_whole = footers.is_at_end && footers.is_whole;
-    let (place, exceeds) = place_of(file, &footers, rule)?;
+    let is_whole = footers.is_at_end && footers.is_complete;
+    let (place, exceeds) = correct_footer_offset(file, &footers, rule)?;
     let failed = |error: FileError| ImageError::new("footer", place, error);
     if !is_whole || exceeds {
         let before = file.len().map_err(failed)?;
@@ -51,40 +51,40 @@ pub fn repair(file: &dyn ImageFile, rule: SizeRule) -> Result<Vec<Repair>, Image
         file.set_len(after).map_err(failed)?;
         file.flush().map_err(failed)?;
         if !is_whole {
-            done.push(Repair::Footer { offset: place });
+            done.push(RepairAction::Footer { offset: place });
         }
         if exceeds {
-            done.push(Repair::Reclaimed { bytes: before.saturating_sub(after) });
+            done.push(RepairAction::SpaceReleased { bytes: before.saturating_sub(after) });
         }
     }
     if footers.is_at_end && footers.other.is_some() {
         file.write_at(0, &footers.found.bytes).map_err(failed)?;
         file.flush().map_err(failed)?;
-        done.push(Repair::FooterCopy);
+        done.push(RepairAction::FooterCopy);
     }
     Ok(done)
 }
 
 /// Returns the correct offset of the footer, and true if the free space before it exceeds the
 /// reserve.
-fn place_of(
+fn correct_footer_offset(
     file: &dyn ImageFile,
     footers: &Footers,
-    rule: SizeRule,
+    rule: SizeSource,
 ) -> Result<(u64, bool), ImageError> {
     let len = file.len().map_err(|error| ImageError::new("footer", 0, error))?;
     let tail = Structures::read(file, footers, rule).and_then(|structures| {
         let (_, gaps) = structures.read_table(file, footers)?;
-        let tail = tail(&gaps, footers.place);
+        let tail = tail(&gaps, footers.correct_offset);
         Ok((tail.start * SECTOR, exceeds_room(&structures.layout, tail)))
     });
     // If other structures are damaged, unreferenced space cannot be determined.
-    let Ok((end_of_use, exceeds)) = tail else { return Ok((footers.place, false)) };
+    let Ok((end_of_use, exceeds)) = tail else { return Ok((footers.correct_offset, false)) };
     if exceeds {
         return Ok((end_of_use, true));
     }
     if footers.is_at_end {
-        return Ok((footers.place, false));
+        return Ok((footers.correct_offset, false));
     }
     // Offset of the damaged footer, unless it lies within a block.
     let last = len.checked_sub(FOOTER).filter(|last| *last >= end_of_use && last % SECTOR == 0);
@@ -96,7 +96,10 @@ fn place_of(
 ///
 /// # Errors
 /// Fails if the image is damaged or cannot be read.
-pub fn payload_ranges(file: &dyn ImageFile, rule: SizeRule) -> Result<Vec<ByteRange>, ImageError> {
+pub fn payload_ranges(
+    file: &dyn ImageFile,
+    rule: SizeSource,
+) -> Result<Vec<ByteRange>, ImageError> {
     let footers = footers(file)?;
     if footers.found.footer.disk_type == DiskType::Fixed {
         return Ok(ByteRange::new(0, footers.limit).into_iter().collect());
@@ -115,21 +118,30 @@ pub fn payload_ranges(file: &dyn ImageFile, rule: SizeRule) -> Result<Vec<ByteRa
 /// # Errors
 /// Fails if the image is not differencing or needs repair, if a path is too long, or if the file
 /// cannot be written.
-pub fn relink(file: &dyn ImageFile, parent: &Parent, rule: SizeRule) -> Result<(), ImageError> {
+pub fn set_parent_path(
+    file: &dyn ImageFile,
+    parent: &Parent,
+    rule: SizeSource,
+) -> Result<(), ImageError> {
     let footers = footers(file)?;
     let found = &footers.found;
     if found.footer.disk_type != DiskType::Differencing {
-        let fault = ImageFault::Value { value: found.footer.disk_type.code().into(), allowed: "4" };
+        let fault =
+            ImageFault::InvalidValue { value: found.footer.disk_type.code().into(), allowed: "4" };
         return Err(ImageError::new("Disk Type", found.offset + 60, fault));
     }
-    if !footers.is_at_end || !footers.is_whole {
+    if !footers.is_at_end || !footers.is_complete {
         let what = "a footer that is damaged; repair the image first".to_owned();
-        return Err(ImageError::new("footer", footers.place, ImageFault::Unsupported { what }));
+        return Err(ImageError::new(
+            "footer",
+            footers.correct_offset,
+            ImageFault::Unsupported { what },
+        ));
     }
     let Structures { mut header, .. } = Structures::read(file, &footers, rule)?;
     let at = found.footer.data_offset;
     let too_long = |name, value: usize, allowed| {
-        let fault = ImageFault::Value { value: value as u64, allowed };
+        let fault = ImageFault::InvalidValue { value: value as u64, allowed };
         Err(ImageError::new(name, at, fault))
     };
     let units = parent.name.encode_utf16().count();
@@ -141,7 +153,7 @@ pub fn relink(file: &dyn ImageFile, parent: &Parent, rule: SizeRule) -> Result<(
     header.parent_name.clone_from(&parent.name);
     header.locators = [LocatorEntry::default(); LOCATORS];
     let failed = |error: FileError| ImageError::new("parent locator", at, error);
-    let (mut paths, mut end) = (Vec::new(), footers.place);
+    let (mut paths, mut end) = (Vec::new(), footers.correct_offset);
     for (entry, locator) in header.locators.iter_mut().zip(&parent.locators) {
         let (platform, bytes) = locator.encode();
         let data_length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);

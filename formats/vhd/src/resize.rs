@@ -7,13 +7,13 @@ use suimon_image::{FileError, ImageError, ImageFault, ImageFile};
 
 use crate::fields::{SECTOR, index};
 use crate::find::{Footers, footers};
-use crate::footer::{DiskType, Footer, SIZE_MAX, SizeRule};
+use crate::footer::{DiskType, Footer, SIZE_MAX, SizeSource};
 use crate::geometry::Geometry;
 use crate::header::{blocks, encode_table, set_table, table_bytes};
+use crate::image::Vhd;
 use crate::layout::Layout;
 use crate::open::{Access, OpenOptions, Structures};
 use crate::table::{self, UNUSED};
-use crate::vhd::Vhd;
 
 /// Changes the size of a disk that is not in use to `size` bytes, rounded up to a size that the
 /// image's creator can represent. Returns the new size. Added space reads as zeros or from the
@@ -23,13 +23,13 @@ use crate::vhd::Vhd;
 /// Fails if the image is damaged or in saved state, if a fixed disk or a disk with blocks behind
 /// the new end would shrink, if the format does not support the size, or if the file cannot be read
 /// or written.
-pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeRule) -> Result<u64, ImageError> {
+pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeSource) -> Result<u64, ImageError> {
     // Repairs the image, and rejects a damaged one.
     Vhd::open(file, OpenOptions { access: Access::Write, size: rule })?;
     let footers = footers(file)?;
     let footer = &footers.found.footer;
     let wrong = |name, at: u64, value, allowed| {
-        let fault = ImageFault::Value { value, allowed };
+        let fault = ImageFault::InvalidValue { value, allowed };
         Err(ImageError::new(name, footers.found.offset.saturating_add(at), fault))
     };
     if footer.is_in_saved_state {
@@ -40,7 +40,7 @@ pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeRule) -> Result<u64, Im
             "0; start the VM of the image, shut it down, and try again",
         );
     }
-    let is_exact = rule == SizeRule::CurrentSize || footer.has_exact_size();
+    let is_exact = rule == SizeSource::CurrentSize || footer.has_exact_size();
     let sectors = size.div_ceil(SECTOR);
     let sectors = if is_exact { sectors } else { Geometry::round_up(sectors) };
     let size = sectors.saturating_mul(SECTOR);
@@ -75,8 +75,8 @@ fn grow_fixed(
     before: u64,
     size: u64,
 ) -> Result<(), FileError> {
-    let place = footers.place.max(size);
-    if place > footers.place || !footers.is_whole {
+    let place = footers.correct_offset.max(size);
+    if place > footers.correct_offset || !footers.is_complete {
         file.write_at(place, &footers.found.bytes)?;
         file.flush()?;
     }
@@ -89,7 +89,7 @@ fn grow_fixed(
 fn resize_blocks(
     file: &dyn ImageFile,
     footers: &Footers,
-    rule: SizeRule,
+    rule: SizeSource,
     size: u64,
 ) -> Result<(), ImageError> {
     let mut structures = Structures::read(file, footers, rule)?;
@@ -98,13 +98,13 @@ fn resize_blocks(
     let Some(needed) = blocks(size, block_size) else {
         let allowed = "a size of at most 4194304 blocks";
         let at = layout.header_offset.saturating_add(28);
-        let fault = ImageFault::Value { value: size, allowed };
+        let fault = ImageFault::InvalidValue { value: size, allowed };
         return Err(ImageError::new("Max Table Entries", at, fault));
     };
-    let mut place = footers.place;
+    let mut place = footers.correct_offset;
     let table = table::read(file, &layout)?;
     if size < layout.size {
-        refuse_used(&layout, &table, needed)?;
+        check_unused(&layout, &table, needed)?;
     } else {
         let table = clear_behind_end(file, &layout, table).map_err(failed)?;
         if needed > layout.entries {
@@ -120,12 +120,12 @@ fn resize_blocks(
 }
 
 /// Rejects shrinking if blocks behind the new end would be lost.
-fn refuse_used(layout: &Layout, table: &[u32], needed: u32) -> Result<(), ImageError> {
+fn check_unused(layout: &Layout, table: &[u32], needed: u32) -> Result<(), ImageError> {
     let behind = (0..).zip(table).skip(needed as usize);
     let used = behind.into_iter().find(|(_, sector)| **sector != UNUSED);
     used.map_or(Ok(()), |(entry, sector)| {
         let allowed = "no block beyond the new end; discard that data first";
-        let fault = ImageFault::Value { value: (*sector).into(), allowed };
+        let fault = ImageFault::InvalidValue { value: (*sector).into(), allowed };
         Err(ImageError::new("BAT entry", layout.entry_offset(entry), fault))
     })
 }
@@ -162,7 +162,7 @@ fn enlarge_table(
 ) -> Result<u64, ImageError> {
     let Structures { layout, regions, .. } = structures;
     let blocks = table::sorted(&table);
-    let gaps = table::gaps(layout, &blocks, regions, footers.place);
+    let gaps = table::gaps(layout, &blocks, regions, footers.correct_offset);
     let len = table_bytes(entries);
     let old_end = layout.table_offset + table_bytes(layout.entries);
     let has_room = |start: u64| {
@@ -171,7 +171,7 @@ fn enlarge_table(
     };
     table.resize(index(entries.into()), UNUSED);
     let bytes = encode_table(&table);
-    let mut place = footers.place;
+    let mut place = footers.correct_offset;
     let mut table_offset = layout.table_offset;
     if len > old_end - layout.table_offset && !has_room(old_end) {
         let tail = gaps.last().map_or(place, |tail| tail.start * SECTOR);

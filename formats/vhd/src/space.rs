@@ -61,7 +61,7 @@ pub(crate) struct Space {
     /// Gap directly before the footer.
     tail: Gap,
     /// Highest sector at which a footer may have been written, durable or not.
-    reached: u64,
+    highest_footer: u64,
 }
 
 impl Space {
@@ -78,7 +78,7 @@ impl Space {
             has_failed_zeroing: false,
             ready: VecDeque::new(),
             tail,
-            reached: tail.end,
+            highest_footer: tail.end,
         }
     }
 
@@ -88,7 +88,7 @@ impl Space {
     }
 
     /// Returns true if space for `blocks` blocks is available without growing; reserves it.
-    pub(crate) fn has(&mut self, blocks: u64) -> bool {
+    pub(crate) fn reserve(&mut self, blocks: u64) -> bool {
         while (self.ready.len() as u64) < blocks {
             let Some(sector) = self.find() else { return false };
             self.ready.push_back(sector);
@@ -96,8 +96,8 @@ impl Space {
         true
     }
 
-    /// Allocates space for a block. Requires [`Space::has`] before.
-    pub(crate) fn take(&mut self) -> Option<u32> {
+    /// Allocates space for a block. Requires [`Space::reserve`] before.
+    pub(crate) fn allocate(&mut self) -> Option<u32> {
         self.ready.pop_front().or_else(|| self.find())
     }
 
@@ -140,7 +140,7 @@ impl Space {
     }
 
     /// Returns the number of further blocks that fit without growing, at most `enough`.
-    pub(crate) fn room(&self, enough: u64) -> u64 {
+    pub(crate) fn available_blocks(&self, enough: u64) -> u64 {
         let stride = self.layout.stride_sectors().max(1);
         let of = |gap: &Gap| gap.end.saturating_sub(self.layout.align(gap.start)) / stride;
         let counted = (self.ready.len() + self.freed.len()) as u64;
@@ -156,20 +156,20 @@ impl Space {
             let stride = self.layout.stride_sectors();
             let end =
                 blocks.checked_mul(stride)?.checked_add(self.layout.align(self.tail.start))?;
-            (end < u64::from(UNUSED)).then_some(end.max(self.reached).max(self.tail.end))
+            (end < u64::from(UNUSED)).then_some(end.max(self.highest_footer).max(self.tail.end))
         };
         end(wanted.saturating_add(spare)).or_else(|| end(wanted))
     }
 
     /// Records that a footer is about to be written at this sector.
-    pub(crate) fn reach(&mut self, sector: u64) {
-        self.reached = self.reached.max(sector);
+    pub(crate) fn record_footer(&mut self, sector: u64) {
+        self.highest_footer = self.highest_footer.max(sector);
     }
 
     /// Records that the footer is durable at this sector and the former one is zeroed.
     pub(crate) fn grow(&mut self, sector: u64) {
         self.tail.end = self.tail.end.max(sector);
-        self.reach(sector);
+        self.record_footer(sector);
     }
 
     fn find(&mut self) -> Option<u32> {
@@ -177,17 +177,17 @@ impl Space {
             return Some(sector);
         }
         while let Some(gap) = self.gaps.front_mut() {
-            match cut(&self.layout, gap) {
+            match take_from_gap(&self.layout, gap) {
                 Some(sector) => return Some(sector),
                 None => self.gaps.pop_front(),
             };
         }
-        cut(&self.layout, &mut self.tail)
+        take_from_gap(&self.layout, &mut self.tail)
     }
 }
 
 /// Takes space for a block from the front of a gap.
-fn cut(layout: &Layout, gap: &mut Gap) -> Option<u32> {
+fn take_from_gap(layout: &Layout, gap: &mut Gap) -> Option<u32> {
     let start = layout.align(gap.start);
     let end = start.checked_add(layout.slot_sectors())?;
     if end > gap.end {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, ImageFault, Located,
-    MetadataChange, Place, Shape, push_extent,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, Image, ImageError, ImageFault,
+    Location, MetadataChange, Translation, push_extent,
 };
 
 use crate::bitmap;
@@ -12,14 +12,14 @@ use crate::bitmap_cache::{BitmapCache, SectorMap};
 use crate::blocks::BlockSet;
 use crate::changes::{Changes, Committing};
 use crate::fields::{SECTOR, index};
+use crate::image::shape;
 use crate::layout::{Layout, PAYLOAD_ALIGNMENT};
 use crate::space::Space;
 use crate::table::UNUSED;
-use crate::vhd::shape;
 
 /// Space allocated to a block without completed writes.
 #[derive(Debug)]
-struct Placed {
+struct PendingBlock {
     sector: u32,
     /// Number of placed writes that have not completed.
     writes: u32,
@@ -29,13 +29,13 @@ struct Placed {
 #[derive(Debug)]
 pub(crate) struct Sparse {
     pub(crate) layout: Layout,
-    shape: Shape,
+    shape: DiskGeometry,
     pub(crate) is_differencing: bool,
     /// Block allocation table as seen by reads.
     pub(crate) table: Vec<u32>,
     /// Blocks with a full bitmap, including uncommitted changes.
     pub(crate) complete: BlockSet,
-    placed: BTreeMap<u32, Placed>,
+    placed: BTreeMap<u32, PendingBlock>,
     pub(crate) maps: BitmapCache,
     /// Block range of the last request that needed a bitmap; its bitmaps must be cached together.
     wanted_maps: (u32, u32),
@@ -53,11 +53,11 @@ pub(crate) struct Sparse {
 }
 
 /// Requirement of a write to a block.
-enum Ready {
+enum WriteRequirement {
     /// No requirement: the write can proceed.
     Yes,
     /// Allocation of space for the block.
-    Place,
+    Allocate,
     /// Reading of the block's bitmap in this range.
     Bitmap(ByteRange),
 }
@@ -117,16 +117,16 @@ impl Sparse {
         self.layout.payload(sector).saturating_add(piece.offset() % self.layout.block)
     }
 
-    fn nowhere(&self) -> Place {
-        if self.is_differencing { Place::Parent } else { Place::Zero }
+    fn absent_location(&self) -> Location {
+        if self.is_differencing { Location::Parent } else { Location::Zero }
     }
 
     /// Requests the bitmap of an allocated block.
-    fn need(&mut self, block: u32, sector: u32) -> Located {
+    fn request_bitmap(&mut self, block: u32, sector: u32) -> Translation {
         // Sector numbers have 32 bits, so the offset does not overflow.
-        let Some(range) = self.layout.bitmap_range(sector) else { return Located::NeedCommit };
-        self.maps.ask(range, block);
-        Located::Need(range)
+        let Some(range) = self.layout.bitmap_range(sector) else { return Translation::NeedsCommit };
+        self.maps.begin_read(range, block);
+        Translation::NeedsMetadata(range)
     }
 
     /// Appends the extents of a piece: sectors in the file and sectors in the parent.
@@ -138,8 +138,11 @@ impl Sparse {
         while at < end {
             let run_end = bitmap::run_end(&map.bits, at, end);
             let is_here = bitmap::is_set(&map.bits, at);
-            let place =
-                if is_here { Place::File(offset + (at - start) * SECTOR) } else { Place::Parent };
+            let place = if is_here {
+                Location::File(offset + (at - start) * SECTOR)
+            } else {
+                Location::Parent
+            };
             push_extent(extents, place, (run_end - at) * SECTOR);
             at = run_end;
         }
@@ -151,13 +154,14 @@ impl Sparse {
     }
 
     /// Returns the requirement of a write to a block with an incomplete bitmap.
-    fn ready(&self, block: u32) -> Ready {
+    fn write_requirement(&self, block: u32) -> WriteRequirement {
         match self.sector(block) {
-            Some(sector) if self.maps.map(block).is_none() => {
-                self.layout.bitmap_range(sector).map_or(Ready::Yes, Ready::Bitmap)
-            }
-            None if !self.placed.contains_key(&block) => Ready::Place,
-            _ => Ready::Yes,
+            Some(sector) if self.maps.map(block).is_none() => self
+                .layout
+                .bitmap_range(sector)
+                .map_or(WriteRequirement::Yes, WriteRequirement::Bitmap),
+            None if !self.placed.contains_key(&block) => WriteRequirement::Allocate,
+            _ => WriteRequirement::Yes,
         }
     }
 
@@ -165,16 +169,16 @@ impl Sparse {
     /// more bitmaps change.
     fn is_commit_due(&mut self, places: u64) -> Result<bool, ImageError> {
         let Some(space) = &mut self.space else { return Ok(false) };
-        if places > 0 && !space.has(places) {
+        if places > 0 && !space.reserve(places) {
             if space.grown(places, 0).is_none() {
-                return Err(full(&self.layout));
+                return Err(too_large_error(&self.layout));
             }
-            self.changes.wanted = self.changes.wanted.max(places);
+            self.changes.blocks_beyond_end = self.changes.blocks_beyond_end.max(places);
             return Ok(true);
         }
         let uncommitted =
-            self.committing.as_ref().map_or(0, |committing| committing.changes.maps());
-        Ok(self.changes.maps() + uncommitted >= self.maps.capacity())
+            self.committing.as_ref().map_or(0, |committing| committing.changes.bitmaps());
+        Ok(self.changes.bitmaps() + uncommitted >= self.maps.capacity())
     }
 
     /// Returns the sector to which a write to a block goes; allocates space if necessary.
@@ -192,8 +196,8 @@ impl Sparse {
             placed.writes = placed.writes.saturating_add(1);
             return Some(placed.sector);
         }
-        let sector = self.space.as_mut()?.take()?;
-        self.placed.insert(block, Placed { sector, writes: 1 });
+        let sector = self.space.as_mut()?.allocate()?;
+        self.placed.insert(block, PendingBlock { sector, writes: 1 });
         Some(sector)
     }
 
@@ -236,7 +240,7 @@ impl Sparse {
     }
 
     /// Enters a block into the table after its first write has completed.
-    fn allocate(&mut self, block: u32, placed: &Placed) {
+    fn allocate(&mut self, block: u32, placed: &PendingBlock) {
         if !self.set_sector(block, placed.sector) {
             return;
         }
@@ -289,7 +293,7 @@ impl Sparse {
 }
 
 impl Image for Sparse {
-    fn shape(&self) -> Shape {
+    fn disk_geometry(&self) -> DiskGeometry {
         self.shape
     }
 
@@ -297,21 +301,21 @@ impl Image for Sparse {
         None
     }
 
-    fn locate(
+    fn translate_read(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError> {
+    ) -> Result<Translation, ImageError> {
         self.shape.check(range)?;
         let before = (extents.len(), extents.last().copied());
         for (block, piece) in self.pieces(range) {
             let Some(sector) = self.sector(block) else {
-                push_extent(extents, self.nowhere(), piece.len());
+                push_extent(extents, self.absent_location(), piece.len());
                 continue;
             };
             // In a dynamic disk, sectors with a clear bit are zero in the file.
             if !self.is_differencing || self.complete.contains(block) {
-                push_extent(extents, Place::File(self.offset(sector, piece)), piece.len());
+                push_extent(extents, Location::File(self.offset(sector, piece)), piece.len());
                 continue;
             }
             let Some(map) = self.maps.map(block) else {
@@ -320,18 +324,18 @@ impl Image for Sparse {
                     *last = was;
                 }
                 self.wanted_maps = self.block_span(range);
-                return Ok(self.need(block, sector));
+                return Ok(self.request_bitmap(block, sector));
             };
             self.push_runs(sector, piece, map, extents);
         }
-        Ok(Located::Ready)
+        Ok(Translation::Ready)
     }
 
-    fn place_write(
+    fn translate_write(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError> {
+    ) -> Result<Translation, ImageError> {
         self.check_writable(range)?;
         let mut places = 0_u64;
         let mut is_complete = true;
@@ -340,30 +344,30 @@ impl Image for Sparse {
                 continue;
             }
             is_complete = false;
-            match self.ready(block) {
-                Ready::Yes => {}
-                Ready::Place => places += 1,
-                Ready::Bitmap(bitmap) => {
+            match self.write_requirement(block) {
+                WriteRequirement::Yes => {}
+                WriteRequirement::Allocate => places += 1,
+                WriteRequirement::Bitmap(bitmap) => {
                     self.wanted_maps = self.block_span(range);
-                    self.maps.ask(bitmap, block);
-                    return Ok(Located::Need(bitmap));
+                    self.maps.begin_read(bitmap, block);
+                    return Ok(Translation::NeedsMetadata(bitmap));
                 }
             }
         }
         if !is_complete && self.is_commit_due(places)? {
-            return Ok(Located::NeedCommit);
+            return Ok(Translation::NeedsCommit);
         }
         for (block, piece) in self.pieces(range) {
             let Some(sector) = self.place(block) else {
                 // The space was reserved by `is_commit_due` above.
-                return Err(full(&self.layout));
+                return Err(too_large_error(&self.layout));
             };
-            push_extent(extents, Place::File(self.offset(sector, piece)), piece.len());
+            push_extent(extents, Location::File(self.offset(sector, piece)), piece.len());
         }
-        Ok(Located::Ready)
+        Ok(Translation::Ready)
     }
 
-    fn changes_max(&self, range: ByteRange) -> u64 {
+    fn logged_changes_max(&self, range: ByteRange) -> u64 {
         let changing = self.pieces(range).filter(|(block, _)| !self.complete.contains(*block));
         // Per block: the table entry, and bitmap bytes (the whole bitmap, or both ends and the
         // middle).
@@ -400,12 +404,12 @@ impl Image for Sparse {
         &mut self,
         range: ByteRange,
         kept: &mut Vec<ByteRange>,
-    ) -> Result<Located, ImageError> {
+    ) -> Result<Translation, ImageError> {
         self.check_writable(range)?;
         if self.is_differencing {
             // An absent block is read from the parent; the format cannot mark it as zero.
             kept.push(range);
-            return Ok(Located::Ready);
+            return Ok(Translation::Ready);
         }
         for (block, piece) in self.pieces(range) {
             let is_whole = piece.len() == self.layout.sectors_of(block) * SECTOR;
@@ -415,18 +419,18 @@ impl Image for Sparse {
                 None => {}
             }
         }
-        Ok(Located::Ready)
+        Ok(Translation::Ready)
     }
 
     fn handle_metadata(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), ImageError> {
         if range.len() != self.layout.bitmap || bytes.len() as u64 != range.len() {
-            let fault = ImageFault::Value {
+            let fault = ImageFault::InvalidValue {
                 value: range.len(),
                 allowed: "a bitmap of the requested block",
             };
             return Err(ImageError::new("sector bitmap", range.offset(), fault));
         }
-        let Some(block) = self.maps.answered(range) else { return Ok(()) };
+        let Some(block) = self.maps.end_read(range) else { return Ok(()) };
         let is_there = |sector| self.layout.bitmap_range(sector) == Some(range);
         if !self.sector(block).is_some_and(is_there)
             || self.complete.contains(block)
@@ -444,7 +448,7 @@ impl Image for Sparse {
     }
 
     fn handle_metadata_failure(&mut self, range: ByteRange) {
-        self.maps.answered(range);
+        self.maps.end_read(range);
     }
 
     fn uncommitted_bytes(&self) -> u64 {
@@ -469,11 +473,11 @@ impl Image for Sparse {
         }
     }
 
-    fn remember_changes(&mut self) {
+    fn enable_change_log(&mut self) {
         self.remembered = Some(Vec::new());
     }
 
-    fn take_changes(&mut self, changes: &mut Vec<MetadataChange>) {
+    fn take_logged_changes(&mut self, changes: &mut Vec<MetadataChange>) {
         if let Some(own) = &mut self.remembered {
             changes.append(own);
         }
@@ -493,7 +497,11 @@ fn push_range(ranges: &mut Vec<ByteRange>, range: ByteRange) {
 }
 
 /// Returns the error for sectors that table entries cannot represent.
-fn full(layout: &Layout) -> ImageError {
+fn too_large_error(layout: &Layout) -> ImageError {
     let limit = u64::from(UNUSED) * SECTOR;
-    ImageError::new("block allocation table", layout.table_offset, ImageFault::Full { limit })
+    ImageError::new(
+        "block allocation table",
+        layout.table_offset,
+        ImageFault::FormatLimit { limit },
+    )
 }

@@ -28,7 +28,7 @@ pub(crate) fn sorted(table: &[u32]) -> Vec<(u32, u32)> {
 }
 
 /// Reports each block that exceeds `limit` or overlaps a region or another block.
-pub(crate) fn judge(
+pub(crate) fn validate(
     layout: &Layout,
     blocks: &[(u32, u32)],
     regions: &[Region],
@@ -42,7 +42,7 @@ pub(crate) fn judge(
         let start = u64::from(sector) * SECTOR;
         let end = start + slot;
         if end > limit {
-            tell(wrong(entry, ImageFault::Short { file_len: limit }))?;
+            tell(wrong(entry, ImageFault::Truncated { file_len: limit }))?;
         }
         if start < free_from {
             tell(wrong(entry, ImageFault::Overlap { other: "another block" }))?;

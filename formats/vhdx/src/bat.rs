@@ -114,11 +114,11 @@ impl Bat {
         // The disk has at most 2^26 blocks, so the memory is bounded.
         let entries = geometry.entries();
         if !region.is_within(view.len) {
-            let fault = ImageFault::Short { file_len: view.file_len };
+            let fault = ImageFault::Truncated { file_len: view.file_len };
             return Err(ImageError::new("BAT", region.offset(), fault));
         }
         if region.len() / 8 < entries {
-            let fault = ImageFault::Value {
+            let fault = ImageFault::InvalidValue {
                 value: region.len(),
                 allowed: "the length that the disk needs",
             };
@@ -176,7 +176,11 @@ impl Bat {
                 && !self.bitmap(geometry.chunk(block)).is_present();
             if is_alone {
                 let at = self.region.offset() + geometry.payload_entry(block) * 8;
-                faults(ImageError::new("sector bitmap of a block", at, ImageFault::Missing))?;
+                faults(ImageError::new(
+                    "sector bitmap of a block",
+                    at,
+                    ImageFault::MissingStructure,
+                ))?;
             }
         }
         Ok(())
@@ -284,7 +288,7 @@ fn parse(
             6 => (State::FullyPresent, MB, MB),
             value => {
                 let allowed = "0 or 6, the states of a sector bitmap";
-                return Err(wrong(ImageFault::Value { value, allowed }));
+                return Err(wrong(ImageFault::InvalidValue { value, allowed }));
             }
         },
         Slot::Payload(block) => match raw & STATE_MASK {
@@ -296,7 +300,7 @@ fn parse(
             UNMAPPED_V095 => return Ok(Entry::UNMAPPED),
             value => {
                 let allowed = "a state of a payload block: 0 to 3 or 6, and 7 only with a parent";
-                return Err(wrong(ImageFault::Value { value, allowed }));
+                return Err(wrong(ImageFault::InvalidValue { value, allowed }));
             }
         },
     };
@@ -305,11 +309,11 @@ fn parse(
     let small = u32::try_from(mb).ok().filter(|_| mb != 0 && last <= FILE_MB_MAX);
     let Some(mb) = small else {
         let allowed = "an offset behind the headers and below 512 TB";
-        return Err(wrong(ImageFault::Value { value: mb, allowed }));
+        return Err(wrong(ImageFault::InvalidValue { value: mb, allowed }));
     };
     // The last block may be truncated at the end of the disk.
     if (u64::from(mb) << MB_SHIFT) + needed > view.len {
-        return Err(wrong(ImageFault::Short { file_len: view.file_len }));
+        return Err(wrong(ImageFault::Truncated { file_len: view.file_len }));
     }
     let end = u32::try_from(last).unwrap_or(u32::MAX);
     let taken = match slot {

@@ -1,6 +1,6 @@
 //! Consistency check of images.
 
-use suimon_image::{ImageError, ImageFile, Redo};
+use suimon_image::{ImageError, ImageFile, RedoChanges};
 
 use crate::fields::MB;
 use crate::metadata::Metadata;
@@ -11,11 +11,11 @@ const FAULTS_MAX: usize = 1000;
 
 /// Result of checking an image.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct CheckReport {
     /// Faults with field, offset and reason; at most 1000.
     pub faults: Vec<ImageError>,
     /// Number of faults beyond that limit.
-    pub more_faults: u64,
+    pub faults_omitted: u64,
     /// Number of log entries to replay. Not a fault: the image was not closed.
     pub log_entries: usize,
     /// Number of blocks allocated in the file.
@@ -31,7 +31,7 @@ pub struct Report {
     pub unused_bytes: u64,
 }
 
-impl Report {
+impl CheckReport {
     /// Returns true if the image has no faults.
     #[must_use]
     pub fn is_clean(&self) -> bool {
@@ -42,7 +42,7 @@ impl Report {
         if self.faults.len() < FAULTS_MAX {
             self.faults.push(fault);
         } else {
-            self.more_faults = self.more_faults.saturating_add(1);
+            self.faults_omitted = self.faults_omitted.saturating_add(1);
         }
     }
 }
@@ -60,9 +60,9 @@ pub(crate) fn exceeds_room(tail: u64, metadata: &Metadata) -> bool {
 ///
 /// A fault that prevents further checks is the last one.
 #[must_use]
-pub fn check(file: &dyn ImageFile) -> Report {
-    let mut report = Report::default();
-    let read = Structures::read(file, false, &Redo::default(), &mut |fault| {
+pub fn check(file: &dyn ImageFile) -> CheckReport {
+    let mut report = CheckReport::default();
+    let read = Structures::read(file, false, &RedoChanges::default(), &mut |fault| {
         report.add(fault);
         Ok(())
     });

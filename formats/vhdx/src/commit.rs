@@ -29,7 +29,7 @@ use suimon_image::{Commit, CommitOutcome, RangeSet, Step};
 
 use crate::Vhdx;
 use crate::log::{Page, Writer};
-use crate::vhdx::Writing;
+use crate::vhdx::WriteState;
 
 /// State of a commit in progress.
 #[derive(Debug)]
@@ -95,13 +95,13 @@ impl Vhdx {
         let needed = writing.space.end_bytes();
         if file_len < needed {
             file_len = writing.space.grown_bytes();
-            steps.push(Step::Extend { len: file_len, needed });
+            steps.push(Step::Extend { len: file_len, required: needed });
         }
         steps.push(Step::Flush);
         let steps_to_applied = is_in_parts.then_some(steps.len());
         let entries = writing.write_entries(&pages, file_len, &mut steps);
         if pages.is_empty() {
-            steps.push(Step::Durable);
+            steps.push(Step::DurableMarker);
         }
         let freed = core::mem::take(&mut writing.space.freed);
         writing.committing = Some(Committing {
@@ -150,7 +150,7 @@ impl Vhdx {
     }
 }
 
-impl Writing {
+impl WriteState {
     /// Appends the steps that write pages to the log and to their places, in as many entries as needed.
     fn write_entries(
         &mut self,
@@ -168,7 +168,7 @@ impl Writing {
             steps.push(Step::Flush);
             let steps_to_durable = steps.len();
             if more.is_empty() {
-                steps.push(Step::Durable);
+                steps.push(Step::DurableMarker);
             }
             steps.extend(logged.iter().map(in_place));
             if !more.is_empty() {

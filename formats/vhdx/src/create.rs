@@ -9,7 +9,7 @@ use crate::header::{HEADER_OFFSETS, Header, encode_identifier};
 use crate::metadata::{Metadata, check_block, check_sector, check_size};
 use crate::open::failed;
 use crate::region::{REGION_TABLE_OFFSETS, Regions};
-use crate::{Guid, Kind, ParentLocator};
+use crate::{Guid, ImageType, ParentLocator};
 
 const LOG_OFFSET: u64 = MB;
 const LOG_LEN: u64 = MB;
@@ -42,11 +42,11 @@ pub struct NewImage {
 impl NewImage {
     /// Returns the type of the image.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ImageType {
         match self {
-            Self { parent: Some(_), .. } => Kind::Differencing,
-            Self { is_fixed: true, .. } => Kind::Fixed,
-            Self { .. } => Kind::Dynamic,
+            Self { parent: Some(_), .. } => ImageType::Differencing,
+            Self { is_fixed: true, .. } => ImageType::Fixed,
+            Self { .. } => ImageType::Dynamic,
         }
     }
 
@@ -57,14 +57,14 @@ impl NewImage {
         check_sector(self.physical_sector).map_err(|fault| wrong("PhysicalSectorSize", fault))?;
         if self.physical_sector < self.logical_sector {
             let allowed = "not below the logical sector";
-            let fault = ImageFault::Value { value: self.physical_sector.into(), allowed };
+            let fault = ImageFault::InvalidValue { value: self.physical_sector.into(), allowed };
             return Err(wrong("PhysicalSectorSize", fault));
         }
         check_size(self.size, self.logical_sector)
             .map_err(|fault| wrong("VirtualDiskSize", fault))?;
         Ok(Metadata {
             block: self.block_bytes,
-            leave_allocated: self.kind() == Kind::Fixed,
+            leave_allocated: self.kind() == ImageType::Fixed,
             size: self.size,
             disk_id: self.disk_id,
             logical_sector: self.logical_sector,
@@ -85,12 +85,12 @@ impl NewImage {
         let geometry = Geometry::new(&metadata);
         let file_len = file.len().map_err(failed)?;
         if file_len != 0 {
-            let fault = ImageFault::Value { value: file_len, allowed: "an empty file" };
+            let fault = ImageFault::InvalidValue { value: file_len, allowed: "an empty file" };
             return Err(ImageError::new("file", 0, fault));
         }
         let items = metadata.encode()?;
         let too_large = || {
-            let fault = ImageFault::Full { limit: FILE_MB_MAX * MB };
+            let fault = ImageFault::FormatLimit { limit: FILE_MB_MAX * MB };
             ImageError::new("file", 0, fault)
         };
         // Some megabytes plus a BAT of a few hundred: no overflow.
@@ -98,8 +98,8 @@ impl NewImage {
         let metadata_region = region(METADATA_OFFSET, items.len() as u64)?;
         let bat = region(metadata_region.end(), geometry.entries() * 8)?;
         let payload = match self.kind() {
-            Kind::Fixed => geometry.blocks() * self.block_bytes,
-            Kind::Dynamic | Kind::Differencing => 0,
+            ImageType::Fixed => geometry.blocks() * self.block_bytes,
+            ImageType::Dynamic | ImageType::Differencing => 0,
         };
         let log = region(LOG_OFFSET, LOG_LEN)?;
         let end = bat.end().checked_add(payload).filter(|end| *end <= FILE_MB_MAX * MB);

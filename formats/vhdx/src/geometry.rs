@@ -113,7 +113,7 @@ impl Geometry {
     #[cold]
     fn no_range(&self, range: ByteRange) -> ImageError {
         let allowed = "a range within the disk, aligned to logical sectors";
-        let fault = ImageFault::Value { value: range.offset(), allowed };
+        let fault = ImageFault::InvalidValue { value: range.offset(), allowed };
         ImageError::new("request", range.offset(), fault)
     }
 }

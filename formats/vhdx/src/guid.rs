@@ -59,32 +59,32 @@ impl fmt::Display for Guid {
 
 /// Error of parsing a GUID from text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoGuid;
+pub struct GuidError;
 
-impl fmt::Display for NoGuid {
+impl fmt::Display for GuidError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("not a GUID: 32 hexadecimal digits as 8-4-4-4-12, with or without braces")
     }
 }
 
-impl core::error::Error for NoGuid {}
+impl core::error::Error for GuidError {}
 
 impl FromStr for Guid {
-    type Err = NoGuid;
+    type Err = GuidError;
 
-    fn from_str(text: &str) -> Result<Self, NoGuid> {
+    fn from_str(text: &str) -> Result<Self, GuidError> {
         let inner = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
         let mut digits = 0_u128;
         let mut lengths = [8, 4, 4, 4, 12].into_iter();
         for group in inner.unwrap_or(text).split('-') {
             if Some(group.len()) != lengths.next() {
-                return Err(NoGuid);
+                return Err(GuidError);
             }
             for digit in group.chars() {
-                digits = digits << 4 | u128::from(digit.to_digit(16).ok_or(NoGuid)?);
+                digits = digits << 4 | u128::from(digit.to_digit(16).ok_or(GuidError)?);
             }
         }
-        if lengths.next().is_some() { Err(NoGuid) } else { Ok(Self::new(digits)) }
+        if lengths.next().is_some() { Err(GuidError) } else { Ok(Self::new(digits)) }
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(guid.to_string().to_uppercase().parse(), Ok(guid));
         assert_eq!(Guid::from_stored(guid.stored()), guid);
         for wrong in ["", "{", "2dc27766", "2dc27766-f623-4200-9d64-115e9bfd4a0é", "{2dc27766}"] {
-            assert_eq!(wrong.parse::<Guid>(), Err(NoGuid), "{wrong}");
+            assert_eq!(wrong.parse::<Guid>(), Err(GuidError), "{wrong}");
         }
     }
 }

@@ -46,7 +46,7 @@ impl Header {
 
     fn parse(bytes: &[u8], offset: u64) -> Result<Self, ImageError> {
         if array(bytes, 0) != *b"head" {
-            let fault = ImageFault::Magic { expected: "the signature \"head\"" };
+            let fault = ImageFault::BadMagic { expected: "the signature \"head\"" };
             return Err(ImageError::new("Header.Signature", offset, fault));
         }
         let (said, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
@@ -79,8 +79,9 @@ pub(crate) fn region_range(
     offset: u64,
     len: u64,
 ) -> Result<ByteRange, ImageError> {
-    let wrong =
-        |value, allowed| ImageError::new(field, field_offset, ImageFault::Value { value, allowed });
+    let wrong = |value, allowed| {
+        ImageError::new(field, field_offset, ImageFault::InvalidValue { value, allowed })
+    };
     if offset < HEADER_SECTION || offset % MB != 0 {
         return Err(wrong(offset, "a multiple of 1 MB from 1 MB on"));
     }
@@ -104,7 +105,7 @@ impl Headers {
     /// Reads the file type identifier and both headers, and selects the current one.
     pub(crate) fn read(file: &dyn ImageFile, file_len: u64) -> Result<Self, ImageError> {
         let short = || {
-            let fault = ImageFault::Short { file_len };
+            let fault = ImageFault::Truncated { file_len };
             Err(ImageError::new("header section", 0, fault))
         };
         let mut identifier = [0; 8];
@@ -113,7 +114,8 @@ impl Headers {
         }
         read(file, "FileIdentifier.Signature", 0, &mut identifier)?;
         if identifier != *IDENTIFIER {
-            let fault = ImageFault::Magic { expected: "\"vhdxfile\" at the beginning of the file" };
+            let fault =
+                ImageFault::BadMagic { expected: "\"vhdxfile\" at the beginning of the file" };
             return Err(ImageError::new("FileIdentifier.Signature", 0, fault));
         }
         // Checked after the signature, because a file of another format may be shorter.
@@ -128,8 +130,10 @@ impl Headers {
         match parsed {
             [Ok(first), Ok(second)] if first.sequence == second.sequence && first != second => {
                 let value = second.sequence;
-                let fault =
-                    ImageFault::Value { value, allowed: "another value than in the other header" };
+                let fault = ImageFault::InvalidValue {
+                    value,
+                    allowed: "another value than in the other header",
+                };
                 Err(ImageError::new("Header.SequenceNumber", HEADER_OFFSETS[1] + 8, fault))
             }
             [Ok(first), Ok(second)] => {
@@ -157,7 +161,7 @@ impl Headers {
         let mut header = self.current;
         change(&mut header);
         header.sequence = header.sequence.checked_add(1).ok_or_else(|| {
-            let fault = ImageFault::Full { limit: u64::MAX };
+            let fault = ImageFault::FormatLimit { limit: u64::MAX };
             ImageError::new("Header.SequenceNumber", HEADER_OFFSETS[0] + 8, fault)
         })?;
         let is_second = !self.is_second;

@@ -46,12 +46,12 @@ mod translate;
 mod vhdx;
 mod view;
 
-pub use check::{Report, check};
+pub use check::{CheckReport, check};
 pub use create::NewImage;
-pub use guid::{Guid, NoGuid};
+pub use guid::{Guid, GuidError};
 pub use locator::ParentLocator;
 pub use metadata::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DISK_BYTES_MAX};
 pub use open::WriteGuids;
-pub use repair::{Repair, Repaired, relink, repair};
+pub use repair::{Repair, Repaired, repair, set_parent_path};
 pub use resize::resize;
-pub use vhdx::{Kind, Vhdx};
+pub use vhdx::{ImageType, Vhdx};

@@ -107,7 +107,7 @@ impl ParentLocator {
         let table = bytes.get(HEADER_LEN..).unwrap_or_default();
         if table.len() / ENTRY_LEN < count {
             let allowed = "a length within the item";
-            let fault = ImageFault::Value { value: count as u64, allowed };
+            let fault = ImageFault::InvalidValue { value: count as u64, allowed };
             return Err(ImageError::new("ParentLocator.KeyValueCount", offset + 18, fault));
         }
         // Texts may share bytes of the item; the budget bounds the memory of their copies.
@@ -124,7 +124,7 @@ impl ParentLocator {
                 units.and_then(|units| String::from_utf16(&units.collect::<Vec<_>>()).ok())
             };
             let wrong = |value: usize, allowed| {
-                let fault = ImageFault::Value { value: value as u64, allowed };
+                let fault = ImageFault::InvalidValue { value: value as u64, allowed };
                 ImageError::new("ParentLocator.Entry", entry_offset, fault)
             };
             let allowed = "a key and a value of UTF-16 within the item";
@@ -137,7 +137,7 @@ impl ParentLocator {
         }
         let locator = Self { entries };
         if locator.linkage().is_none() {
-            return Err(ImageError::new("parent_linkage", offset, ImageFault::Missing));
+            return Err(ImageError::new("parent_linkage", offset, ImageFault::MissingStructure));
         }
         Ok(locator)
     }
@@ -158,7 +158,7 @@ impl ParentLocator {
                 let len = bytes.len() - from as usize;
                 let len = u16::try_from(len).map_err(|_| {
                     let allowed = "at most 65534 bytes of UTF-16";
-                    let fault = ImageFault::Value { value: len as u64, allowed };
+                    let fault = ImageFault::InvalidValue { value: len as u64, allowed };
                     ImageError::new(FIELD, u64::from(from), fault)
                 })?;
                 put(&mut bytes, at, &from.to_le_bytes());
@@ -176,7 +176,7 @@ mod tests {
     const PARENT: Guid = Guid::new(0x1234);
 
     #[test]
-    fn what_was_written_is_read_and_linkage_decides() {
+    fn locator_round_trips_and_checks_linkage() {
         let locator = ParentLocator::new(PARENT)
             .with_relative_path(r".\väter\p.vhdx")
             .with_volume_path(r"\\?\Volume{26a21bda-a627-11d7-9931-806e6f6e6963}\p.vhdx")
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_locator_that_lies_is_an_error_at_its_entry() {
+    fn invalid_locators_return_the_entry_offset() {
         let good = ParentLocator::new(PARENT).with_relative_path("p").encode().unwrap();
         let changed = |at: usize, byte: u8| {
             let mut bytes = good.clone();

@@ -140,12 +140,12 @@ impl<'a> Items<'a> {
         let (table, _) = region.split_at(TABLE_LEN);
         let bytes = view.read("MetadataTable", table)?;
         if array(&bytes, 0) != *b"metadata" {
-            let fault = ImageFault::Magic { expected: "the signature \"metadata\"" };
+            let fault = ImageFault::BadMagic { expected: "the signature \"metadata\"" };
             return Err(ImageError::new("MetadataTable.Signature", start, fault));
         }
         let count = u16_at(&bytes, 10);
         if count > ENTRIES_MAX {
-            let fault = ImageFault::Value { value: count.into(), allowed: "at most 2047" };
+            let fault = ImageFault::InvalidValue { value: count.into(), allowed: "at most 2047" };
             return Err(ImageError::new("MetadataTable.EntryCount", start + 10, fault));
         }
         let mut all: Vec<Item> = Vec::new();
@@ -168,7 +168,7 @@ impl<'a> Items<'a> {
             });
             let Some(range) = range else {
                 let allowed = "an item of at most 1 MB behind the table and within the region";
-                let fault = ImageFault::Value { value: offset, allowed };
+                let fault = ImageFault::InvalidValue { value: offset, allowed };
                 return Err(ImageError::new("MetadataTableEntry.Offset", entry_offset + 16, fault));
             };
             if !known {
@@ -185,8 +185,9 @@ impl<'a> Items<'a> {
 
     fn range(&self, id: Guid, name: &'static str) -> Result<ByteRange, ImageError> {
         let item = self.all.iter().find(|item| item.id == id);
-        item.map(|item| item.range)
-            .ok_or_else(|| ImageError::new(name, self.region.offset(), ImageFault::Missing))
+        item.map(|item| item.range).ok_or_else(|| {
+            ImageError::new(name, self.region.offset(), ImageFault::MissingStructure)
+        })
     }
 
     /// Returns the first `len` bytes of an item and their file offset.
@@ -199,7 +200,7 @@ impl<'a> Items<'a> {
         let range = self.range(id, name)?;
         if range.len() < len {
             let allowed = "the length of its value";
-            let fault = ImageFault::Value { value: range.len(), allowed };
+            let fault = ImageFault::InvalidValue { value: range.len(), allowed };
             return Err(ImageError::new(name, range.offset(), fault));
         }
         let (content, _) = range.split_at(len);
@@ -248,8 +249,9 @@ pub(crate) fn parent_slot(
     }
     let content = ByteRange::new(start.saturating_add(free_from), len);
     let content = content.filter(|content| content.end() <= region.end() && len <= ITEM_LEN_MAX);
-    let full = || ImageError::new("ParentLocator", start, ImageFault::Full { limit: region.len() });
-    let missing = || ImageError::new("ParentLocator", start, ImageFault::Missing);
+    let full =
+        || ImageError::new("ParentLocator", start, ImageFault::FormatLimit { limit: region.len() });
+    let missing = || ImageError::new("ParentLocator", start, ImageFault::MissingStructure);
     Ok(ParentSlot {
         content: content.ok_or_else(full)?,
         entry_offset: entry_offset.ok_or_else(missing)?,
@@ -266,7 +268,7 @@ pub(crate) fn check_block(block: u64) -> Result<(), ImageFault> {
     if block.is_power_of_two() && (BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block) {
         return Ok(());
     }
-    Err(ImageFault::Value { value: block, allowed: "a power of two from 1 MB to 256 MB" })
+    Err(ImageFault::InvalidValue { value: block, allowed: "a power of two from 1 MB to 256 MB" })
 }
 
 /// Checks that the format supports a sector size.
@@ -274,7 +276,7 @@ pub(crate) fn check_sector(sector: u32) -> Result<(), ImageFault> {
     if matches!(sector, 512 | 4096) {
         return Ok(());
     }
-    Err(ImageFault::Value { value: sector.into(), allowed: "512 or 4096" })
+    Err(ImageFault::InvalidValue { value: sector.into(), allowed: "512 or 4096" })
 }
 
 /// Checks that the format supports a disk size.
@@ -283,5 +285,5 @@ pub(crate) fn check_size(size: u64, logical_sector: u32) -> Result<(), ImageFaul
         return Ok(());
     }
     let allowed = "a multiple of the logical sector from one sector to 64 TB";
-    Err(ImageFault::Value { value: size, allowed })
+    Err(ImageFault::InvalidValue { value: size, allowed })
 }

@@ -4,7 +4,8 @@ use core::ops::Range;
 use std::collections::BTreeMap;
 
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, FileError, ImageError, ImageFault, ImageFile, Redo, Step,
+    ByteRange, Commit, CommitOutcome, FileError, ImageError, ImageFault, ImageFile, RedoChanges,
+    Step,
 };
 
 use crate::bat::{Bat, Faults, normalize};
@@ -16,7 +17,7 @@ use crate::metadata::Metadata;
 use crate::region::Regions;
 use crate::sector_bitmap::SectorBitmaps;
 use crate::space::{Occupancy, Space};
-use crate::vhdx::Writing;
+use crate::vhdx::WriteState;
 use crate::view::{Change, Overlay, View};
 use crate::{Guid, Vhdx};
 
@@ -57,7 +58,7 @@ impl Structures {
     pub(crate) fn read(
         file: &dyn ImageFile,
         stays_in_memory: bool,
-        redo: &Redo,
+        redo: &RedoChanges,
         faults: &mut Faults<'_>,
     ) -> Result<Self, ImageError> {
         let file_len = file.len().map_err(|error| ImageError::new("file", 0, error))?;
@@ -90,7 +91,7 @@ impl Structures {
         }
         let bat = Bat::read(&view, regions.bat, &geometry, &mut occupancy, faults)?;
         if stages.len() > 1 {
-            redo.check_places(regions.bat.offset()..regions.bat.end(), |fill| bat.has_bits(fill))?;
+            redo.check_ranges(regions.bat.offset()..regions.bat.end(), |fill| bat.has_bits(fill))?;
         }
         Ok(Self {
             headers,
@@ -107,7 +108,7 @@ impl Structures {
         })
     }
 
-    fn into_image(self, writing: Option<Writing>) -> Vhdx {
+    fn into_image(self, writing: Option<WriteState>) -> Vhdx {
         Vhdx {
             linear: Vhdx::find_linear(&self.bat, &self.metadata),
             geometry: self.geometry,
@@ -159,7 +160,7 @@ impl Vhdx {
     /// unsupported features; also if the log changes payload, which requires opening the image for
     /// writing once.
     pub fn open_read_only(file: &dyn ImageFile) -> Result<Self, ImageError> {
-        Ok(Structures::read(file, true, &Redo::default(), &mut Err)?.into_image(None))
+        Ok(Structures::read(file, true, &RedoChanges::default(), &mut Err)?.into_image(None))
     }
 
     /// Opens an image for writing: replays the log and marks the image as in use. A damaged image
@@ -168,7 +169,7 @@ impl Vhdx {
     /// # Errors
     /// As [`Vhdx::open_read_only`]; also fails if the file cannot be written.
     pub fn open(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Self, ImageError> {
-        Self::open_and_redo(file, guids, &Redo::default())
+        Self::open_with_redo(file, guids, &RedoChanges::default())
     }
 
     /// Opens an image that a killed process of this host had open for writing, and applies the
@@ -178,13 +179,13 @@ impl Vhdx {
     /// # Errors
     /// As [`Vhdx::open`]; also fails, with the file unchanged, if another program has opened the
     /// image for writing since.
-    pub fn open_and_redo(
+    pub fn open_with_redo(
         file: &dyn ImageFile,
         guids: &WriteGuids,
-        redo: &Redo,
+        redo: &RedoChanges,
     ) -> Result<Self, ImageError> {
         if guids.log.is_nil() {
-            let fault = ImageFault::Value { value: 0, allowed: "a GUID other than nil" };
+            let fault = ImageFault::InvalidValue { value: 0, allowed: "a GUID other than nil" };
             return Err(ImageError::new("Header.LogGuid", 0, fault));
         }
         let mut read = Structures::read(file, false, redo, &mut Err)?;
@@ -202,13 +203,13 @@ impl Vhdx {
         let file_len = end;
         let log = read.headers.current.log;
         let mut writer = Writer::new(log, guids.log);
-        let mut steps = vec![cleared(log)];
+        let mut steps = vec![clear_log_step(log)];
         // The log of an open image always contains a valid entry.
         writer.write(&[], file_len, end, &mut steps);
-        steps.extend([Step::Flush, Step::Durable]);
+        steps.extend([Step::Flush, Step::DurableMarker]);
         let prepare = || {
             file.set_len(file_len)?;
-            Commit { steps }.carry_out(file).map_err(|failed| failed.error)
+            Commit { steps }.execute(file).map_err(|failed| failed.error)
         };
         prepare().map_err(failed)?;
         // Two updates, so that both headers contain it.
@@ -220,7 +221,7 @@ impl Vhdx {
                 header.log_version = 0;
             })?;
         }
-        let writing = Writing {
+        let writing = WriteState {
             space,
             log: writer,
             unapplied: Vec::new(),
@@ -238,7 +239,7 @@ impl Vhdx {
     /// Fails if the file cannot be written.
     pub fn close(mut self, file: &dyn ImageFile) -> Result<(), ImageError> {
         if let Some(commit) = self.commit_steps() {
-            commit.carry_out(file).map_err(|step| failed(step.error))?;
+            commit.execute(file).map_err(|step| failed(step.error))?;
             self.end_commit(CommitOutcome::Done);
         }
         let Some(mut writing) = self.writing else { return Ok(()) };
@@ -256,14 +257,14 @@ impl Vhdx {
 }
 
 /// Returns true if the file does not yet contain the changes of `redo`.
-fn is_to_redo(redo: &Redo, headers: &Headers) -> Result<bool, ImageError> {
+fn is_to_redo(redo: &RedoChanges, headers: &Headers) -> Result<bool, ImageError> {
     let write_id = headers.current.file_write.stored();
-    if redo.changes.is_empty() || write_id == redo.redone_as {
+    if redo.changes.is_empty() || write_id == redo.new_write_id {
         return Ok(false);
     }
     if write_id != redo.opened.write_id {
         let what = "another program opened it for writing";
-        let fault = ImageFault::Changed { what };
+        let fault = ImageFault::ParentChanged { what };
         return Err(ImageError::new("Header.FileWriteGuid", 0, fault));
     }
     Ok(true)
@@ -273,7 +274,7 @@ fn is_to_redo(redo: &Redo, headers: &Headers) -> Result<bool, ImageError> {
 /// crash in between leaves a consistent image: sector bitmap contents, BAT entries of sector
 /// bitmaps, BAT entries of blocks.
 fn redo_stages(
-    redo: &Redo,
+    redo: &RedoChanges,
     view: &View<'_>,
     bat: ByteRange,
     geometry: &Geometry,
@@ -347,7 +348,7 @@ impl Structures {
 
 /// Returns the step that zeroes the log. A log of usual length is written, which allocates its
 /// space, so that commits do not fail when the store becomes full.
-fn cleared(log: ByteRange) -> Step {
+fn clear_log_step(log: ByteRange) -> Step {
     match usize::try_from(log.len()) {
         Ok(len) if log.len() <= WRITTEN_MAX => {
             Step::Write { offset: log.offset(), bytes: vec![0; len] }

@@ -61,7 +61,7 @@ impl Regions {
     fn parse(bytes: &[u8], offset: u64) -> Result<Self, ImageError> {
         let count = u32_at(bytes, 8);
         if count > ENTRIES_MAX {
-            let fault = ImageFault::Value { value: count.into(), allowed: "at most 2047" };
+            let fault = ImageFault::InvalidValue { value: count.into(), allowed: "at most 2047" };
             return Err(ImageError::new("RegionTable.EntryCount", offset + 8, fault));
         }
         let mut all: Vec<Region> = Vec::new();
@@ -143,14 +143,14 @@ pub(crate) fn restore_copies(file: &dyn ImageFile, file_len: u64) -> Result<Vec<
 }
 
 fn missing(field: &'static str) -> ImageError {
-    ImageError::new(field, REGION_TABLE_OFFSETS[0], ImageFault::Missing)
+    ImageError::new(field, REGION_TABLE_OFFSETS[0], ImageFault::MissingStructure)
 }
 
 fn read_copy(view: &View<'_>, offset: u64) -> Result<Vec<u8>, ImageError> {
     let range = ByteRange::new(offset, REGION_TABLE_LEN).ok_or_else(|| missing("region table"))?;
     let bytes = view.read("RegionTable", range)?;
     if array(&bytes, 0) != *b"regi" {
-        let fault = ImageFault::Magic { expected: "the signature \"regi\"" };
+        let fault = ImageFault::BadMagic { expected: "the signature \"regi\"" };
         return Err(ImageError::new("RegionTable.Signature", offset, fault));
     }
     let (said, computed) = (u32_at(&bytes, CHECKSUM_AT), checksum(&bytes, CHECKSUM_AT));

@@ -1,6 +1,6 @@
 //! Repair of redundant structures, and change of the recorded parent.
 
-use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile, Redo};
+use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile, RedoChanges};
 
 use crate::check::exceeds_room;
 use crate::fields::put;
@@ -30,7 +30,7 @@ pub enum Repair {
         entries: usize,
     },
     /// Unreferenced space at the end of the file was released.
-    Reclaimed {
+    SpaceReleased {
         /// Number of bytes by which the file was shortened.
         bytes: u64,
     },
@@ -66,7 +66,7 @@ pub fn repair(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Repaired, Imag
     for offset in restore_copies(file, len)? {
         repaired.done.push(Repair::RegionTable { offset });
     }
-    let read = match Structures::read(file, false, &Redo::default(), &mut Err) {
+    let read = match Structures::read(file, false, &RedoChanges::default(), &mut Err) {
         Ok(read) => read,
         Err(error) => {
             repaired.left = Some(error);
@@ -86,7 +86,7 @@ pub fn repair(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Repaired, Imag
         repaired.done.push(Repair::LogReplayed { entries: read.log_entries });
     }
     if exceeds {
-        repaired.done.push(Repair::Reclaimed { bytes: len - end });
+        repaired.done.push(Repair::SpaceReleased { bytes: len - end });
     }
     Ok(repaired)
 }
@@ -97,15 +97,15 @@ pub fn repair(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Repaired, Imag
 /// # Errors
 /// Fails if the image has no parent or was not closed, if the path is too long, or if the file
 /// cannot be written.
-pub fn relink(
+pub fn set_parent_path(
     file: &dyn ImageFile,
     linkage: Guid,
     path: &str,
     file_write: Guid,
 ) -> Result<(), ImageError> {
-    let mut read = Structures::read(file, false, &Redo::default(), &mut Err)?;
+    let mut read = Structures::read(file, false, &RedoChanges::default(), &mut Err)?;
     if read.metadata.parent.is_none() {
-        return Err(ImageError::new("ParentLocator", 0, ImageFault::Missing));
+        return Err(ImageError::new("ParentLocator", 0, ImageFault::MissingStructure));
     }
     if !read.headers.current.log_guid.is_nil() {
         let what = "an image that was closed; repair it first".to_owned();

@@ -13,8 +13,8 @@ use crate::log::Page;
 use crate::metadata::check_size;
 use crate::open::failed;
 use crate::region::{REGION_TABLE_OFFSETS, Regions};
-use crate::vhdx::Writing;
-use crate::{Kind, Vhdx, WriteGuids};
+use crate::vhdx::WriteState;
+use crate::{ImageType, Vhdx, WriteGuids};
 
 /// Changes the size of the disk to `size` bytes. Data behind a new lower end is lost; added space
 /// reads as zeros or from the parent. The image must not be in use: the caller suspends requests,
@@ -33,24 +33,24 @@ pub fn resize(file: &dyn ImageFile, size: u64, guids: &WriteGuids) -> Result<(),
     let after = Geometry { size, ..before };
     zero_end(file, &image)?;
     image.bat.resize(&after);
-    let is_fixed = image.kind() == Kind::Fixed;
+    let is_fixed = image.kind() == ImageType::Fixed;
     let Some(mut writing) = image.writing.take() else { return Ok(()) };
     if is_fixed {
         let added = before.blocks()..after.blocks();
         for block in added {
             let place = writing.space.allocate_block()?;
-            writing.space.refer(place, true);
+            writing.space.add_reference(place, true);
             image.bat.set_payload(block, Entry::present(State::FullyPresent, place), &after);
         }
     }
-    let mut pages = changed(file, size_offset, &size.to_le_bytes())?;
+    let mut pages = changed_pages(file, size_offset, &size.to_le_bytes())?;
     let needed = after.entries() * 8;
     let first = before.payload_entry(before.blocks().min(after.blocks())) / PAGE_ENTRIES;
     let last = before.entries().max(after.entries()).div_ceil(PAGE_ENTRIES);
     if needed > image.bat.region.len() {
-        image.bat.region = place_bat(file, needed, &mut writing)?;
+        image.bat.region = allocate_bat(file, needed, &mut writing)?;
         write_pages(file, &image.bat, 0..last, &after)?;
-        pages.extend(moved(file, &mut image.regions, image.bat.region)?);
+        pages.extend(region_table_pages(file, &mut image.regions, image.bat.region)?);
     } else if after.size >= before.size {
         write_pages(file, &image.bat, first..last, &after)?;
     }
@@ -76,14 +76,14 @@ fn zero_end(file: &dyn ImageFile, image: &Vhdx) -> Result<(), ImageError> {
     file.zero(from, len).map_err(failed)
 }
 
-/// Allocates space for a BAT of `needed` bytes at the end of the file.
-fn place_bat(
+/// Allocates space for a BAT of `required` bytes at the end of the file.
+fn allocate_bat(
     file: &dyn ImageFile,
     needed: u64,
-    writing: &mut Writing,
+    writing: &mut WriteState,
 ) -> Result<ByteRange, ImageError> {
     let len = round_up_mb(needed);
-    let full = || ImageError::new("BAT", 0, ImageFault::Full { limit: u64::from(u32::MAX) });
+    let full = || ImageError::new("BAT", 0, ImageFault::FormatLimit { limit: u64::from(u32::MAX) });
     let mb = u32::try_from(len / MB).map_err(|_| full())?;
     let offset = u64::from(writing.space.extend_for_region(mb)?) * MB;
     file.set_len(writing.space.end_bytes().max(writing.file_len)).map_err(failed)?;
@@ -106,7 +106,7 @@ fn write_pages(
 }
 
 /// Returns the pages of the file that contain a range, with its bytes replaced.
-fn changed(file: &dyn ImageFile, offset: u64, bytes: &[u8]) -> Result<Vec<Page>, ImageError> {
+fn changed_pages(file: &dyn ImageFile, offset: u64, bytes: &[u8]) -> Result<Vec<Page>, ImageError> {
     let mut pages = Vec::new();
     let end = offset.saturating_add(bytes.len() as u64);
     let mut start = offset - offset % PAGE;
@@ -125,7 +125,7 @@ fn changed(file: &dyn ImageFile, offset: u64, bytes: &[u8]) -> Result<Vec<Page>,
 }
 
 /// Returns the pages of both region tables that change with the location of the BAT.
-fn moved(
+fn region_table_pages(
     file: &dyn ImageFile,
     regions: &mut Regions,
     bat: ByteRange,
@@ -134,7 +134,7 @@ fn moved(
     let table = regions.encode();
     let mut pages = Vec::new();
     for offset in REGION_TABLE_OFFSETS {
-        pages.extend(changed(file, offset, &table)?);
+        pages.extend(changed_pages(file, offset, &table)?);
     }
     Ok(pages)
 }
@@ -142,18 +142,18 @@ fn moved(
 /// Writes pages through the log. Their number is small enough for one entry.
 fn write_size(
     file: &dyn ImageFile,
-    writing: &mut Writing,
+    writing: &mut WriteState,
     pages: &[Page],
 ) -> Result<(), ImageError> {
     let file_len = writing.file_len.max(writing.space.end_bytes());
-    let mut steps = vec![Step::Extend { len: file_len, needed: file_len }, Step::Flush];
+    let mut steps = vec![Step::Extend { len: file_len, required: file_len }, Step::Flush];
     let end = writing.space.end_bytes();
     writing.log.write(pages, file_len, end, &mut steps);
-    steps.extend([Step::Flush, Step::Durable]);
+    steps.extend([Step::Flush, Step::DurableMarker]);
     steps.extend(
         pages.iter().map(|(offset, page)| Step::Write { offset: *offset, bytes: page.to_vec() }),
     );
     steps.push(Step::Flush);
     writing.file_len = file_len;
-    Commit { steps }.carry_out(file).map_err(|step| failed(step.error))
+    Commit { steps }.execute(file).map_err(|step| failed(step.error))
 }

@@ -13,7 +13,7 @@ use crate::log::Page;
 /// blocks with sectors of 512 bytes.
 const PAGES_MAX: usize = 2048;
 /// Maximum number of pages that one request may need, so that they fit into the cache.
-pub(crate) const PAGES_PER_QUESTION_MAX: u64 = PAGES_MAX as u64 / 2;
+pub(crate) const PAGES_PER_REQUEST_MAX: u64 = PAGES_MAX as u64 / 2;
 /// Maximum number of pages that one insertion examines for eviction. While more pages than that are in
 /// use, the cache exceeds its size by one page per insertion.
 const EXAMINED_MAX: usize = 32;
@@ -42,9 +42,9 @@ pub(crate) struct SectorBitmaps {
     /// Chunks with a sector bitmap not yet written to the file; it reads as zeros.
     pub fresh: BTreeSet<u64>,
     /// Blocks with writes in flight, and their number; pages of these blocks are not evicted.
-    held: BTreeMap<u64, u32>,
+    pinned: BTreeMap<u64, u32>,
     /// Requested pages by their file offset.
-    wanted: BTreeMap<u64, u64>,
+    requested: BTreeMap<u64, u64>,
     /// Number of pages that insertions have examined for eviction.
     #[cfg(test)]
     examined: usize,
@@ -76,7 +76,7 @@ impl SectorBitmaps {
                 continue;
             }
             let offset = entry.offset().saturating_add(page % CHUNK_PAGES * PAGE);
-            self.wanted.insert(offset, page);
+            self.requested.insert(offset, page);
             return ByteRange::new(offset, PAGE);
         }
         None
@@ -91,10 +91,11 @@ impl SectorBitmaps {
         geometry: &Geometry,
     ) -> Result<(), ImageError> {
         let Ok(bits) = <[u8; PAGE_LEN]>::try_from(bytes) else {
-            let fault = ImageFault::Value { value: bytes.len() as u64, allowed: "4096 bytes" };
+            let fault =
+                ImageFault::InvalidValue { value: bytes.len() as u64, allowed: "4096 bytes" };
             return Err(ImageError::new("sector bitmap", range.offset(), fault));
         };
-        if let Some(page) = self.wanted.remove(&range.offset()) {
+        if let Some(page) = self.requested.remove(&range.offset()) {
             if !self.pages.contains_key(&page) {
                 self.insert(page, Box::new(bits), geometry);
             }
@@ -149,33 +150,33 @@ impl SectorBitmaps {
         self.dirty.contains(&page)
             || self.committing.contains(&page)
             || self.fresh.contains(&(page / CHUNK_PAGES))
-            || self.held.range(blocks).next().is_some()
+            || self.pinned.range(blocks).next().is_some()
     }
 
     /// Records a write in flight to a block, which prevents eviction of its pages.
-    pub(crate) fn hold(&mut self, block: u64) {
-        let writes = self.held.entry(block).or_insert(0);
+    pub(crate) fn pin(&mut self, block: u64) {
+        let writes = self.pinned.entry(block).or_insert(0);
         *writes = writes.saturating_add(1);
     }
 
     /// Records the end of a write to a block.
-    pub(crate) fn release(&mut self, block: u64) {
-        if let Some(writes) = self.held.get_mut(&block) {
+    pub(crate) fn unpin(&mut self, block: u64) {
+        if let Some(writes) = self.pinned.get_mut(&block) {
             *writes = writes.saturating_sub(1);
             if *writes == 0 {
-                self.held.remove(&block);
+                self.pinned.remove(&block);
             }
         }
     }
 
     /// Records that no write in flight needs the pages of a block.
     pub(crate) fn release_all(&mut self, block: u64) {
-        self.held.remove(&block);
+        self.pinned.remove(&block);
     }
 
     /// Returns the state and length of the first run of sectors in a loaded range that are all in
     /// the file or all not.
-    pub(crate) fn run(&self, range: ByteRange, geometry: &Geometry) -> (bool, u64) {
+    pub(crate) fn first_run(&self, range: ByteRange, geometry: &Geometry) -> (bool, u64) {
         let first = range.offset() >> geometry.sector_shift;
         let end = range.end() >> geometry.sector_shift;
         let is_present = self.word(first) & 1 == 1;

@@ -40,7 +40,7 @@ fn load(bitmaps: &mut SectorBitmaps, page: u64, byte: u8, geometry: &Geometry, b
 }
 
 #[test]
-fn pages_are_bounded_and_those_that_are_needed_stay() {
+fn cache_is_bounded_and_keeps_needed_pages() {
     let geometry = geometry();
     let bat = bat(&geometry);
     let mut bitmaps = SectorBitmaps::default();
@@ -48,7 +48,7 @@ fn pages_are_bounded_and_those_that_are_needed_stay() {
         load(&mut bitmaps, page, 0, &geometry, &bat);
     }
     bitmaps.set(at(0), true, &geometry);
-    bitmaps.hold((at(1).offset() + PAGE_DISK - MB) >> geometry.block_shift);
+    bitmaps.pin((at(1).offset() + PAGE_DISK - MB) >> geometry.block_shift);
     for page in 3..PAGES {
         assert!(load(&mut bitmaps, page, 0, &geometry, &bat));
         assert!(bitmaps.pages.len() <= PAGES_MAX);
@@ -56,14 +56,14 @@ fn pages_are_bounded_and_those_that_are_needed_stay() {
     assert!(bitmaps.is_loaded(at(0), &geometry), "it is not written");
     assert!(bitmaps.is_loaded(at(1), &geometry), "a write is under way");
     assert!(!bitmaps.is_loaded(at(2), &geometry));
-    assert_eq!(bitmaps.run(at(0), &geometry), (true, 512));
-    assert!(bitmaps.is_loaded(at(PAGES - PAGES_PER_QUESTION_MAX), &geometry), "a question's");
+    assert_eq!(bitmaps.first_run(at(0), &geometry), (true, 512));
+    assert!(bitmaps.is_loaded(at(PAGES - PAGES_PER_REQUEST_MAX), &geometry), "a question's");
     // Repeated insertion of a page has no effect.
     let again = ByteRange::new(bat.bitmap(0).offset(), PAGE).unwrap();
     bitmaps.handle_page(again, &[0; PAGE_LEN], &geometry).unwrap();
-    assert_eq!(bitmaps.run(at(0), &geometry), (true, 512));
+    assert_eq!(bitmaps.first_run(at(0), &geometry), (true, 512));
     assert!(bitmaps.handle_page(again, &[0; 9], &geometry).is_err());
-    bitmaps.release((at(1).offset() + PAGE_DISK - MB) >> geometry.block_shift);
+    bitmaps.unpin((at(1).offset() + PAGE_DISK - MB) >> geometry.block_shift);
     bitmaps.dirty.clear();
     assert!(!load(&mut bitmaps, PAGES - 1, 0, &geometry, &bat));
     assert!(load(&mut bitmaps, 2, 8, &geometry, &bat));
@@ -110,7 +110,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn runs_are_what_was_set(
+    fn runs_match_set_bits(
         sets in prop::collection::vec((0..600_u64, 0..300_u64, any::<bool>()), 0..12),
     ) {
         let geometry = geometry();
@@ -131,7 +131,7 @@ proptest! {
         while found.len() < 900 {
             let at = found.len() as u64;
             let rest = ByteRange::new((first + at) << 9, (900 - at) << 9).unwrap();
-            let (is_present, len) = bitmaps.run(rest, &geometry);
+            let (is_present, len) = bitmaps.first_run(rest, &geometry);
             prop_assert!(len > 0);
             prop_assert_ne!(found.last(), Some(&is_present), "runs are as long as they can be");
             found.resize(found.len() + (len >> 9) as usize, is_present);

@@ -59,7 +59,7 @@ impl Occupancy {
 
     /// Marks a range that is aligned to megabytes as occupied.
     pub(crate) fn take_range(&mut self, range: ByteRange) -> Result<(), ImageFault> {
-        let too_far = ImageFault::Full { limit: FILE_MB_MAX * MB };
+        let too_far = ImageFault::FormatLimit { limit: FILE_MB_MAX * MB };
         let to = Some(range.end() / MB).filter(|end| *end <= FILE_MB_MAX);
         let to = to.and_then(|end| u32::try_from(end).ok()).ok_or(too_far)?;
         let from = u32::try_from(range.offset() / MB).unwrap_or(to);
@@ -162,7 +162,7 @@ impl Space {
     }
 
     /// Records that metadata refers to a block, or to a sector bitmap if `is_payload` is false.
-    pub(crate) fn refer(&mut self, mb: u32, is_payload: bool) {
+    pub(crate) fn add_reference(&mut self, mb: u32, is_payload: bool) {
         let len = if is_payload { self.block_mb } else { 1 };
         self.referenced_end = self.referenced_end.max(mb.saturating_add(len));
     }
@@ -176,7 +176,7 @@ impl Space {
     }
 
     /// Allocates space for a sector bitmap; returns its offset in megabytes.
-    pub(crate) fn allocate_slot(&mut self) -> Result<u32, ImageError> {
+    pub(crate) fn allocate_bitmap(&mut self) -> Result<u32, ImageError> {
         match self.slots.pop() {
             Some(mb) => Ok(mb),
             None => self.extend(1),
@@ -188,7 +188,7 @@ impl Space {
         let end = self.end.saturating_add(mb);
         if u64::from(end) > FILE_MB_MAX {
             let offset = u64::from(self.end) * MB;
-            let fault = ImageFault::Full { limit: FILE_MB_MAX * MB };
+            let fault = ImageFault::FormatLimit { limit: FILE_MB_MAX * MB };
             return Err(ImageError::new("payload block", offset, fault));
         }
         Ok(core::mem::replace(&mut self.end, end))
@@ -234,7 +234,7 @@ impl Space {
                 Zeroing { from: mb(range.offset()), to: mb(range.end()), is_gap: false }
             }
             None => {
-                let (from, to) = self.take_gap()?;
+                let (from, to) = self.begin_zeroing()?;
                 Zeroing { from, to, is_gap: true }
             }
         };
@@ -262,7 +262,7 @@ impl Space {
     }
 
     /// Returns a part of a gap to zero if zeroed space is short.
-    fn take_gap(&mut self) -> Option<(u32, u32)> {
+    fn begin_zeroing(&mut self) -> Option<(u32, u32)> {
         if self.blocks.len() >= GAP_BLOCKS_MAX as usize {
             return None;
         }
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_cannot_be_taken_again_and_the_rest_are_gaps() {
+    fn occupied_space_conflicts_and_gaps_are_reported() {
         let mut occupancy = Occupancy::default();
         for (from, to) in [(0, 4), (6, 8), (63, 66), (130, 131)] {
             occupancy.take(from, to).unwrap();
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn freed_space_is_handed_out_before_the_file_grows_but_not_before_it_is_zeros() {
+    fn freed_space_is_reused_after_zeroing() {
         let mut occupancy = Occupancy::default();
         occupancy.take(0, 4).unwrap();
         occupancy.take(9, 10).unwrap();
@@ -339,19 +339,19 @@ mod tests {
         assert_eq!((space.poll_zeroing(), space.poll_zeroing()), (gap, None));
         space.handle_zeroed(false);
         assert_eq!(space.poll_zeroing(), None, "it has failed");
-        assert_eq!(space.allocate_slot().unwrap(), 12);
+        assert_eq!(space.allocate_bitmap().unwrap(), 12);
         space.release(&[]);
         assert_eq!(space.poll_zeroing(), gap);
         space.handle_zeroed(true);
         assert_eq!(space.poll_zeroing(), None);
-        assert_eq!(space.allocate_slot().unwrap(), 8);
+        assert_eq!(space.allocate_bitmap().unwrap(), 8);
         let blocks = [space.allocate_block().unwrap(), space.allocate_block().unwrap()];
         assert_eq!(blocks, [6, 4]);
         assert_eq!(space.allocate_block().unwrap(), 13);
         assert_eq!(space.end_bytes(), 10 * MB, "nothing new is referred to");
-        space.refer(12, false);
+        space.add_reference(12, false);
         assert_eq!(space.end_bytes(), 13 * MB);
-        space.refer(13, true);
+        space.add_reference(13, true);
         assert_eq!(space.end_bytes(), 15 * MB);
     }
 

@@ -1,18 +1,18 @@
 //! Translation: [`Image`] for VHDX.
 
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, ImageFault, Located,
-    MetadataChange, OpenedImage, Place, Shape, push_extent,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, Image, ImageError, ImageFault,
+    ImageIdentity, Location, MetadataChange, Translation, push_extent,
 };
 
 use crate::Vhdx;
 use crate::bat::{Entry, State};
 use crate::geometry::PAGE_SECTORS_SHIFT;
-use crate::sector_bitmap::PAGES_PER_QUESTION_MAX;
-use crate::vhdx::{Pending, Writing};
+use crate::sector_bitmap::PAGES_PER_REQUEST_MAX;
+use crate::vhdx::{PendingBlock, WriteState};
 
 impl Image for Vhdx {
-    fn shape(&self) -> Shape {
+    fn disk_geometry(&self) -> DiskGeometry {
         Self::shape(self)
     }
 
@@ -21,27 +21,27 @@ impl Image for Vhdx {
     }
 
     #[inline]
-    fn locate(
+    fn translate_read(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError> {
+    ) -> Result<Translation, ImageError> {
         self.geometry.check(range)?;
         if self.push_present(range, extents) {
-            return Ok(Located::Ready);
+            return Ok(Translation::Ready);
         }
         self.locate_blocks(range, extents)
     }
 
     #[inline]
-    fn place_write(
+    fn translate_write(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError> {
+    ) -> Result<Translation, ImageError> {
         self.geometry.check(range)?;
         if self.writing.is_some() && self.push_present(range, extents) {
-            return Ok(Located::Ready);
+            return Ok(Translation::Ready);
         }
         self.place_blocks(range, extents)
     }
@@ -54,20 +54,20 @@ impl Image for Vhdx {
     }
 
     fn handle_failed(&mut self, range: ByteRange) {
-        self.give_up(range);
+        self.handle_failed_write(range);
     }
 
     fn discard(
         &mut self,
         range: ByteRange,
         kept: &mut Vec<ByteRange>,
-    ) -> Result<Located, ImageError> {
+    ) -> Result<Translation, ImageError> {
         self.geometry.check(range)?;
         if self.writing.is_none() {
             return Err(read_only(range));
         }
         self.discard_blocks(range, kept);
-        Ok(Located::Ready)
+        Ok(Translation::Ready)
     }
 
     fn handle_metadata(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), ImageError> {
@@ -101,24 +101,24 @@ impl Image for Vhdx {
         }
     }
 
-    fn remember_changes(&mut self) {
+    fn enable_change_log(&mut self) {
         self.bat.changes = Some(Vec::new());
     }
 
-    fn take_changes(&mut self, changes: &mut Vec<MetadataChange>) {
+    fn take_logged_changes(&mut self, changes: &mut Vec<MetadataChange>) {
         if let Some(own) = &mut self.bat.changes {
             changes.append(own);
         }
     }
 
-    fn changes_max(&self, range: ByteRange) -> u64 {
+    fn logged_changes_max(&self, range: ByteRange) -> u64 {
         let blocks = range.blocks(self.geometry.block_bytes());
         blocks.map(|(block, part)| self.changes_of_block(block, part)).sum()
     }
 
-    fn opened(&self) -> OpenedImage {
+    fn identity(&self) -> ImageIdentity {
         let file_len = self.writing.as_ref().map_or(0, |writing| writing.space.end_bytes());
-        OpenedImage { write_id: self.headers.current.file_write.stored(), file_len }
+        ImageIdentity { write_id: self.headers.current.file_write.stored(), file_len }
     }
 
     fn close(self: Box<Self>, file: &dyn suimon_image::ImageFile) -> Result<(), ImageError> {
@@ -141,7 +141,7 @@ impl Vhdx {
         let found = self.is_in_present_block(range);
         if found {
             let entry = self.bat.payload(range.offset() >> self.geometry.block_shift);
-            let place = Place::File(entry.offset() + self.within(range));
+            let place = Location::File(entry.offset() + self.offset_in_block(range));
             push_extent(extents, place, range.len());
         }
         found
@@ -149,7 +149,7 @@ impl Vhdx {
 
     /// Returns the offset of a range within its block.
     #[inline]
-    fn within(&self, range: ByteRange) -> u64 {
+    fn offset_in_block(&self, range: ByteRange) -> u64 {
         range.offset() & (self.geometry.block_bytes() - 1)
     }
 
@@ -159,14 +159,14 @@ impl Vhdx {
         &mut self,
         range: ByteRange,
         needs: impl Fn(&Self, u64, Entry, ByteRange) -> Option<ByteRange>,
-    ) -> Result<Located, ImageError> {
+    ) -> Result<Translation, ImageError> {
         if !self.geometry.has_parent {
-            return Ok(Located::Ready);
+            return Ok(Translation::Ready);
         }
         let page_shift = self.geometry.sector_shift + PAGE_SECTORS_SHIFT;
         let unit = page_shift.max(self.geometry.block_shift);
-        if range.len() >> unit >= PAGES_PER_QUESTION_MAX >> (unit - page_shift) {
-            let fault = ImageFault::Value {
+        if range.len() >> unit >= PAGES_PER_REQUEST_MAX >> (unit - page_shift) {
+            let fault = ImageFault::InvalidValue {
                 value: range.len(),
                 allowed: "less than 16 GB in one request of an image with a parent",
             };
@@ -175,34 +175,34 @@ impl Vhdx {
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
             let Some(needed) = needs(self, block, self.bat.payload(block), part) else { continue };
             if let Some(missing) = self.bitmaps.load(needed, &self.geometry, &self.bat) {
-                return Ok(Located::Need(missing));
+                return Ok(Translation::NeedsMetadata(missing));
             }
         }
-        Ok(Located::Ready)
+        Ok(Translation::Ready)
     }
 
     fn locate_blocks(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError> {
+    ) -> Result<Translation, ImageError> {
         let located = self.load_bitmaps(range, |_, _, entry, part| {
             (entry.state() == State::PartiallyPresent).then_some(part)
         })?;
-        if located != Located::Ready {
+        if located != Translation::Ready {
             return Ok(located);
         }
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
             let entry = self.bat.payload(block);
-            let place = Place::File(entry.offset().saturating_add(self.within(part)));
+            let place = Location::File(entry.offset().saturating_add(self.offset_in_block(part)));
             match entry.state() {
                 State::FullyPresent => push_extent(extents, place, part.len()),
                 State::PartiallyPresent => self.push_sectors(entry, part, extents),
                 State::NotPresent if self.geometry.has_parent => {
-                    push_extent(extents, Place::Parent, part.len());
+                    push_extent(extents, Location::Parent, part.len());
                 }
                 State::NotPresent | State::Undefined | State::Zero | State::Unmapped => {
-                    push_extent(extents, Place::Zero, part.len());
+                    push_extent(extents, Location::Zero, part.len());
                 }
             }
         }
@@ -213,12 +213,12 @@ impl Vhdx {
     fn push_sectors(&self, entry: Entry, part: ByteRange, extents: &mut Vec<Extent>) {
         let mut rest = part;
         while !rest.is_empty() {
-            let (is_present, len) = self.bitmaps.run(rest, &self.geometry);
-            let file = Place::File(entry.offset().saturating_add(self.within(rest)));
+            let (is_present, len) = self.bitmaps.first_run(rest, &self.geometry);
+            let file = Location::File(entry.offset().saturating_add(self.offset_in_block(rest)));
             // Runs have at least one sector; guarantees progress.
             let len = len.max(1 << self.geometry.sector_shift);
             let (run, next) = rest.split_at(len);
-            push_extent(extents, if is_present { file } else { Place::Parent }, run.len());
+            push_extent(extents, if is_present { file } else { Location::Parent }, run.len());
             rest = next;
         }
     }
@@ -228,7 +228,7 @@ impl Vhdx {
     fn needs_bitmap(&self, block: u64, entry: Entry, part: ByteRange) -> bool {
         self.geometry.has_parent
             && matches!(entry.state(), State::NotPresent | State::PartiallyPresent)
-            && !self.is_whole(block, part)
+            && !self.covers_block(block, part)
     }
 
     /// Returns the disk range of a block.
@@ -241,7 +241,7 @@ impl Vhdx {
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError> {
+    ) -> Result<Translation, ImageError> {
         if self.writing.is_none() {
             return Err(read_only(range));
         }
@@ -250,16 +250,16 @@ impl Vhdx {
             let needs = image.needs_bitmap(block, entry, part);
             if needs { image.block_range(block) } else { None }
         })?;
-        if located != Located::Ready {
+        if located != Translation::Ready {
             return Ok(located);
         }
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
-            match self.place_block(block, part) {
-                Ok(offset) => push_extent(extents, Place::File(offset), part.len()),
+            match self.write_offset(block, part) {
+                Ok(offset) => push_extent(extents, Location::File(offset), part.len()),
                 Err(error) => {
                     let (placed, _) = range.split_at(part.offset() - range.offset());
                     if !placed.is_empty() {
-                        self.give_up(placed);
+                        self.handle_failed_write(placed);
                     }
                     return Err(error);
                 }
@@ -269,15 +269,15 @@ impl Vhdx {
     }
 
     /// Returns the file offset to which a part of a block must be written.
-    fn place_block(&mut self, block: u64, part: ByteRange) -> Result<u64, ImageError> {
+    fn write_offset(&mut self, block: u64, part: ByteRange) -> Result<u64, ImageError> {
         let entry = self.bat.payload(block);
         let needs_bitmap = self.needs_bitmap(block, entry, part);
         let Some(writing) = &mut self.writing else { return Err(read_only(part)) };
         if needs_bitmap {
             let chunk = self.geometry.chunk(block);
             if !self.bat.bitmap(chunk).is_present() {
-                let mb = writing.space.allocate_slot()?;
-                writing.space.refer(mb, false);
+                let mb = writing.space.allocate_bitmap()?;
+                writing.space.add_reference(mb, false);
                 let slot = Entry::present(State::FullyPresent, mb);
                 self.bat.set_bitmap(chunk, slot, &self.geometry);
                 self.bitmaps.fresh.insert(chunk);
@@ -285,24 +285,24 @@ impl Vhdx {
         }
         let offset = match entry.is_present() {
             true => entry.offset(),
-            false => u64::from(writing.pending_place(block)?) << 20,
+            false => u64::from(writing.pending_space(block)?) << 20,
         };
         if needs_bitmap {
-            self.bitmaps.hold(block);
+            self.bitmaps.pin(block);
         }
-        Ok(offset + self.within(part))
+        Ok(offset + self.offset_in_block(part))
     }
 
     fn mark_written(&mut self, range: ByteRange) {
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
             let entry = self.bat.payload(block);
-            let is_whole = self.is_whole(block, part);
+            let is_whole = self.covers_block(block, part);
             match entry.state() {
                 State::FullyPresent => self.bitmaps.release_all(block),
                 State::PartiallyPresent => {
                     if !is_whole {
                         self.set_sectors(part, true);
-                        self.bitmaps.release(block);
+                        self.bitmaps.unpin(block);
                     }
                     if is_whole || self.has_all_sectors(block) {
                         self.set_present(block, State::FullyPresent, entry.mb());
@@ -315,7 +315,7 @@ impl Vhdx {
                         self.set_sectors(all, false);
                     }
                     self.set_sectors(part, true);
-                    self.bitmaps.release(block);
+                    self.bitmaps.unpin(block);
                     self.set_present(block, State::PartiallyPresent, mb);
                 }
                 State::NotPresent | State::Undefined | State::Zero | State::Unmapped => {
@@ -337,7 +337,7 @@ impl Vhdx {
         }
     }
 
-    /// Implements [`Image::changes_max`] for one block.
+    /// Implements [`Image::logged_changes_max`] for one block.
     fn changes_of_block(&self, block: u64, part: ByteRange) -> u64 {
         let state = self.bat.payload(block).state();
         if !self.geometry.has_parent {
@@ -357,11 +357,11 @@ impl Vhdx {
     }
 
     /// Handles the failure of a placed write.
-    fn give_up(&mut self, range: ByteRange) {
+    fn handle_failed_write(&mut self, range: ByteRange) {
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
             let entry = self.bat.payload(block);
             if self.needs_bitmap(block, entry, part) {
-                self.bitmaps.release(block);
+                self.bitmaps.unpin(block);
             }
             let Some(writing) = &mut self.writing else { return };
             let Some(pending) = writing.pending.get_mut(&block) else { continue };
@@ -376,7 +376,7 @@ impl Vhdx {
     fn set_present(&mut self, block: u64, state: State, mb: u32) {
         self.bat.set_payload(block, Entry::present(state, mb), &self.geometry);
         if let Some(writing) = &mut self.writing {
-            writing.space.refer(mb, true);
+            writing.space.add_reference(mb, true);
         }
         if state == State::FullyPresent {
             self.bitmaps.release_all(block);
@@ -392,7 +392,7 @@ impl Vhdx {
     fn has_all_sectors(&self, block: u64) -> bool {
         let Some(all) = self.block_range(block) else { return false };
         self.bitmaps.is_loaded(all, &self.geometry)
-            && self.bitmaps.run(all, &self.geometry) == (true, all.len())
+            && self.bitmaps.first_run(all, &self.geometry) == (true, all.len())
     }
 
     fn discard_blocks(&mut self, range: ByteRange, kept: &mut Vec<ByteRange>) {
@@ -406,7 +406,7 @@ impl Vhdx {
             if reads_as_zeros {
                 continue;
             }
-            if self.metadata.leave_allocated || !self.is_whole(block, part) {
+            if self.metadata.leave_allocated || !self.covers_block(block, part) {
                 push_range(kept, part);
                 continue;
             }
@@ -424,15 +424,15 @@ impl Vhdx {
     }
 }
 
-impl Writing {
+impl WriteState {
     /// Returns the space for the first write to a block. Concurrent first writes share it.
-    fn pending_place(&mut self, block: u64) -> Result<u32, ImageError> {
+    fn pending_space(&mut self, block: u64) -> Result<u32, ImageError> {
         if let Some(pending) = self.pending.get_mut(&block) {
             pending.writes = pending.writes.saturating_add(1);
             return Ok(pending.mb);
         }
         let mb = self.space.allocate_block()?;
-        self.pending.insert(block, Pending { mb, writes: 1 });
+        self.pending.insert(block, PendingBlock { mb, writes: 1 });
         Ok(mb)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use suimon_image::{ByteRange, Shape};
+use suimon_image::{ByteRange, DiskGeometry};
 
 use crate::bat::Bat;
 use crate::commit::Committing;
@@ -18,7 +18,7 @@ use crate::{Guid, ParentLocator};
 
 /// Type of a VHDX image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ImageType {
     /// Fixed: every block is allocated at creation.
     Fixed,
     /// Dynamic: blocks are allocated when they are written.
@@ -29,7 +29,7 @@ pub enum Kind {
 
 /// Space of a block without completed writes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pending {
+pub(crate) struct PendingBlock {
     /// File offset of the space in megabytes.
     pub mb: u32,
     /// Number of placed writes that have not completed.
@@ -38,14 +38,14 @@ pub(crate) struct Pending {
 
 /// Additional state of an image that is open for writing.
 #[derive(Debug)]
-pub(crate) struct Writing {
+pub(crate) struct WriteState {
     pub space: Space,
     pub log: Writer,
     /// Pages of the last log entry if a commit failed after the entry was durable: some of them may be
     /// missing or torn in their places. All of them are dirty.
     pub unapplied: Vec<Page>,
     /// Blocks with their first write in flight.
-    pub pending: BTreeMap<u64, Pending>,
+    pub pending: BTreeMap<u64, PendingBlock>,
     pub committing: Option<Committing>,
     /// Length of the file in bytes; the actual file may be shorter.
     pub file_len: u64,
@@ -68,17 +68,17 @@ pub struct Vhdx {
     pub(crate) overlay: Overlay,
     pub(crate) linear: Option<u64>,
     /// State for writing; `None` if the image is open for reading only.
-    pub(crate) writing: Option<Writing>,
+    pub(crate) writing: Option<WriteState>,
 }
 
 impl Vhdx {
     /// Returns the type of the image.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ImageType {
         match &self.metadata {
-            Metadata { parent: Some(_), .. } => Kind::Differencing,
-            Metadata { leave_allocated: true, .. } => Kind::Fixed,
-            Metadata { .. } => Kind::Dynamic,
+            Metadata { parent: Some(_), .. } => ImageType::Differencing,
+            Metadata { leave_allocated: true, .. } => ImageType::Fixed,
+            Metadata { .. } => ImageType::Dynamic,
         }
     }
 
@@ -107,8 +107,8 @@ impl Vhdx {
         self.metadata.parent.as_ref()
     }
 
-    pub(crate) fn shape(&self) -> Shape {
-        Shape {
+    pub(crate) fn shape(&self) -> DiskGeometry {
+        DiskGeometry {
             size: self.metadata.size,
             logical_sector: self.metadata.logical_sector,
             physical_sector: self.metadata.physical_sector,
@@ -117,7 +117,7 @@ impl Vhdx {
     }
 
     /// Returns true if a part of a block covers all of the block within the disk.
-    pub(crate) fn is_whole(&self, block: u64, part: ByteRange) -> bool {
+    pub(crate) fn covers_block(&self, block: u64, part: ByteRange) -> bool {
         part.len() == self.geometry.block_len(block)
     }
 

@@ -78,7 +78,7 @@ impl View<'_> {
         range: ByteRange,
     ) -> Result<Vec<u8>, ImageError> {
         let short = || {
-            let fault = ImageFault::Short { file_len: self.len };
+            let fault = ImageFault::Truncated { file_len: self.len };
             ImageError::new(field, range.offset(), fault)
         };
         if !range.is_within(self.len) {

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use suimon_contract::{HostConfig, Name, PfConfig};
-use suimon_ports::{DeviceError, DeviceErrorKind, PfFacts, SriovHost};
+use suimon_ports::{DeviceError, DeviceErrorKind, PfProperties, SriovHost};
 
 pub(crate) use self::steps::{PfStep, PfUndo, pf_steps};
 pub(crate) use self::users::user_of;
@@ -39,7 +39,7 @@ impl Sriov {
 
     /// Records the outcome of applying an adapter's settings, `None` for success. Returns the
     /// previous failure.
-    fn note(&self, pf: &Name, failure: Option<String>) -> Option<String> {
+    fn record_result(&self, pf: &Name, failure: Option<String>) -> Option<String> {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         match failure {
             Some(reason) => failures.insert(pf.clone(), reason),
@@ -52,7 +52,7 @@ impl Sriov {
     }
 
     /// Removes the failures of adapters that are not configured.
-    pub(crate) fn keep_only(&self, config: &HostConfig) {
+    pub(crate) fn retain_configured(&self, config: &HostConfig) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures.retain(|name, _| config.pfs.iter().any(|pf| pf.name == *name));
     }
@@ -62,9 +62,9 @@ impl Sriov {
 ///
 /// # Errors
 /// No adapter matches.
-fn find(adapters: Vec<PfFacts>, pf: &PfConfig) -> Result<PfFacts, DeviceError> {
+fn find(adapters: Vec<PfProperties>, pf: &PfConfig) -> Result<PfProperties, DeviceError> {
     let known: Vec<String> = adapters.iter().map(label).collect();
-    adapters.into_iter().find(|facts| is_meant(facts, &pf.device)).ok_or_else(|| {
+    adapters.into_iter().find(|properties| refers_to(properties, &pf.device)).ok_or_else(|| {
         let there = match known.as_slice() {
             [] => "the host has no SR-IOV adapter".to_owned(),
             _ => format!("the SR-IOV adapters of the host are {}", known.join(", ")),
@@ -79,19 +79,19 @@ fn find(adapters: Vec<PfFacts>, pf: &PfConfig) -> Result<PfFacts, DeviceError> {
 
 /// Returns true if `device` is the adapter's PCI address or network device. Devices in other
 /// network namespaces match by address only.
-pub(crate) fn is_meant(facts: &PfFacts, device: &str) -> bool {
-    facts.address.to_string() == device
-        || (facts.netns.is_none() && facts.device.as_deref() == Some(device))
+pub(crate) fn refers_to(properties: &PfProperties, device: &str) -> bool {
+    properties.address.to_string() == device
+        || (properties.netns.is_none() && properties.device.as_deref() == Some(device))
 }
 
 /// Returns the display name of an adapter.
-fn label(facts: &PfFacts) -> String {
-    match (&facts.device, &facts.netns) {
-        (Some(device), None) => format!("{device} ({})", facts.address),
+fn label(properties: &PfProperties) -> String {
+    match (&properties.device, &properties.netns) {
+        (Some(device), None) => format!("{device} ({})", properties.address),
         (Some(device), Some(netns)) => {
-            format!("{} ({device} in namespace {netns})", facts.address)
+            format!("{} ({device} in namespace {netns})", properties.address)
         }
-        (None, _) => facts.address.to_string(),
+        (None, _) => properties.address.to_string(),
     }
 }
 

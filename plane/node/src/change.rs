@@ -14,20 +14,22 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use suimon_contract::{ApiError, Name, Plan};
-use suimon_ports::{Placement, StoreError};
+use suimon_ports::{CpuAffinity, StateStoreError};
 
 use crate::adapters::{PfStep, PfUndo, pf_steps};
 use crate::control::Controller;
-use crate::disks::{DiskStep, DiskUndo, acquire_disks, disk_steps, wanted_disks, wanted_sockets};
+use crate::disks::{
+    DiskRollback, DiskStep, acquire_disks, disk_steps, wanted_disks, wanted_sockets,
+};
 use crate::errors::{first_of, store_error};
 use crate::operations::OperationHandle;
-use crate::ports::{PortStep, PortUndo, WantedPorts, acquire_ports, port_steps, wanted_ports};
+use crate::ports::{PortStep, PortUndo, RequiredPorts, acquire_ports, port_steps, required_ports};
 use crate::state::{Intent, StoreChange, StoredState, clear_intent, save_intent, save_state};
 use crate::transaction::{self, Acquired, Participants, Phase};
 use crate::vmq::{WorkersStep, workers_step};
 use crate::vms::{VmStep, VmUndo, vm_steps};
 
-pub(crate) use self::candidate::Candidate;
+pub(crate) use self::candidate::ValidatedChange;
 pub use self::edit::{ChangeOptions, ClusterEdit, Edit, PowerEdit, ResourceEdit};
 use self::texts::{change_failed, planned_events};
 
@@ -51,7 +53,7 @@ enum Undo {
     Pf(Box<PfUndo>),
     Workers,
     Tables,
-    Disk(Box<DiskUndo>),
+    Disk(Box<DiskRollback>),
 }
 
 impl Step {
@@ -73,9 +75,9 @@ struct HostChange<'c> {
     controller: &'c mut Controller,
     edit: &'c Edit,
     from: Arc<StoredState>,
-    to: &'c Candidate,
+    to: &'c ValidatedChange,
     /// Ports of the state before the change.
-    before: &'c WantedPorts,
+    before: &'c RequiredPorts,
     /// Store changes that are committed together with the change.
     with_it: Vec<StoreChange>,
 }
@@ -104,15 +106,15 @@ impl Controller {
         let from = self.shared.desired();
         if candidate.state.config == from.config && candidate.state.file_text == from.file_text {
             operation.set_plan(&Plan::default(), 0);
-            self.processors_failing.reschedule(Instant::now());
+            self.workers_failing.reschedule(Instant::now());
             self.change_power(edit, &from.config, &from.config);
             return self.reload_files(edit);
         }
-        let before = wanted_ports(&from.config);
-        let steps = steps(&from, &candidate, &before, &self.processors);
+        let before = required_ports(&from.config);
+        let steps = steps(&from, &candidate, &before, &self.workers);
         // One additional step for the commit.
         operation.set_plan(&candidate.plan, steps.len() + 1);
-        self.shared.change_ids(|ids| ids.assign(&candidate.state.config, &candidate.wanted));
+        self.shared.change_ids(|ids| ids.assign(&candidate.state.config, &candidate.required));
         let mut change =
             HostChange { controller: self, edit, from, to: &candidate, before: &before, with_it };
         match transaction::run(&mut change, operation, &steps) {
@@ -125,7 +127,7 @@ impl Controller {
                 Ok(())
             }
             Err(error) => {
-                self.tell_failure(edit, &error);
+                self.report_failure(edit, &error);
                 Err(error)
             }
         }
@@ -133,10 +135,10 @@ impl Controller {
 
     pub(crate) fn commit(
         &mut self,
-        to: &Candidate,
+        to: &ValidatedChange,
         edit: &Edit,
         with_it: Vec<StoreChange>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), StateStoreError> {
         let drafts = planned_events(to, edit);
         let mut changes = vec![save_state(&to.state)?, clear_intent()];
         changes.extend(with_it);
@@ -146,11 +148,11 @@ impl Controller {
 
     /// Completes a committed change: closes devices, deletes files and notifies the other parts of
     /// the node. Failures are logged only.
-    pub(crate) fn finish(&mut self, to: Candidate, edit: &Edit, before: &WantedPorts) {
-        self.close_removed_ports(before, &to.wanted);
+    pub(crate) fn finish(&mut self, to: ValidatedChange, edit: &Edit, before: &RequiredPorts) {
+        self.close_removed_ports(before, &to.required);
         self.finish_disks(&wanted_disks(&self.shared.desired().config), &to);
-        self.shared.change_ids(|ids| ids.release(&to.state.config, &to.wanted));
-        self.devices.created.sweep(to.wanted.values(), &wanted_sockets(&to.disks));
+        self.shared.change_ids(|ids| ids.release(&to.state.config, &to.required));
+        self.devices.created.sweep(to.required.values(), &wanted_sockets(&to.disks));
         let before = self.shared.desired();
         let gone =
             before.config.vms.iter().filter(|vm| to.state.config.vm(vm.name.as_str()).is_none());
@@ -162,13 +164,13 @@ impl Controller {
         self.shared.follow_cluster();
         self.change_power(edit, &before.config, &after.config);
         self.delete_vms(&gone, &before.config);
-        self.tell_vms();
+        self.notify_vms();
         // The adapters have the addresses of the new configuration before the operation succeeds.
         self.look_at_vfs_soon();
         self.drive_iov();
     }
 
-    pub(crate) fn tell_failure(&mut self, edit: &Edit, error: &ApiError) {
+    pub(crate) fn report_failure(&mut self, edit: &Edit, error: &ApiError) {
         let draft = change_failed(edit, error);
         if let Err(store) = self.shared.events.commit(vec![draft.clone()], vec![clear_intent()]) {
             tracing::error!(error = %store, "the failed change is still recorded as in progress");
@@ -179,7 +181,7 @@ impl Controller {
 
 impl HostChange<'_> {
     /// Records the intent, and the TAPs and sockets that the steps create.
-    fn record(&mut self, steps: &[Step]) -> Result<(), StoreError> {
+    fn record(&mut self, steps: &[Step]) -> Result<(), StateStoreError> {
         let intent = Intent { revision: self.to.state.revision, kind: self.edit.kind() };
         self.controller.store.commit(&[save_intent(&intent)?])?;
         let created = &mut self.controller.devices.created;
@@ -222,10 +224,10 @@ impl Participants for HostChange<'_> {
             }
             Step::Workers(WorkersStep::Change) => {
                 undo.push(Undo::Workers);
-                self.controller.set_processors(to)
+                self.controller.set_workers(to)
             }
             Step::Workers(WorkersStep::Retry) => {
-                if let Err(error) = self.controller.restore_processors(to) {
+                if let Err(error) = self.controller.restore_workers(to) {
                     tracing::debug!(%error, "workers are retried later");
                 }
                 Ok(())
@@ -237,7 +239,7 @@ impl Participants for HostChange<'_> {
             Step::UplinkTables => self.controller.publish(to),
             Step::Disk(step) => {
                 let mut of_disks = Vec::new();
-                let taken = self.controller.take_disk_step(step, self.to.options, &mut of_disks);
+                let taken = self.controller.execute_disk_step(step, self.to.options, &mut of_disks);
                 undo.extend(of_disks.into_iter().map(|step| Undo::Disk(Box::new(step))));
                 taken
             }
@@ -255,7 +257,7 @@ impl Participants for HostChange<'_> {
         let (controller, from) = (&mut *self.controller, &self.from.config);
         controller.shared.disks.set_wanted(wanted_disks(from));
         let (undo, of_disks) = split(undo);
-        let disks_to_return = controller.take_back_disks(of_disks);
+        let disks_to_return = controller.begin_rollback(of_disks);
         let mut closed = Vec::new();
         let mut made_vms: Vec<Name> = Vec::new();
         let mut has_released = false;
@@ -266,7 +268,7 @@ impl Participants for HostChange<'_> {
                 Undo::Vm(VmUndo::Return) => has_released = true,
                 Undo::Pf(was) => controller.take_back_pf(&was),
                 Undo::Workers => {
-                    if let Err(error) = controller.restore_processors(from) {
+                    if let Err(error) = controller.restore_workers(from) {
                         tracing::error!(%error, "cannot restore the former workers");
                     }
                 }
@@ -279,7 +281,7 @@ impl Participants for HostChange<'_> {
             }
         }
         controller.reopen_ports(closed, from);
-        controller.return_disks(disks_to_return, from);
+        controller.finish_rollback(disks_to_return, from);
         if let Err(error) = controller.devices.created.note_opened(self.before.values()) {
             tracing::warn!(%error, "cannot record which sockets belong to the daemon");
         }
@@ -288,7 +290,7 @@ impl Participants for HostChange<'_> {
         controller.devices.created.sweep(self.before.values(), &wanted_sockets(&disks));
         controller.delete_vms(&made_vms, &self.to.state.config);
         if has_released {
-            controller.tell_vms();
+            controller.notify_vms();
         }
     }
 }
@@ -297,16 +299,16 @@ impl Participants for HostChange<'_> {
 /// `processors` are the current placements of the workers.
 fn steps(
     from: &StoredState,
-    to: &Candidate,
-    before: &WantedPorts,
-    processors: &[Placement],
+    to: &ValidatedChange,
+    before: &RequiredPorts,
+    processors: &[CpuAffinity],
 ) -> Vec<Step> {
     let (from, config) = (&from.config, &to.state.config);
     let disks_before = wanted_disks(from);
     let mut acquired = Acquired::default();
-    acquire_ports(&mut acquired, before, &to.wanted);
+    acquire_ports(&mut acquired, before, &to.required);
     acquire_disks(&mut acquired, &disks_before, &to.disks);
-    let ports = port_steps(before, &to.wanted, &acquired);
+    let ports = port_steps(before, &to.required, &acquired);
     let opens_uplink = ports.iter().any(PortStep::opens_uplink);
     let vms = vm_steps(from, (before, &disks_before), to, &acquired);
     let disks = disk_steps((from, &disks_before), (config, &to.disks), &acquired);
@@ -323,7 +325,7 @@ fn steps(
 }
 
 /// Separates the undo steps of disks from the others.
-fn split(undo: Vec<Undo>) -> (Vec<Undo>, Vec<DiskUndo>) {
+fn split(undo: Vec<Undo>) -> (Vec<Undo>, Vec<DiskRollback>) {
     let (mut others, mut of_disks) = (Vec::new(), Vec::new());
     for step in undo {
         match step {

@@ -52,17 +52,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub use self::connector::{CLUSTER_PATIENCE, ClusterStores, cluster_prefix};
+pub use self::connector::{CLUSTER_TIMEOUT, ClusterStores, cluster_prefix};
 pub(crate) use self::covered::{Minimums, of_disk, of_policy};
 use self::inbox::Inbox;
 pub(crate) use self::sharing::shared_stores;
-use self::status::View;
+use self::status::PublishedClusterStatus;
 
 /// Cluster state of the node.
 pub(crate) struct Cluster {
     stores: Arc<dyn ClusterStores>,
     inbox: Arc<Inbox>,
-    view: Mutex<View>,
+    view: Mutex<PublishedClusterStatus>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// True while a change is checked with the cluster's etcd and made there, before it is queued
     /// on this host. One at a time, because each is derived from the state before.
@@ -71,9 +71,9 @@ pub(crate) struct Cluster {
 }
 
 /// Change that is made in the cluster's etcd and not queued on this host yet.
-pub(crate) struct Changing<'a>(&'a Cluster);
+pub(crate) struct ChangeGuard<'a>(&'a Cluster);
 
-impl Drop for Changing<'_> {
+impl Drop for ChangeGuard<'_> {
     fn drop(&mut self) {
         *self.0.changing() = false;
         self.0.changed.notify_one();
@@ -90,11 +90,11 @@ impl Cluster {
     /// Begins a change of a cluster node, and suspends the adoption of the cluster's policies into
     /// the desired state while the returned guard exists. Waits at most `limit` until another change
     /// is queued; returns `None` if it is not by then.
-    pub(crate) fn begin_change(&self, limit: Duration) -> Option<Changing<'_>> {
+    pub(crate) fn begin_change(&self, limit: Duration) -> Option<ChangeGuard<'_>> {
         let waited = self.changed.wait_timeout_while(self.changing(), limit, |other| *other);
         let (mut is_changing, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let is_free = !std::mem::replace(&mut *is_changing, true);
-        is_free.then(|| Changing(self))
+        is_free.then(|| ChangeGuard(self))
     }
 
     fn is_changing(&self) -> bool {
@@ -105,7 +105,7 @@ impl Cluster {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn view(&self) -> MutexGuard<'_, View> {
+    fn view(&self) -> MutexGuard<'_, PublishedClusterStatus> {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

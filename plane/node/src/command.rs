@@ -5,11 +5,11 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 
 use suimon_contract::{ArrivalRequest, MeasureStoreRequest, Name};
 use suimon_ports::NbdNotice;
-use suimon_quantity::{ProcessorId, QueueId};
+use suimon_quantity::{QueueId, WorkerId};
 
 use crate::device_notices::{AnnounceNotices, DeviceNotices};
 use crate::operations::OperationHandle;
-use crate::{ChangeOptions, DiskWork, Edit};
+use crate::{ChangeOptions, DiskFileJob, Edit};
 
 /// Message to the control thread.
 pub(crate) enum Command {
@@ -21,14 +21,14 @@ pub(crate) enum Command {
     MoveQueue {
         operation: OperationHandle,
         queue: QueueId,
-        to: ProcessorId,
+        to: WorkerId,
     },
     /// A device has queued notices.
     DeviceNotices(Arc<DeviceNotices>),
     DiskWork {
         operation: OperationHandle,
         disk: Name,
-        work: DiskWork,
+        work: DiskFileJob,
     },
     MeasureStore {
         operation: OperationHandle,
@@ -36,12 +36,12 @@ pub(crate) enum Command {
         request: MeasureStoreRequest,
     },
     /// Creates a VM that arrives from another node.
-    Arrive {
+    CreateArrival {
         operation: OperationHandle,
         request: Arc<ArrivalRequest>,
     },
     /// Deletes a VM that another node owns, or that failed to arrive, with its NICs and disks.
-    Depart {
+    DeleteDeparted {
         operation: OperationHandle,
         /// Migration operation of the VM. It ends with this command.
         waiting: Option<OperationHandle>,
@@ -50,17 +50,17 @@ pub(crate) enum Command {
     },
     /// Returns a disk that was to be handed over to another node. The disk is opened, or marked as
     /// failed with the given reason.
-    BringBack {
+    ReturnDisk {
         disk: Name,
         failure: Option<String>,
     },
     NbdNotice(NbdNotice),
     /// The host file was applied: unfinished disk jobs resume.
-    GoOn,
+    ResumeDiskJobs,
     /// Effective limits of disks have changed without a change of the desired state.
-    FollowLimits,
+    PublishLimits,
     /// Wakes the control thread, because another thread has left a result.
-    Look,
+    Wake,
     Stop,
 }
 

@@ -9,17 +9,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ArrivalRequest, EventKind, Name};
-use suimon_ports::{Placement, StateStore};
+use suimon_ports::{CpuAffinity, StateStore};
 
 use crate::command::Command;
-use crate::disks::{DiskJobUnderWay, MeasurementUnderWay, UnfinishedWorks, nbd_event};
+use crate::disks::{RunningJob, RunningMeasurement, UnfinishedWorks, nbd_event};
 use crate::events::Draft;
 use crate::host::StateStoreWatch;
 use crate::ports::Devices;
 use crate::retry::Failing;
 use crate::shared::Shared;
 use crate::teams::TeamThreads;
-use crate::virtual_functions::IovDesk;
+use crate::virtual_functions::IovController;
 
 /// Interval at which notices of the plane are polled.
 const PLANE_POLL: Duration = Duration::from_millis(250);
@@ -39,9 +39,9 @@ pub(crate) struct Controller {
     pub(crate) store: Arc<dyn StateStore>,
     pub(crate) devices: Devices,
     /// Current placements of the workers.
-    pub(crate) processors: Vec<Placement>,
+    pub(crate) workers: Vec<CpuAffinity>,
     /// Failures to change the workers to the configured set.
-    pub(crate) processors_failing: Failing,
+    pub(crate) workers_failing: Failing,
     /// Events to be committed together at the end of the iteration.
     pub(crate) drafts: Vec<Draft>,
     pub(crate) plane_polled_at: Option<Instant>,
@@ -50,15 +50,15 @@ pub(crate) struct Controller {
     pub(crate) state_store: StateStoreWatch,
     /// Stores that were reported as nearly full.
     pub(crate) nearly_full: BTreeSet<Name>,
-    pub(crate) iov: IovDesk,
+    pub(crate) iov: IovController,
     /// Threads that drive the NIC teams.
     pub(crate) teams: TeamThreads,
     /// Disk jobs in progress, each with its own thread.
-    pub(crate) disk_jobs: Vec<DiskJobUnderWay>,
+    pub(crate) disk_jobs: Vec<RunningJob>,
     /// Disk jobs that earlier daemon processes left unfinished, until they resume.
     pub(crate) unfinished: UnfinishedWorks,
     /// Measurements of stores in progress, each with its own thread.
-    pub(crate) measurements: Vec<MeasurementUnderWay>,
+    pub(crate) measurements: Vec<RunningMeasurement>,
     /// NICs of VMs that other nodes run, according to the tables published last.
     pub(crate) away: BTreeSet<Name>,
     /// VM that the change in progress takes over from another node.
@@ -70,7 +70,7 @@ impl Controller {
     pub(crate) fn run(mut self, commands: &Receiver<Command>) {
         loop {
             let mut stop = false;
-            match commands.recv_timeout(self.pause()) {
+            match commands.recv_timeout(self.time_to_next_retry()) {
                 Ok(command) => stop = self.handle_all(command, commands),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => stop = true,
@@ -80,14 +80,14 @@ impl Controller {
             }
             self.follow_moves();
             self.poll_plane();
-            self.retry_due();
-            self.retry_processors();
+            self.reopen_due();
+            self.retry_workers();
             if self.pfs_looked_at.elapsed() >= PF_LOOK {
-                self.look_at_pfs();
+                self.check_adapters();
                 self.pfs_looked_at = Instant::now();
             }
             if self.stores_queried_at.elapsed() >= STORES_QUERY {
-                self.look_at_stores();
+                self.query_stores();
                 self.stores_queried_at = Instant::now();
             }
             self.watch_state_store();
@@ -97,7 +97,7 @@ impl Controller {
             self.end_disk_jobs();
             self.end_measurements();
             self.watch_cpus();
-            self.tell_refusals();
+            self.report_rejections();
             let drafts = std::mem::take(&mut self.drafts);
             self.shared.events.append(drafts);
             if stop {
@@ -110,7 +110,7 @@ impl Controller {
     /// Stops the threads that the controller has started and closes all devices. TAPs and VMs
     /// remain.
     pub(crate) fn end(mut self) {
-        self.tell_refusals();
+        self.report_rejections();
         self.write_drafts();
         self.shared.events.append_all();
         self.shared.events.append(vec![Draft::new(
@@ -118,7 +118,7 @@ impl Controller {
             "host",
             "The daemon stops. VMs and TAP devices are kept, socket connections of VMs are closed.",
         )]);
-        self.leave_vms();
+        self.detach_vms();
         self.leave_disk_jobs();
         self.give_up_measurements();
         self.end_power();
@@ -130,7 +130,7 @@ impl Controller {
         for disk in self.shared.disks.all() {
             self.close_disk(&disk);
         }
-        self.devices.promises.write();
+        self.devices.negotiated_features.write();
     }
 
     /// Handles a command and those queued behind it, up to [`NOTICES_PER_COMMIT`]. Returns true on
@@ -141,9 +141,9 @@ impl Controller {
         while let Some(command) = next.take() {
             match command {
                 Command::Stop => return true,
-                Command::Look => {}
-                Command::FollowLimits => self.follow_limits(),
-                Command::GoOn => self.go_on_with_work(),
+                Command::Wake => {}
+                Command::PublishLimits => self.follow_limits(),
+                Command::ResumeDiskJobs => self.resume_jobs(),
                 Command::DeviceNotices(of) => self.handle_notices_of(&of),
                 Command::NbdNotice(notice) => self.drafts.push(nbd_event(notice)),
                 Command::Change { operation, edit, options } => {
@@ -164,9 +164,9 @@ impl Controller {
                     self.begin_measurement(operation, &store, request);
                     self.write_drafts();
                 }
-                Command::Arrive { operation, request } => self.arrive(operation, &request),
-                Command::BringBack { disk, failure } => self.bring_back(&disk, failure),
-                Command::Depart { operation, waiting, vm, with_file } => {
+                Command::CreateArrival { operation, request } => self.arrive(operation, &request),
+                Command::ReturnDisk { disk, failure } => self.return_disk(&disk, failure),
+                Command::DeleteDeparted { operation, waiting, vm, with_file } => {
                     self.depart(&operation, vm, with_file);
                     if let Some(waiting) = waiting {
                         waiting.end(&Ok(()));
@@ -198,8 +198,8 @@ impl Controller {
     }
 
     /// Creates events of the clients that NBD servers have rejected.
-    fn tell_refusals(&mut self) {
-        let refusals = self.shared.disks.exports.take_refusals();
+    fn report_rejections(&mut self) {
+        let refusals = self.shared.disks.exports.take_rejections();
         let drafts =
             refusals.into_iter().map(|(last, count)| nbd_event(last).repeated_times(count));
         self.drafts.extend(drafts);
@@ -213,7 +213,7 @@ impl Controller {
     }
 
     /// Returns the time until the next retry, at most [`PLANE_POLL`].
-    fn pause(&self) -> Duration {
+    fn time_to_next_retry(&self) -> Duration {
         let now = Instant::now();
         let retries = self.shared.ports.all().into_iter().filter_map(|port| {
             let state = port.lock();
@@ -223,9 +223,9 @@ impl Controller {
             let state = disk.lock();
             state.failing.now.as_ref().map(|f| f.retry_at.saturating_duration_since(now))
         });
-        let processors = self.processors_failing.now.as_ref();
-        let processors = processors.map(|f| f.retry_at.saturating_duration_since(now));
-        retries.chain(disks).chain(processors).fold(PLANE_POLL, Duration::min)
+        let workers = self.workers_failing.now.as_ref();
+        let workers = workers.map(|f| f.retry_at.saturating_duration_since(now));
+        retries.chain(disks).chain(workers).fold(PLANE_POLL, Duration::min)
     }
 
     /// Polls the notices of the planes and drives VMQ, at most once per [`PLANE_POLL`].
@@ -253,7 +253,7 @@ impl Controller {
             self.shared.bound_addresses.forget_recently_left(&left_before);
         }
         self.write_bindings();
-        self.devices.promises.write();
+        self.devices.negotiated_features.write();
         for _ in 0..NOTICES_PER_COMMIT {
             let Some(notice) = self.shared.disks.parts.plane.poll_notice() else { break };
             self.handle_storage_notice(notice);

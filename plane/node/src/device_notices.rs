@@ -79,7 +79,7 @@ impl DeviceNotices {
         waiting.notices.retain(|before| !is_superseded(before, &notice));
         if waiting.notices.len() == WAITING_MAX {
             let is_event = |of: &DeviceNotice| {
-                !matches!(of, DeviceNotice::Lost { .. } | DeviceNotice::Promised(_))
+                !matches!(of, DeviceNotice::Lost { .. } | DeviceNotice::FeaturesCommitted(_))
             };
             let oldest = waiting.notices.iter().position(is_event).unwrap_or(0);
             waiting.notices.remove(oldest);
@@ -113,10 +113,10 @@ impl DeviceNotices {
 
 /// Returns true if `after` makes `before` obsolete.
 fn is_superseded(before: &DeviceNotice, after: &DeviceNotice) -> bool {
-    use DeviceNotice::{LinkChanged, Negotiated, Promised};
+    use DeviceNotice::{FeaturesCommitted, LinkChanged, Negotiated};
     matches!(
         (before, after),
-        (Promised(_), Promised(_))
+        (FeaturesCommitted(_), FeaturesCommitted(_))
             | (Negotiated { .. }, Negotiated { .. })
             | (LinkChanged(_), LinkChanged(_))
     )

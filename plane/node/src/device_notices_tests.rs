@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-use suimon_ports::{DeviceNotice, VhostUserPromise};
+use suimon_ports::{DeviceNotice, NegotiatedFeatures};
 use suimon_quantity::PortId;
 
 use super::{DeviceNotices, DeviceOwner, LateNotices, WAITING_MAX};
@@ -12,7 +12,7 @@ fn late() -> Arc<LateNotices> {
 }
 
 fn promised(queue_pairs: u16) -> DeviceNotice {
-    DeviceNotice::Promised(VhostUserPromise { features: 1, queue_pairs })
+    DeviceNotice::FeaturesCommitted(NegotiatedFeatures { features: 1, queue_pairs })
 }
 
 fn negotiated(queue_pairs: u16) -> DeviceNotice {

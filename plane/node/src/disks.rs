@@ -47,37 +47,37 @@ use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_qos::PolicyId;
 
 use self::capability::MeasuredStores;
-pub(crate) use self::capability::{MeasuredStore, capability};
+pub(crate) use self::capability::{MeasuredStore, capacity};
 pub(crate) use self::entry::{DiskEntry, Moving};
 use self::exports::Exports;
 use self::full_stores::StoreSpaces;
-pub(crate) use self::handing::DiskToHandOver;
-pub(crate) use self::jobs::DiskJobUnderWay;
+pub(crate) use self::handing::OutgoingDisk;
+pub(crate) use self::jobs::RunningJob;
 pub(crate) use self::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
-use self::limits::ToldStore;
+use self::limits::PublishedStore;
 pub(crate) use self::limits::overcommitted;
-pub(crate) use self::measuring::MeasurementUnderWay;
+pub(crate) use self::measuring::RunningMeasurement;
 use self::measuring::StoreInMeasurement;
 pub use self::mirroring::{DiskMirror, ServedDisk};
 pub(crate) use self::nbd_servers::nbd_event;
 use self::open_stores::OpenStores;
 pub(crate) use self::opening::{disk_error, store_file_error};
 pub use self::plane::DiskPlane;
-pub(crate) use self::shared_stores::HeldMark;
-pub(crate) use self::steps::{DiskStep, DiskUndo, acquire_disks, disk_steps};
-use self::store_threads::{SILENT_AFTER, StoreThreads, Unanswered};
+pub(crate) use self::shared_stores::ReservedMark;
+pub(crate) use self::steps::{DiskRollback, DiskStep, acquire_disks, disk_steps};
+use self::store_threads::{NoResult, STORE_TIMEOUT, StoreThreads};
 pub(crate) use self::unfinished::UnfinishedWorks;
 pub(crate) use self::wanted::{
-    WantedDisk, WantedDisks, disk_format, file_name, taken_over_sockets, wanted_disks,
+    RequiredDisk, RequiredDisks, disk_format, file_name, taken_over_sockets, wanted_disks,
     wanted_sockets,
 };
-pub use self::work::DiskWork;
+pub use self::work::DiskFileJob;
 use crate::RandomSource;
 use crate::cluster::Minimums;
 
 /// Dependencies of the disk subsystem.
 #[derive(Clone)]
-pub struct DiskParts {
+pub struct DiskDependencies {
     /// Storage plane, which serves disks.
     pub plane: Arc<dyn DiskPlane>,
     /// Factory of front-ends (vhost-user devices, NBD servers).
@@ -95,46 +95,46 @@ pub struct DiskParts {
 
 /// Desired disks and their open resources.
 pub(crate) struct Disks {
-    pub(crate) parts: DiskParts,
+    pub(crate) parts: DiskDependencies,
     entries: RwLock<BTreeMap<Name, Arc<DiskEntry>>>,
     /// Disks of the desired state or of the change in progress. Some have no entry yet.
-    wanted: RwLock<Arc<WantedDisks>>,
+    required: RwLock<Arc<RequiredDisks>>,
     pub(crate) exports: Exports,
     stores: Arc<OpenStores>,
     /// Threads that access files of stores.
     threads: StoreThreads,
     /// Space of each store as last reported.
     spaces: StoreSpaces,
-    ids: Mutex<Ids>,
+    ids: Mutex<DiskObjectNumbers>,
     /// Stores as last published to the storage plane.
-    told: Mutex<BTreeMap<StoreId, ToldStore>>,
+    published: Mutex<BTreeMap<StoreId, PublishedStore>>,
     /// Minimums in effect on stores that nodes share.
-    covered: RwLock<BTreeMap<Name, Minimums>>,
+    effective_minimums: RwLock<BTreeMap<Name, Minimums>>,
     /// Results of capacity measurements of the stores.
     measured: RwLock<Arc<MeasuredStores>>,
     /// Known parents of disks that are not open.
-    known_parents: Arc<children::KnownParents>,
+    known_parents: Arc<children::ParentCache>,
     /// Measurements of stores in progress.
     in_measurement: Mutex<BTreeMap<Name, StoreInMeasurement>>,
 }
 
 /// Numbers of disks, stores and policies. No number is assigned twice while the daemon runs.
 #[derive(Default)]
-struct Ids {
-    disks: Numbers,
-    stores: Numbers,
-    policies: Numbers,
+struct DiskObjectNumbers {
+    disks: NumberTable,
+    stores: NumberTable,
+    policies: NumberTable,
 }
 
 /// Numbers of objects of one kind, by name. Contains the names of the configuration, and names that
 /// were looked up since the last change of the configuration.
 #[derive(Default)]
-struct Numbers {
+struct NumberTable {
     by_name: BTreeMap<Name, u32>,
     given: u32,
 }
 
-impl Numbers {
+impl NumberTable {
     /// Returns the number of a name. Assigns the next number if the name has none.
     fn of(&mut self, name: &Name) -> u32 {
         if let Some(number) = self.by_name.get(name) {
@@ -159,20 +159,20 @@ impl Numbers {
 }
 
 impl Disks {
-    pub(crate) fn new(parts: DiskParts) -> Self {
+    pub(crate) fn new(parts: DiskDependencies) -> Self {
         let exports = Exports::new(parts.plane.clone(), parts.devices.clone());
         let stores = Arc::new(OpenStores::new(parts.stores.clone()));
         Self {
             parts,
             entries: RwLock::default(),
-            wanted: RwLock::default(),
+            required: RwLock::default(),
             exports,
             stores,
             threads: StoreThreads::default(),
             spaces: StoreSpaces::default(),
             ids: Mutex::default(),
-            told: Mutex::default(),
-            covered: RwLock::default(),
+            published: Mutex::default(),
+            effective_minimums: RwLock::default(),
             measured: RwLock::default(),
             known_parents: Arc::default(),
             in_measurement: Mutex::default(),
@@ -183,19 +183,19 @@ impl Disks {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// Runs a read-only query on the files of a store. Blocks up to [`SILENT_AFTER`].
+    /// Runs a read-only query on the files of a store. Blocks up to [`STORE_TIMEOUT`].
     ///
     /// # Errors
     /// The store does not answer in time or cannot be opened.
-    pub(crate) fn ask_store<T: Send + 'static>(
+    pub(crate) fn query_store<T: Send + 'static>(
         &self,
         path: &Path,
         ask: impl FnOnce(&dyn StoreFiles) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
         let (stores, store) = (self.stores.clone(), path.to_owned());
         let asked = move || stores.files(&store).map(|files| ask(files.as_ref()));
-        let answer = self.threads.run(path, SILENT_AFTER, asked, drop);
-        let answer = answer.map_err(Unanswered::give_up)?;
+        let answer = self.threads.run(path, STORE_TIMEOUT, asked, drop);
+        let answer = answer.map_err(NoResult::abandon)?;
         answer.map_err(|error| ApiError::new(ErrorCode::HostError, error.to_string()))
     }
 
@@ -205,12 +205,12 @@ impl Disks {
     }
 
     /// Sets the disks of the desired state, or of the change that begins.
-    pub(crate) fn set_wanted(&self, wanted: WantedDisks) {
-        *self.wanted.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(wanted);
+    pub(crate) fn set_wanted(&self, wanted: RequiredDisks) {
+        *self.required.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(wanted);
     }
 
-    fn wanted(&self) -> Arc<WantedDisks> {
-        self.wanted.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn required(&self) -> Arc<RequiredDisks> {
+        self.required.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn find_id(&self, id: DiskId) -> Option<Arc<DiskEntry>> {
@@ -222,7 +222,7 @@ impl Disks {
     }
 
     /// Adds a disk that is not open yet.
-    pub(crate) fn insert(&self, name: Name, wanted: WantedDisk) -> Arc<DiskEntry> {
+    pub(crate) fn insert(&self, name: Name, wanted: RequiredDisk) -> Arc<DiskEntry> {
         let id = self.disk_id(&name);
         let entry = Arc::new(DiskEntry::new(name.clone(), id, wanted));
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
@@ -263,7 +263,7 @@ impl Disks {
 
     /// Returns the names of disks and of stores by number.
     pub(crate) fn names(&self) -> (BTreeMap<u32, String>, BTreeMap<u32, String>) {
-        let names = |of: &Numbers| {
+        let names = |of: &NumberTable| {
             of.by_name.iter().map(|(name, number)| (*number, name.to_string())).collect()
         };
         let ids = self.ids();
@@ -272,14 +272,14 @@ impl Disks {
 
     /// Returns the number of known disks, stores and policies.
     #[cfg(test)]
-    fn numbered(&self) -> [usize; 3] {
+    fn counts(&self) -> [usize; 3] {
         let ids = self.ids();
         [&ids.disks, &ids.stores, &ids.policies].map(|of| of.by_name.len())
     }
 
     /// Removes the numbers and minimums of objects that neither the configuration nor the plane
     /// contains. A disk that is being created or deleted keeps its number.
-    fn forget_deleted(&self, config: &HostConfig, told: &BTreeMap<StoreId, ToldStore>) {
+    fn remove_deleted(&self, config: &HostConfig, told: &BTreeMap<StoreId, PublishedStore>) {
         let open: BTreeSet<u32> = self.all().iter().map(|entry| entry.id.0).collect();
         let mut ids = self.ids();
         ids.disks.retain(config.disks.iter().map(|disk| &disk.name), |id| open.contains(&id));
@@ -288,31 +288,31 @@ impl Disks {
         });
         ids.policies.retain(config.qos_policies.iter().map(|policy| &policy.name), |_| false);
         drop(ids);
-        let mut covered = self.covered.write().unwrap_or_else(PoisonError::into_inner);
+        let mut covered = self.effective_minimums.write().unwrap_or_else(PoisonError::into_inner);
         covered.retain(|name, _| config.stores.iter().any(|store| store.name == *name));
     }
 
-    fn ids(&self) -> MutexGuard<'_, Ids> {
+    fn ids(&self) -> MutexGuard<'_, DiskObjectNumbers> {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets the minimums in effect on a shared store. They apply when limits are published next.
     pub(crate) fn set_covered(&self, store: &Name, minimums: Minimums) {
-        let mut covered = self.covered.write().unwrap_or_else(PoisonError::into_inner);
+        let mut covered = self.effective_minimums.write().unwrap_or_else(PoisonError::into_inner);
         covered.insert(store.clone(), minimums);
     }
 
-    fn covered(&self, store: &Name) -> Minimums {
-        let covered = self.covered.read().unwrap_or_else(PoisonError::into_inner);
+    fn effective_minimums(&self, store: &Name) -> Minimums {
+        let covered = self.effective_minimums.read().unwrap_or_else(PoisonError::into_inner);
         covered.get(store).cloned().unwrap_or_default()
     }
 
-    fn told(&self) -> MutexGuard<'_, BTreeMap<StoreId, ToldStore>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn published(&self) -> MutexGuard<'_, BTreeMap<StoreId, PublishedStore>> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Closes stores that contain no wanted disk, so that their file systems can be unmounted.
-    pub(crate) fn forget_stores(&self, wanted: &WantedDisks) {
+    pub(crate) fn release_stores(&self, wanted: &RequiredDisks) {
         self.stores.retain(|path| wanted.values().any(|disk| disk.store.path == path));
     }
 }

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 
 use serde::{Deserialize, Serialize};
 use suimon_contract::DrainRequest;
-use suimon_ports::{StateStore, StoreError};
+use suimon_ports::{StateStore, StateStoreError};
 
 use crate::state::decode;
 
@@ -56,7 +56,7 @@ impl Drain {
     }
 }
 
-fn load(store: &dyn StateStore) -> Result<Option<StoredDrain>, StoreError> {
+fn load(store: &dyn StateStore) -> Result<Option<StoredDrain>, StateStoreError> {
     let value = store.read(HOST, DRAIN)?;
     value.map(|value| decode(HOST, DRAIN, &value)).transpose()
 }

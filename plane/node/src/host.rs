@@ -5,6 +5,6 @@ pub(crate) mod confinement;
 pub(crate) mod refused_access;
 mod state_store;
 
-pub use self::confinement::{ConfinementReader, RefusedCall};
+pub use self::confinement::{ConfinementReader, DeniedCall};
 pub use self::refused_access::RefusedAccess;
 pub(crate) use self::state_store::StateStoreWatch;

@@ -1,10 +1,10 @@
 use suimon_contract::{ErrorCode, EventKind, ImageRequest, ImageVerdict, StorageState};
-use suimon_ports::{FileName, FileUse, StoreFiles};
+use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
 use std::path::Path;
 
 use super::{ImageRequests, REQUESTS_MAX};
-use crate::disks::DiskToHandOver;
+use crate::disks::OutgoingDisk;
 use crate::testing::{DISK_STORE, Harness, host, name, wait_until};
 
 const STORE: &str = "[[store]]\nname = \"fast\"\npath = \"/srv/fast\"\n";
@@ -19,18 +19,18 @@ fn request(file: &str) -> ImageRequest {
 /// Damages the first of the two headers of the image.
 fn damage(harness: &Harness) {
     let files = harness.disks.store(DISK_STORE);
-    let file = files.open(&FileName::new("data.vhdx").unwrap(), FileUse::Write, 1).unwrap();
+    let file = files.open(&FileName::new("data.vhdx").unwrap(), FileLockMode::Write, 1).unwrap();
     file.write_at(64 << 10, &[0x5a; 4096]).unwrap();
 }
 
 #[test]
 fn an_image_is_refused_in_service_and_repaired_out_of_it() {
     let harness = Harness::with_store();
-    harness.apply_well(&host(&format!("{STORE}{DISK}")));
+    harness.apply_ok(&host(&format!("{STORE}{DISK}")));
     let (store, image) = (name("fast"), request("data.vhdx"));
     let error = harness.node.image_info(&store, &image).unwrap_err();
     assert_eq!(error.code, ErrorCode::DeviceBusy, "{error}");
-    harness.apply_well(&host(STORE));
+    harness.apply_ok(&host(STORE));
     let info = harness.node.image_info(&store, &image).unwrap();
     assert_eq!((info.size_bytes, info.file.as_str()), (8 << 20, "data.vhdx"));
 
@@ -48,17 +48,17 @@ fn an_image_is_refused_in_service_and_repaired_out_of_it() {
     assert_eq!(undone.check.verdict, ImageVerdict::Damaged);
     let again = harness.node.image_repair(&store, &image).unwrap();
     assert!(again.backup.is_some() && again.backup != undo.undo.map(|of| of.to_string()));
-    harness.apply_well(&host(&format!("{STORE}{DISK}")));
+    harness.apply_ok(&host(&format!("{STORE}{DISK}")));
     assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Ready);
 }
 
 #[test]
 fn an_image_that_is_locked_for_a_moment_is_waited_for() {
     let harness = Harness::with_store();
-    harness.apply_well(&host(&format!("{STORE}{DISK}")));
-    harness.apply_well(&host(STORE));
+    harness.apply_ok(&host(&format!("{STORE}{DISK}")));
+    harness.apply_ok(&host(STORE));
     let files = harness.disks.store(DISK_STORE);
-    let locked = files.open(&FileName::new("data.vhdx").unwrap(), FileUse::Write, 1).unwrap();
+    let locked = files.open(&FileName::new("data.vhdx").unwrap(), FileLockMode::Write, 1).unwrap();
     let before = files.conflicts();
     std::thread::scope(|scope| {
         let info = scope.spawn(|| harness.node.image_info(&name("fast"), &request("data.vhdx")));
@@ -71,7 +71,7 @@ fn an_image_that_is_locked_for_a_moment_is_waited_for() {
 #[test]
 fn what_cannot_be_meant_is_refused() {
     let harness = Harness::with_store();
-    harness.apply_well(&host(STORE));
+    harness.apply_ok(&host(STORE));
     let error = harness.node.image_info(&name("slow"), &request("a.vhdx")).unwrap_err();
     assert_eq!(error.code, ErrorCode::NotFound, "{error}");
     let error = harness.node.image_check(&name("fast"), &request("a.vhdx")).unwrap_err();
@@ -98,12 +98,12 @@ fn so_many_requests_run_at_a_time() {
 #[test]
 fn an_image_that_is_handed_over_to_another_node_is_refused() {
     let harness = Harness::with_store();
-    harness.apply_well(&host(&format!("{STORE}{DISK}")));
+    harness.apply_ok(&host(&format!("{STORE}{DISK}")));
     let (store, image) = (name("fast"), request("data.vhdx"));
-    let handed = DiskToHandOver::begin(harness.node.shared(), &name("data")).unwrap();
-    handed.let_go().unwrap();
+    let handed = OutgoingDisk::begin(harness.node.shared(), &name("data")).unwrap();
+    handed.release().unwrap();
     let error = harness.node.image_repair(&store, &image).unwrap_err();
     assert_eq!((error.code, error.resource.as_deref()), (ErrorCode::Conflict, Some("disk/data")));
     assert!(error.message.contains("has taken over the disk"), "{error}");
-    handed.take_back().unwrap();
+    handed.reclaim().unwrap();
 }

@@ -10,7 +10,7 @@
 //! Lifecycle
 //! - [`Node::open`] reads the state store, brings the host to the stored desired state and starts
 //!   the control thread. Devices that cannot be opened are retried after 1, 2, 4 … 30 s (with
-//!   [`NodeParts::retry_first`] = 1 s).
+//!   [`NodeDependencies::retry_first`] = 1 s).
 //! - [`Node::submit`] validates a change and queues it. The control thread carries out changes one
 //!   after another (order of steps: `order.rs` of `suimon-node-core`).
 //! - One driver thread per VM starts and stops the VM and adopts it after a restart of the daemon
@@ -68,18 +68,18 @@ use suimon_node_core::{errors, events, operations, retry, state, transaction};
 
 pub use captures::{CAPTURES_MAX, Capture};
 pub use change::{ChangeOptions, ClusterEdit, Edit, PowerEdit, ResourceEdit};
-pub use cluster::{CLUSTER_PATIENCE, ClusterStores, cluster_prefix};
-pub use disks::{DiskMirror, DiskParts, DiskPlane, DiskWork, ServedDisk};
-pub use host::{ConfinementReader, RefusedAccess, RefusedCall};
-pub use node::{Node, NodeParts, stored_host};
+pub use cluster::{CLUSTER_TIMEOUT, ClusterStores, cluster_prefix};
+pub use disks::{DiskDependencies, DiskFileJob, DiskMirror, DiskPlane, ServedDisk};
+pub use host::{ConfinementReader, DeniedCall, RefusedAccess};
+pub use node::{Node, NodeDependencies, stored_host};
 pub use ports::{FrameCapture, PortKey, QueueSide, SwitchPlane, placements};
 pub use power::{PowerRestoration, restore_power};
-pub use remote_nodes::{FarError, FarLine, FarNode, FarNodes};
+pub use remote_nodes::{PeerError, PeerNode, PeerNodes, PeerStream};
 pub use start_up::NodeError;
 pub use suimon_node_core::events::{EVENTS_MAX, EventPage};
 pub use suimon_node_core::operations::{OPERATIONS_MAX, RUNNING_MAX};
 pub use suimon_node_core::{NoListener, NodeListener, RandomSource, UnixClock};
-pub use vms::{VmParts, VmWork};
+pub use vms::{VmAction, VmDependencies};
 
 #[cfg(test)]
 mod testing;

@@ -30,6 +30,6 @@ mod tests;
 mod vf_tests;
 
 pub(crate) use self::arrival::{
-    Abandoned, ArrivalAnswer, ArrivalCall, Asked, arrival_spec, uuid_of,
+    Abandoned, ArrivalAnswer, ArrivalCall, ArrivalMessage, arrival_spec, uuid_of,
 };
 pub(crate) use self::departure::{arrival_request, disks_to_hand_over};

@@ -11,38 +11,38 @@ use suimon_contract::{
     MeasureStoreRequest, Name, Operation, Plan, VmGuest, parse_toml,
 };
 use suimon_ports::{
-    CpuPlace, DeviceFactory, MemberDevices, PowerHost, SocketFiles, SriovHost, StateStore,
-    StoreError,
+    CpuTopology, DeviceFactory, MemberDevices, PowerHost, SocketFiles, SriovHost, StateStore,
+    StateStoreError,
 };
-use suimon_quantity::{ProcessorId, QueueId};
+use suimon_quantity::{QueueId, WorkerId};
 use suimon_recording::Sink;
 use suimon_switch::CaptureOptions;
 
 use crate::captures::Capture;
-use crate::cluster::Changing;
+use crate::cluster::ChangeGuard;
 use crate::command::Command;
 use crate::control::Controller;
 use crate::disks::{DiskMirror, ServedDisk};
 use crate::events::EventLog;
-use crate::host::{ConfinementReader, RefusedAccess, RefusedCall, confinement, refused_access};
+use crate::host::{ConfinementReader, DeniedCall, RefusedAccess, confinement, refused_access};
 use crate::power::PowerTable;
-use crate::shared::{Shared, SharedParts};
+use crate::shared::{Shared, SharedDependencies};
 use crate::start_up::{NodeError, start_up};
 use crate::state::{DeferringStore, load_state};
 use crate::teams::Teams;
 use crate::{
-    ChangeOptions, ClusterStores, DiskParts, DiskWork, Edit, FarNodes, NodeListener, PortKey,
-    QueueSide, SwitchPlane, UnixClock, VmParts, VmWork,
+    ChangeOptions, ClusterStores, DiskDependencies, DiskFileJob, Edit, NodeListener, PeerNodes,
+    PortKey, QueueSide, SwitchPlane, UnixClock, VmAction, VmDependencies,
 };
 
 mod reading;
 
 /// Capacity of the control thread's command queue. Senders block, or defer device notices, while
 /// the queue is full.
-const COMMANDS_WAITING: usize = 4096;
+const COMMANDS_MAX: usize = 4096;
 
 /// Dependencies and parameters of a [`Node`].
-pub struct NodeParts {
+pub struct NodeDependencies {
     /// State store: desired state, events, and records of the objects that the daemon created.
     pub store: Arc<dyn StateStore>,
     /// Factory of the devices under ports.
@@ -50,15 +50,15 @@ pub struct NodeParts {
     /// Access to LACPDUs and announcements on the devices of team members.
     pub members: Arc<dyn MemberDevices>,
     /// Dependencies of the disk subsystem.
-    pub disks: DiskParts,
+    pub disks: DiskDependencies,
     /// Dependencies of the VM subsystem.
-    pub vms: VmParts,
+    pub vms: VmDependencies,
     /// Power settings of the host's CPUs.
     pub power: Arc<dyn PowerHost>,
     /// Access to network adapters with SR-IOV.
     pub sriov: Arc<dyn SriovHost>,
     /// Connector to the API of other nodes.
-    pub far_nodes: Arc<dyn FarNodes>,
+    pub far_nodes: Arc<dyn PeerNodes>,
     /// Connector to the stores (etcd) of clusters.
     pub clusters: Arc<dyn ClusterStores>,
     /// Identification and removal of stale socket files.
@@ -74,7 +74,7 @@ pub struct NodeParts {
     /// Logical CPUs permitted for workers, ascending, not empty.
     pub cpus: Vec<u16>,
     /// Topology (core, NUMA node) of the CPUs in `cpus`, for VMQ.
-    pub cpu_places: Vec<CpuPlace>,
+    pub cpu_places: Vec<CpuTopology>,
     /// Host name used if the configuration names none.
     pub host_name: String,
     /// Reader of the confinement (seccomp, Landlock, capabilities) of the daemon's threads.
@@ -90,7 +90,7 @@ pub struct NodeParts {
 }
 
 /// Maximum time for which a change on a cluster node waits for earlier changes.
-const CHANGES_END: Duration = Duration::from_secs(10);
+const CHANGES_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Control plane of one host: desired and observed state, events and operations.
 ///
@@ -108,13 +108,13 @@ impl Node {
     /// # Errors
     /// The state store is damaged, the plane rejects the stored configuration, or a thread cannot
     /// be created.
-    pub fn open(parts: NodeParts) -> Result<Self, NodeError> {
+    pub fn open(parts: NodeDependencies) -> Result<Self, NodeError> {
         let store = Arc::new(DeferringStore::new(parts.store));
         store.begin_start_up();
         let stored = load_state(store.as_ref())?;
         let is_new = stored.is_none();
         let events = EventLog::open(store.clone(), parts.clock.clone(), parts.listener.clone())?;
-        let shared = Arc::new(Shared::new(SharedParts {
+        let shared = Arc::new(Shared::new(SharedDependencies {
             reconnect_max: parts.reconnect_max,
             plane: parts.plane,
             devices: parts.devices,
@@ -139,14 +139,14 @@ impl Node {
             version: parts.version,
             desired: stored.unwrap_or_default(),
         }));
-        let (commands, receiver) = sync_channel(COMMANDS_WAITING);
+        let (commands, receiver) = sync_channel(COMMANDS_MAX);
         let controller =
             start_up(&shared, store.clone(), commands.clone(), parts.retry_first, is_new)?;
         let thread = run_controller(controller, receiver).map_err(NodeError::Thread)?;
         // Dropped, and thereby stopped, if a later part cannot be started.
         let node = Self { shared, commands, thread: Mutex::new(Some(thread)) };
         node.shared.start_cluster(node.commands.clone()).map_err(NodeError::Thread)?;
-        node.shared.go_on_draining()?;
+        node.shared.resume_drain()?;
         store.end_start_up();
         Ok(node)
     }
@@ -200,7 +200,7 @@ impl Node {
             operation.set_plan(&candidate.plan, candidate.plan.steps.len());
             let (from, to) = (self.shared.desired(), &candidate.state.config);
             let configs = (&from.config, to);
-            match self.shared.ask_cluster(&edit, configs, options.force, &operation) {
+            match self.shared.query_cluster(&edit, configs, options.force, &operation) {
                 Ok(pending) if pending.is_empty() => {}
                 Ok(pending) => operation.report(pending),
                 Err(error) => {
@@ -214,12 +214,12 @@ impl Node {
         self.operation(id).ok_or_else(|| vec![lost()])
     }
 
-    /// Waits until no other change of this node is in progress, [`CHANGES_END`] at most.
-    fn begin_change_of_node(&self) -> Result<Changing<'_>, ApiError> {
-        let until = Instant::now() + CHANGES_END;
-        let changing = self.shared.cluster.begin_change(CHANGES_END);
+    /// Waits until no other change of this node is in progress, [`CHANGES_TIMEOUT`] at most.
+    fn begin_change_of_node(&self) -> Result<ChangeGuard<'_>, ApiError> {
+        let until = Instant::now() + CHANGES_TIMEOUT;
+        let changing = self.shared.cluster.begin_change(CHANGES_TIMEOUT);
         let left = until.saturating_duration_since(Instant::now());
-        let is_idle = |_: &Changing<'_>| self.shared.operations.wait_idle(left);
+        let is_idle = |_: &ChangeGuard<'_>| self.shared.operations.wait_idle(left);
         changing.filter(is_idle).ok_or_else(|| {
             let text = "another change is in progress; wait until it has ended";
             ApiError::new(ErrorCode::Conflict, text)
@@ -258,31 +258,31 @@ impl Node {
         to: u16,
     ) -> Result<Operation, ApiError> {
         let queue = self.find_queue(port, side, index)?;
-        if !self.shared.plane.processors().iter().any(|view| view.id.0 == to) {
+        if !self.shared.plane.workers().iter().any(|view| view.id.0 == to) {
             let text =
                 format!("there is no worker {to}; `suimon processor list` lists the workers");
             return Err(ApiError::new(ErrorCode::NotFound, text).field("worker"));
         }
         let operation = self.shared.operations.add("queue move", &format!("queue/{port}"), true)?;
         let id = operation.id();
-        let command = Command::MoveQueue { operation, queue, to: ProcessorId(to) };
+        let command = Command::MoveQueue { operation, queue, to: WorkerId(to) };
         self.send(command).map_err(crate::errors::first_of)?;
         self.operation(id).ok_or_else(lost)
     }
 
     /// Resumes disk jobs that earlier daemon processes left unfinished. Their disks stay closed
     /// until this call, which the daemon makes after it has applied the host file.
-    pub fn go_on(&self) {
+    pub fn resume_disk_jobs(&self) {
         // A send error means that the control thread has ended.
-        let _ = self.send(Command::GoOn);
+        let _ = self.send(Command::ResumeDiskJobs);
     }
 
     /// Starts a job on a disk's image file. Conflicts are reported at once.
     ///
     /// # Errors
     /// The disk does not exist, another job on it is in progress, or a client uses it.
-    pub fn work_on_disk(&self, disk: &Name, work: DiskWork) -> Result<Operation, ApiError> {
-        self.shared.check_disk_work(disk, &work)?;
+    pub fn start_disk_job(&self, disk: &Name, work: DiskFileJob) -> Result<Operation, ApiError> {
+        self.shared.check_disk_job(disk, &work)?;
         let kind = format!("disk {}", work.verb());
         let operation = self.shared.operations.add(&kind, &format!("disk/{disk}"), true)?;
         let id = operation.id();
@@ -415,7 +415,7 @@ impl Node {
     /// Fills the queue of the control thread.
     #[cfg(test)]
     pub(crate) fn fill_commands(&self) {
-        while self.commands.try_send(Command::Look).is_ok() {}
+        while self.commands.try_send(Command::Wake).is_ok() {}
     }
 
     /// Removes a node that has failed permanently from the cluster.
@@ -430,12 +430,12 @@ impl Node {
     ///
     /// # Errors
     /// The VM does not exist, or its state does not permit the action.
-    pub fn work_on_vm(&self, vm: &Name, work: VmWork) -> Result<Operation, ApiError> {
-        self.shared.check_vm_work(vm, work)?;
+    pub fn start_vm_action(&self, vm: &Name, work: VmAction) -> Result<Operation, ApiError> {
+        self.shared.check_vm_action(vm, work)?;
         let kind = format!("vm {}", work.verb());
         let operation = self.shared.operations.add(&kind, &format!("vm/{vm}"), false)?;
         let id = operation.id();
-        self.shared.begin_vm_work(vm, work, operation);
+        self.shared.submit_vm_action(vm, work, operation);
         self.operation(id).ok_or_else(lost)
     }
 
@@ -467,12 +467,12 @@ impl Node {
     }
 
     /// Appends an event about a system call that seccomp denied to a thread of the daemon.
-    pub fn tell_refused_call(&self, refused: &RefusedCall) {
-        self.shared.events.append(vec![confinement::refused(refused)]);
+    pub fn report_denied_call(&self, refused: &DeniedCall) {
+        self.shared.events.append(vec![confinement::denied_event(refused)]);
     }
 
     /// Appends an event about requests that were refused because of wrong credentials.
-    pub fn tell_refused_access(&self, refused: &RefusedAccess) {
+    pub fn report_rejected_access(&self, refused: &RefusedAccess) {
         self.shared.events.append(vec![refused_access::event(refused)]);
     }
 
@@ -511,7 +511,7 @@ impl Drop for Node {
 ///
 /// # Errors
 /// The state store is damaged.
-pub fn stored_host(store: &dyn StateStore) -> Result<Option<HostSection>, StoreError> {
+pub fn stored_host(store: &dyn StateStore) -> Result<Option<HostSection>, StateStoreError> {
     Ok(load_state(store)?.map(|state| state.config.host))
 }
 
@@ -523,7 +523,7 @@ fn run_controller(
     controller: Controller,
     commands: Receiver<Command>,
 ) -> std::io::Result<JoinHandle<()>> {
-    let ends = EndTeller(controller.shared.clone());
+    let ends = EndNotifier(controller.shared.clone());
     let waiting = Arc::new(Mutex::new(Some(controller)));
     let take =
         |of: &Mutex<Option<Controller>>| of.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -541,9 +541,9 @@ fn run_controller(
     thread
 }
 
-struct EndTeller(Arc<Shared>);
+struct EndNotifier(Arc<Shared>);
 
-impl Drop for EndTeller {
+impl Drop for EndNotifier {
     fn drop(&mut self) {
         self.0.listener.handle_end();
     }

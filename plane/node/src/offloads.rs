@@ -7,8 +7,8 @@ use suimon_contract::{
 };
 use suimon_frame::Offloads;
 use suimon_offload::{
-    Assignment, Capability, Doer, Finding, PortKind, Reason, Side, assign, doer, effective,
-    is_supported,
+    Assignment, Finding, OffloadCapability, Performer, PortKind, Reason, Side, effective,
+    is_supported, performer, performer_at_device,
 };
 use suimon_ports::{
     DeviceError, DeviceFeature, DeviceFeatures, DeviceStatus, FeatureState, OffloadSwitches,
@@ -16,7 +16,7 @@ use suimon_ports::{
 
 /// Features of an uplink's device as reported by the kernel; `None` in it for a TAP, which has no
 /// physical device.
-pub(crate) type Asked = Result<Option<DeviceFeatures>, DeviceError>;
+pub(crate) type DeviceFeatureResult = Result<Option<DeviceFeatures>, DeviceError>;
 
 /// Returns the offloads of a NIC, those of frames that the guest sends first.
 pub(crate) fn nic_offloads(device: &DeviceStatus, nic: &NicConfig) -> Vec<OffloadStatus> {
@@ -45,7 +45,7 @@ fn guest_offloads(
             let can = other_side_can(finding.capability, supported);
             let (effective, by, reason) = nic_finding(side, &finding, can, device, backend);
             // Drivers are not offered disabled features, so their support is unknown.
-            let is_unknown = finding.capability != Capability::IpChecksum
+            let is_unknown = finding.capability != OffloadCapability::IpChecksum
                 && match finding.reason {
                     Reason::SwitchedOff { .. } | Reason::Needs { .. } => {
                         backend == NicBackend::VhostUser
@@ -66,7 +66,7 @@ fn guest_offloads(
 }
 
 fn is_connected(device: &DeviceStatus) -> bool {
-    device.link_up || device.features.is_some()
+    device.link_up || device.virtio_features.is_some()
 }
 
 /// Returns whether the offload is in effect, which component performs it, and the reason.
@@ -78,7 +78,7 @@ fn nic_finding(
     backend: NicBackend,
 ) -> (bool, OffloadDoer, String) {
     if finding.reason == Reason::NotNegotiated && backend == NicBackend::Legacy {
-        let by = in_words(doer(PortKind::Nic, side, finding));
+        let by = in_words(performer(PortKind::Nic, side, finding));
         return (false, by, "the stream of a legacy NIC carries no offload metadata".to_owned());
     }
     if finding.reason == Reason::NotNegotiated && !is_connected(device) {
@@ -92,7 +92,7 @@ fn nic_finding(
         let reason = format!("{}, but in use until the guest's driver is reset", finding.reason);
         return (true, OffloadDoer::Egress, reason);
     }
-    let by = in_words(doer(PortKind::Nic, side, finding));
+    let by = in_words(performer(PortKind::Nic, side, finding));
     (finding.is_on(), by, finding.reason.to_string())
 }
 
@@ -101,7 +101,7 @@ fn nic_finding(
 pub(crate) fn uplink_offloads(
     device: Option<&DeviceStatus>,
     uplink: &UplinkConfig,
-    asked: &Asked,
+    asked: &DeviceFeatureResult,
 ) -> Vec<OffloadStatus> {
     let switches = offload_switches(&uplink.offload);
     let (ingress, egress) =
@@ -110,12 +110,12 @@ pub(crate) fn uplink_offloads(
     for (side, carried) in [(Side::Egress, egress), (Side::Ingress, ingress)] {
         for mut finding in effective(carried, &switches, PortKind::Uplink, side).findings {
             let capability = finding.capability;
-            if capability == Capability::ReceiveCoalescing {
+            if capability == OffloadCapability::ReceiveCoalescing {
                 finding.reason = uplink_coalescing(&switches);
             }
             let (by, reason) = match device {
                 None => (OffloadDoer::Nobody, "the uplink is not open".to_owned()),
-                Some(_) => judged(side, &finding, uplink, asked),
+                Some(_) => performer_and_reason(side, &finding, uplink, asked),
             };
             all.push(OffloadStatus {
                 name: name(PortKind::Uplink, side, capability),
@@ -123,8 +123,8 @@ pub(crate) fn uplink_offloads(
                     Ok(Some(features)) => Some(is_supported(side, capability, features)),
                     Ok(None) => device.map(|_| other_side_can(capability, carried)),
                     // IP checksums and coalescing are independent of the device.
-                    Err(_) if capability == Capability::IpChecksum => Some(false),
-                    Err(_) if capability == Capability::ReceiveCoalescing => Some(true),
+                    Err(_) if capability == OffloadCapability::IpChecksum => Some(false),
+                    Err(_) if capability == OffloadCapability::ReceiveCoalescing => Some(true),
                     Err(_) => None,
                 },
                 enabled: switches.is_on(PortKind::Uplink.switch(side, capability)),
@@ -141,11 +141,11 @@ pub(crate) fn uplink_offloads(
 /// so only the uplink's settings matter, not the frames that the device can carry.
 pub(crate) fn uplink_coalescing(switches: &OffloadSwitches) -> Reason {
     let received = effective(Offloads::TCP, switches, PortKind::Uplink, Side::Ingress);
-    received.reason(Capability::ReceiveCoalescing).unwrap_or(Reason::NotNegotiated)
+    received.reason(OffloadCapability::ReceiveCoalescing).unwrap_or(Reason::NotNegotiated)
 }
 
 /// Converts the features of an uplink's device to the API's types.
-pub(crate) fn device_features(asked: &Asked) -> DeviceFeaturesStatus {
+pub(crate) fn device_features(asked: &DeviceFeatureResult) -> DeviceFeaturesStatus {
     let in_words = |(feature, state): (DeviceFeature, FeatureState)| DeviceFeatureStatus {
         name: feature.name().to_owned(),
         state: state.word().to_owned(),
@@ -162,17 +162,17 @@ pub(crate) fn device_features(asked: &Asked) -> DeviceFeaturesStatus {
 }
 
 /// Returns the component that performs an offload at an open uplink, and the reason.
-fn judged(
+fn performer_and_reason(
     side: Side,
     finding: &Finding,
     uplink: &UplinkConfig,
-    asked: &Asked,
+    asked: &DeviceFeatureResult,
 ) -> (OffloadDoer, String) {
     let unknown = DeviceFeatures::default();
     let found = match asked {
-        Ok(None) => Assignment { doer: doer(PortKind::Uplink, side, finding), by: None },
-        Ok(Some(features)) => assign(side, finding, features),
-        Err(_) => assign(side, finding, &unknown),
+        Ok(None) => Assignment { performer: performer(PortKind::Uplink, side, finding), by: None },
+        Ok(Some(features)) => performer_at_device(side, finding, features),
+        Err(_) => performer_at_device(side, finding, &unknown),
     };
     let reason = match (finding.reason, found.by, asked) {
         (Reason::NotNegotiated, ..) => {
@@ -189,44 +189,46 @@ fn judged(
         }
         (reason, ..) => reason.to_string(),
     };
-    (in_words(found.doer), reason)
+    (in_words(found.performer), reason)
 }
 
-const fn in_words(doer: Doer) -> OffloadDoer {
+const fn in_words(doer: Performer) -> OffloadDoer {
     match doer {
-        Doer::Guest => OffloadDoer::Guest,
-        Doer::Nic => OffloadDoer::Nic,
-        Doer::Kernel => OffloadDoer::Kernel,
-        Doer::Software => OffloadDoer::Software,
-        Doer::Egress => OffloadDoer::Egress,
-        Doer::Nobody => OffloadDoer::Nobody,
+        Performer::Guest => OffloadDoer::Guest,
+        Performer::Nic => OffloadDoer::Nic,
+        Performer::Kernel => OffloadDoer::Kernel,
+        Performer::Software => OffloadDoer::Software,
+        Performer::Egress => OffloadDoer::Egress,
+        Performer::NotDone => OffloadDoer::Nobody,
     }
 }
 
 /// Returns the API name of an offload: `tx_checksum`, `rx_tcp4_segmentation`, …, with the direction
 /// as seen by the guest or host at the port.
-fn name(kind: PortKind, side: Side, capability: Capability) -> String {
+fn name(kind: PortKind, side: Side, capability: OffloadCapability) -> String {
     let name = match capability {
-        Capability::Checksum => "checksum",
-        Capability::IpChecksum => "ip_checksum",
-        Capability::Tcp4Segmentation => "tcp4_segmentation",
-        Capability::Tcp6Segmentation => "tcp6_segmentation",
-        Capability::TcpEcnSegmentation => "tcp_ecn_segmentation",
-        Capability::UdpSegmentation => "udp_segmentation",
-        Capability::ReceiveCoalescing => return "receive_coalescing".to_owned(),
+        OffloadCapability::Checksum => "checksum",
+        OffloadCapability::IpChecksum => "ip_checksum",
+        OffloadCapability::Tcp4Segmentation => "tcp4_segmentation",
+        OffloadCapability::Tcp6Segmentation => "tcp6_segmentation",
+        OffloadCapability::TcpEcnSegmentation => "tcp_ecn_segmentation",
+        OffloadCapability::UdpSegmentation => "udp_segmentation",
+        OffloadCapability::ReceiveCoalescing => return "receive_coalescing".to_owned(),
     };
     format!("{}_{name}", if kind.receives(side) { "rx" } else { "tx" })
 }
 
-fn other_side_can(capability: Capability, supported: Offloads) -> bool {
-    match capability {
-        Capability::Checksum => supported.checksum,
-        Capability::IpChecksum => false,
-        Capability::Tcp4Segmentation => supported.tcp4_segmentation,
-        Capability::Tcp6Segmentation => supported.tcp6_segmentation,
-        Capability::TcpEcnSegmentation => supported.tcp_ecn_segmentation,
-        Capability::UdpSegmentation => supported.udp_segmentation,
-        Capability::ReceiveCoalescing => supported.tcp4_segmentation || supported.tcp6_segmentation,
+fn other_side_can(capacity: OffloadCapability, supported: Offloads) -> bool {
+    match capacity {
+        OffloadCapability::Checksum => supported.checksum,
+        OffloadCapability::IpChecksum => false,
+        OffloadCapability::Tcp4Segmentation => supported.tcp4_segmentation,
+        OffloadCapability::Tcp6Segmentation => supported.tcp6_segmentation,
+        OffloadCapability::TcpEcnSegmentation => supported.tcp_ecn_segmentation,
+        OffloadCapability::UdpSegmentation => supported.udp_segmentation,
+        OffloadCapability::ReceiveCoalescing => {
+            supported.tcp4_segmentation || supported.tcp6_segmentation
+        }
     }
 }
 

@@ -135,7 +135,12 @@ fn a_driver_is_not_known_to_lack_what_it_was_not_asked_for() {
     let offload = OffloadConfig { tx_checksum: false, ..OffloadConfig::default() };
     let egress = Offloads { udp_segmentation: false, ..Offloads::TCP };
     let features = Some(1);
-    let vm = DeviceStatus { link_up: true, egress, features, ..DeviceStatus::default() };
+    let vm = DeviceStatus {
+        link_up: true,
+        egress,
+        virtio_features: features,
+        ..DeviceStatus::default()
+    };
     let found = lines(&nic_offloads(&vm, &nic("vhost-user", offload)));
     assert_eq!(found[0], "tx_checksum ?-- guest: switched off by tx_checksum");
     assert_eq!(found[2], "tx_tcp4_segmentation ?+- guest: needs checksum, which is not in use");
@@ -174,7 +179,7 @@ uplink = "wan"
 #[test]
 fn the_status_is_what_the_kernel_says_when_asked() {
     let harness = Harness::new();
-    harness.apply_well(&host(HOST));
+    harness.apply_ok(&host(HOST));
     let by = |uplink: &str| {
         let status = harness.node.uplink(uplink).unwrap();
         (status.offloads[2].by, status.device.features.len())
@@ -202,7 +207,7 @@ kind = "private"
 #[test]
 fn a_host_nic_is_shown_as_a_light_guests_nic_is() {
     let harness = Harness::new();
-    harness.apply_well(&host(INTERNAL));
+    harness.apply_ok(&host(INTERNAL));
     let all = OffloadConfig::default();
     let found = harness.node.switch("lab").unwrap().host_nic_offloads;
     assert_eq!(found, nic_offloads(&open(), &nic("tap", all)));
@@ -214,7 +219,7 @@ fn a_host_nic_is_shown_as_a_light_guests_nic_is() {
     assert!(harness.node.switch("lan").unwrap().host_nic_offloads.is_empty());
 
     let switches = "kind = \"internal\"\nhost_offload.segmentation = false";
-    harness.apply_well(&host(&INTERNAL.replace("kind = \"internal\"", switches)));
+    harness.apply_ok(&host(&INTERNAL.replace("kind = \"internal\"", switches)));
     let shown = lines(&harness.node.switch("lab").unwrap().host_nic_offloads);
     assert_eq!(shown[2], "tx_tcp4_segmentation +-- guest: switched off by segmentation");
     assert_eq!(shown[8], "rx_tcp4_segmentation +-- software: switched off by segmentation");
@@ -223,7 +228,7 @@ fn a_host_nic_is_shown_as_a_light_guests_nic_is() {
 #[test]
 fn a_host_nic_that_could_not_be_opened_is_shown_too() {
     let harness = Harness::new();
-    harness.apply_well(&host(INTERNAL));
+    harness.apply_ok(&host(INTERNAL));
     let (store, devices) = harness.kill();
     devices.set_missing("lab", true);
     let harness = Harness::start(store, devices);
@@ -236,7 +241,7 @@ fn a_host_nic_that_could_not_be_opened_is_shown_too() {
 #[test]
 fn the_switches_of_a_host_nic_change_live_in_the_device_and_the_tables() {
     let harness = Harness::new();
-    harness.apply_well(&host(INTERNAL));
+    harness.apply_ok(&host(INTERNAL));
     let before = harness.ports();
     let seen = || {
         let port = harness.plane.topology().ports.remove(0);
@@ -255,7 +260,7 @@ fn the_switches_of_a_host_nic_change_live_in_the_device_and_the_tables() {
         ),
     ] {
         let switches_off = format!("kind = \"internal\"\nhost_offload.{key} = false");
-        harness.apply_well(&host(&INTERNAL.replace("kind = \"internal\"", &switches_off)));
+        harness.apply_ok(&host(&INTERNAL.replace("kind = \"internal\"", &switches_off)));
         assert_eq!(seen(), (coalesces, switches), "{key}");
         assert_eq!(harness.ports(), before);
         harness.assert_consistent(&[]);
@@ -265,7 +270,7 @@ fn the_switches_of_a_host_nic_change_live_in_the_device_and_the_tables() {
 #[test]
 fn the_switches_of_an_uplink_change_live_in_the_device_and_the_tables() {
     let harness = Harness::new();
-    harness.apply_well(&host(HOST));
+    harness.apply_ok(&host(HOST));
     let before = harness.ports();
     let seen = || {
         let port = harness.plane.topology().ports.remove(0);
@@ -286,7 +291,7 @@ fn the_switches_of_an_uplink_change_live_in_the_device_and_the_tables() {
         ("tx_checksum = false", true, suimon_ports::OffloadSwitches { tx_checksum: false, ..all }),
     ] {
         let text = HOST.replacen("eth0\"", &format!("eth0\"\noffload.{offload}"), 1);
-        harness.apply_well(&host(&text));
+        harness.apply_ok(&host(&text));
         assert_eq!(seen(), (coalesces, switches), "{offload}");
         assert_eq!(harness.ports(), before);
         harness.assert_consistent(&[]);

@@ -3,6 +3,6 @@
 mod client;
 mod status;
 
-pub(crate) use self::client::far_error;
-pub use self::client::{FarError, FarLine, FarNode, FarNodes};
-pub(crate) use self::status::Questions;
+pub(crate) use self::client::peer_error;
+pub use self::client::{PeerError, PeerNode, PeerNodes, PeerStream};
+pub(crate) use self::status::Queries;

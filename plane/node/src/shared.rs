@@ -4,29 +4,29 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost};
+use suimon_ports::{CpuTopology, DeviceFactory, MemberDevices, SocketFiles, SriovHost};
 use suimon_recording::{Names, Sink, StreamId, encode_names};
 
 use crate::adapters::Sriov;
 use crate::captures::Captures;
 use crate::cluster::Cluster;
 use crate::device_notices::LateNotices;
-use crate::disks::{DiskParts, Disks};
+use crate::disks::{DiskDependencies, Disks};
 use crate::drain::Drain;
 use crate::events::EventLog;
 use crate::host::ConfinementReader;
 use crate::images::ImageRequests;
 use crate::migration::Abandoned;
 use crate::operations::Operations;
-use crate::ports::{BoundAddresses, Ids, KernelPathPlan, PortTable};
+use crate::ports::{BoundAddresses, PlaneIds, PortTable, PublishedKernelPaths};
 use crate::power::PowerTable;
-use crate::remote_nodes::Questions;
+use crate::remote_nodes::Queries;
 use crate::state::{DeferringStore, StoredState};
 use crate::teams::Teams;
 use crate::virtual_functions::Iov;
 use crate::vmq::{SteeringPlan, VmqTable};
-use crate::vms::{VmParts, Vms};
-use crate::{ClusterStores, FarNodes, NodeListener, PortKey, SwitchPlane, UnixClock};
+use crate::vms::{VmDependencies, Vms};
+use crate::{ClusterStores, NodeListener, PeerNodes, PortKey, SwitchPlane, UnixClock};
 
 /// Parts of a node that exist for its whole lifetime.
 pub(crate) struct Shared {
@@ -48,11 +48,11 @@ pub(crate) struct Shared {
     pub(crate) cluster: Cluster,
     pub(crate) sriov: Sriov,
     pub(crate) iov: Iov,
-    pub(crate) far_nodes: Arc<dyn FarNodes>,
-    pub(crate) questions: Questions,
+    pub(crate) far_nodes: Arc<dyn PeerNodes>,
+    pub(crate) questions: Queries,
     pub(crate) captures: Arc<Captures>,
     pub(crate) bound_addresses: BoundAddresses,
-    pub(crate) kernel_paths: KernelPathPlan,
+    pub(crate) kernel_paths: PublishedKernelPaths,
     pub(crate) vmq_table: VmqTable,
     pub(crate) steering: SteeringPlan,
     pub(crate) power: PowerTable,
@@ -64,27 +64,27 @@ pub(crate) struct Shared {
     /// Logical CPUs permitted for workers, ascending.
     pub(crate) cpus: Vec<u16>,
     /// Topology (core, NUMA node) of the CPUs in `cpus`.
-    pub(crate) cpu_places: Vec<CpuPlace>,
+    pub(crate) cpu_places: Vec<CpuTopology>,
     pub(crate) host_name: String,
     pub(crate) confinement: ConfinementReader,
     pub(crate) version: String,
     pub(crate) started_at: Instant,
     desired: RwLock<Arc<StoredState>>,
-    ids: RwLock<Ids>,
+    ids: RwLock<PlaneIds>,
 }
 
 /// Constructor arguments of [`Shared`].
-pub(crate) struct SharedParts {
+pub(crate) struct SharedDependencies {
     pub(crate) reconnect_max: Duration,
     pub(crate) plane: Arc<dyn SwitchPlane>,
     pub(crate) devices: Arc<dyn DeviceFactory>,
     pub(crate) members: Arc<dyn MemberDevices>,
     pub(crate) teams: Arc<Teams>,
-    pub(crate) disks: DiskParts,
-    pub(crate) vms: VmParts,
+    pub(crate) disks: DiskDependencies,
+    pub(crate) vms: VmDependencies,
     pub(crate) power: PowerTable,
     pub(crate) sriov: Arc<dyn SriovHost>,
-    pub(crate) far_nodes: Arc<dyn FarNodes>,
+    pub(crate) far_nodes: Arc<dyn PeerNodes>,
     pub(crate) clusters: Arc<dyn ClusterStores>,
     pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
@@ -93,7 +93,7 @@ pub(crate) struct SharedParts {
     pub(crate) recording: Option<Arc<dyn Sink>>,
     pub(crate) clock: UnixClock,
     pub(crate) cpus: Vec<u16>,
-    pub(crate) cpu_places: Vec<CpuPlace>,
+    pub(crate) cpu_places: Vec<CpuTopology>,
     pub(crate) host_name: String,
     pub(crate) confinement: ConfinementReader,
     pub(crate) version: String,
@@ -101,7 +101,7 @@ pub(crate) struct SharedParts {
 }
 
 impl Shared {
-    pub(crate) fn new(parts: SharedParts) -> Self {
+    pub(crate) fn new(parts: SharedDependencies) -> Self {
         let disks = Disks::new(parts.disks);
         disks.set_nbd_limits(&parts.desired.config.host);
         Self {
@@ -124,10 +124,10 @@ impl Shared {
             sriov: Sriov::new(parts.sriov),
             iov: Iov::default(),
             far_nodes: parts.far_nodes,
-            questions: Questions::default(),
+            questions: Queries::default(),
             captures: Arc::default(),
             bound_addresses: BoundAddresses::new(parts.reconnect_max),
-            kernel_paths: KernelPathPlan::default(),
+            kernel_paths: PublishedKernelPaths::default(),
             vmq_table: VmqTable::default(),
             steering: SteeringPlan::default(),
             power: parts.power,
@@ -156,7 +156,7 @@ impl Shared {
     }
 
     /// Returns a copy of the identifiers in use.
-    pub(crate) fn ids(&self) -> Ids {
+    pub(crate) fn ids(&self) -> PlaneIds {
         self.ids.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -165,10 +165,10 @@ impl Shared {
         let Some(sink) = &self.recording else { return };
         let (disks, stores) = self.disks.names();
         let names = Names { disks, stores, ports: self.ids().port_names() };
-        sink.take(StreamId::default(), encode_names(&names));
+        sink.accept_block(StreamId::default(), encode_names(&names));
     }
 
-    pub(crate) fn change_ids<T>(&self, change: impl FnOnce(&mut Ids) -> T) -> T {
+    pub(crate) fn change_ids<T>(&self, change: impl FnOnce(&mut PlaneIds) -> T) -> T {
         change(&mut self.ids.write().unwrap_or_else(PoisonError::into_inner))
     }
 

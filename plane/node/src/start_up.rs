@@ -6,7 +6,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use suimon_contract::EventKind;
-use suimon_ports::{StateStore, StoreError};
+use suimon_ports::{StateStore, StateStoreError};
 use thiserror::Error;
 
 use crate::command::Command;
@@ -15,20 +15,20 @@ use crate::disks::{UnfinishedWorks, taken_over_sockets, wanted_disks, wanted_soc
 use crate::events::Draft;
 use crate::host::StateStoreWatch;
 use crate::host::confinement;
-use crate::ports::{Devices, Port, failed, wanted_ports};
+use crate::ports::{Devices, Port, failed, required_ports};
 use crate::retry::Failing;
 use crate::shared::Shared;
 use crate::state::{Intent, StoredState, clear_intent, load_intent};
 use crate::teams::TeamThreads;
-use crate::virtual_functions::IovDesk;
-use crate::vms::disks_away;
+use crate::virtual_functions::IovController;
+use crate::vms::disks_elsewhere;
 
 /// Error at the start of a node.
 #[derive(Debug, Error)]
 pub enum NodeError {
     /// The state store cannot be read or written.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] StateStoreError),
     /// The switching plane rejected the stored desired state.
     #[error("the configuration in the state store cannot be switched: {0}")]
     Tables(String),
@@ -56,15 +56,15 @@ pub(crate) fn start_up(
         shared: shared.clone(),
         store,
         devices,
-        processors: shared.plane.processors().into_iter().map(|view| view.placement).collect(),
-        processors_failing: Failing::default(),
+        workers: shared.plane.workers().into_iter().map(|view| view.placement).collect(),
+        workers_failing: Failing::default(),
         drafts: vec![opened(&state, is_new)],
         plane_polled_at: None,
         pfs_looked_at: Instant::now(),
         stores_queried_at: Instant::now(),
         state_store: StateStoreWatch::default(),
         nearly_full: BTreeSet::new(),
-        iov: IovDesk::default(),
+        iov: IovController::default(),
         teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,
         disk_jobs: Vec::new(),
         unfinished: UnfinishedWorks::new(),
@@ -88,10 +88,10 @@ impl Controller {
     /// Brings the host to the stored desired state.
     fn restore(&mut self, state: &StoredState) -> Result<(), NodeError> {
         let shared = self.shared.clone();
-        let wanted = wanted_ports(&state.config);
+        let wanted = required_ports(&state.config);
         shared.bound_addresses.load(self.store.as_ref())?;
         shared.change_ids(|ids| ids.assign(&state.config, &wanted));
-        if let Err(error) = self.restore_processors(&state.config) {
+        if let Err(error) = self.restore_workers(&state.config) {
             let text = format!("{error}; workers run without CPU affinity, and this is retried");
             self.drafts.push(Draft::new(EventKind::ChangeRolledBack, "host", text));
         }
@@ -101,7 +101,7 @@ impl Controller {
         self.devices.created.record(wanted.values())?;
         self.devices.created.record_sockets(sockets)?;
         // Before uplinks are opened, because their device may be a virtual function.
-        self.look_at_pfs();
+        self.check_adapters();
         let vms = self.prepare_stored_vms(&state.config)?;
         self.hold_stored_vfs(&state.config, &vms);
         // Includes recorded migrations of VMs: frames may arrive as soon as devices are open, while VMs
@@ -120,7 +120,7 @@ impl Controller {
             }
         }
         self.devices.created.note_opened(wanted.values())?;
-        self.open_stored(&state.config, disks, &disks_away(&vms))?;
+        self.open_stored(&state.config, disks, &disks_elsewhere(&vms))?;
         self.remove_doomed(&state.config)?;
         self.drive_stored_vms(&state.config, vms)?;
         // Second time, with the MTU of uplinks without a configured MTU.
@@ -128,7 +128,7 @@ impl Controller {
         shared.record_names();
         let text = format!("The daemon was started, version {}.", shared.version);
         self.drafts.push(Draft::new(EventKind::DaemonStarted, "host", text));
-        self.drafts.push(confinement::in_effect(&(shared.confinement)()));
+        self.drafts.push(confinement::start_event(&(shared.confinement)()));
         let drafts = std::mem::take(&mut self.drafts);
         shared.events.commit(drafts, vec![clear_intent()])?;
         Ok(())

@@ -24,7 +24,7 @@ const CONFIG: &str = r#"
 #[test]
 fn a_node_starts_with_its_stored_state_although_it_cannot_be_written() {
     let former = Harness::new();
-    former.apply_well(&host(CONFIG));
+    former.apply_ok(&host(CONFIG));
     let (store, _) = former.kill();
     store.set_full(true);
     // A host that was restarted: its devices are made again, which has to be recorded.
@@ -46,14 +46,14 @@ fn a_node_starts_with_its_stored_state_although_it_cannot_be_written() {
             >= harness.events(1006).len() + harness.events(1007).len()
     });
     harness.assert_consistent(&[]);
-    harness.apply_well(&host(""));
+    harness.apply_ok(&host(""));
     harness.assert_consistent(&[]);
 }
 
 #[test]
 fn a_store_that_fills_up_at_work_is_reported_once() {
     let harness = Harness::new();
-    harness.apply_well(&host(CONFIG));
+    harness.apply_ok(&host(CONFIG));
     harness.store.set_full(true);
     for _ in 0..3 {
         assert_eq!(harness.apply(&host("")).state, OperationState::Failed);
@@ -62,5 +62,5 @@ fn a_store_that_fills_up_at_work_is_reported_once() {
     harness.store.set_full(false);
     harness.wait_events(1007, 1);
     assert_eq!(harness.events(1006).len(), 1);
-    harness.apply_well(&host(""));
+    harness.apply_ok(&host(""));
 }

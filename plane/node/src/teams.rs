@@ -38,20 +38,20 @@ mod work;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use suimon_ports::LinkFacts;
+use suimon_ports::LinkProperties;
 use suimon_quantity::PortId;
 
 use self::inbox::Inbox;
 use self::table::TeamTable;
 pub(crate) use self::threads::TeamThreads;
-pub(crate) use self::wake::Wake;
+pub(crate) use self::wake::WakeEvent;
 
 /// NIC teams of a host and the means to wake their thread.
 pub(crate) struct Teams {
     table: Mutex<TeamTable>,
     /// Messages of other threads, which must not block on the table.
     inbox: Mutex<Inbox>,
-    wake: Wake,
+    wake: WakeEvent,
 }
 
 impl Teams {
@@ -60,7 +60,7 @@ impl Teams {
     /// # Errors
     /// The process has no free file descriptors.
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { table: Mutex::default(), inbox: Mutex::default(), wake: Wake::new()? })
+        Ok(Self { table: Mutex::default(), inbox: Mutex::default(), wake: WakeEvent::new()? })
     }
 
     fn table(&self) -> MutexGuard<'_, TeamTable> {
@@ -73,8 +73,8 @@ impl Teams {
 
     /// Reports the link state of the device that was opened under `port` with this generation. Does
     /// not block.
-    pub(crate) fn hear_link(&self, port: PortId, generation: u64, link: LinkFacts) {
-        self.inbox().hear_link(port, generation, link);
+    pub(crate) fn handle_link(&self, port: PortId, generation: u64, link: LinkProperties) {
+        self.inbox().handle_link(port, generation, link);
         self.wake.wake();
     }
 }

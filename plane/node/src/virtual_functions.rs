@@ -26,18 +26,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use suimon_contract::Name;
 use suimon_quantity::PciAddress;
 
-pub(crate) use self::desk::IovDesk;
-pub(crate) use self::place::{StoredVf, VfPlace, for_nic, for_nobody};
+pub(crate) use self::desk::IovController;
+pub(crate) use self::place::{StoredVfId, VfAddress, settings_for_nic, settings_unused};
 
 /// Report of a VM's driver about the VF of a NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum VfReport {
     /// The VF is attached to the VM.
-    Ready { nic: Name, vf: VfPlace },
+    Ready { nic: Name, vf: VfAddress },
     /// The VF could not be attached, or has disappeared.
-    Failed { nic: Name, vf: VfPlace, reason: String },
+    Failed { nic: Name, vf: VfAddress, reason: String },
     /// The VF is detached from the VM.
-    Released { nic: Name, vf: VfPlace },
+    Released { nic: Name, vf: VfAddress },
     /// A migration of the NIC's VM has started or ended.
     Migrating { nic: Name, is_moving: bool },
 }
@@ -46,9 +46,9 @@ pub(crate) enum VfReport {
 #[derive(Debug, Default)]
 struct View {
     /// NICs that send and receive through a VF, with the VF.
-    paths: BTreeMap<Name, VfPlace>,
+    active: BTreeMap<Name, VfAddress>,
     /// NIC of each assigned VF, by the VF's address, until the VF is released.
-    given: BTreeMap<PciAddress, Name>,
+    assigned: BTreeMap<PciAddress, Name>,
     /// Reasons why NICs have no VF.
     reasons: BTreeMap<Name, String>,
 }
@@ -76,12 +76,12 @@ impl Iov {
 
     /// Returns the NIC to which a VF is assigned.
     pub(crate) fn nic_of_vf(&self, vf: PciAddress) -> Option<Name> {
-        self.view().given.get(&vf).cloned()
+        self.view().assigned.get(&vf).cloned()
     }
 
     /// Returns the NICs that send and receive through a VF.
     pub(crate) fn nics_on_vfs(&self) -> BTreeSet<Name> {
-        self.view().paths.keys().cloned().collect()
+        self.view().active.keys().cloned().collect()
     }
 }
 

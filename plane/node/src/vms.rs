@@ -6,7 +6,7 @@
 //! records in the state store the data that the next daemon process needs to adopt the VM.
 //!
 //! ```text
-//! API ── VmWork, Migrate ─┐
+//! API ── VmAction, Migrate ─┐
 //! control ─ Look, Leave ──┼──► inbox ──► driver ──► ports::Vm ──► QEMU
 //! ports::Vm ── notices ───┘                │
 //!                                          └──► view, events, state store
@@ -52,9 +52,9 @@ pub(crate) use self::change_steps::{VmStep, VmUndo, vm_steps};
 pub(crate) use self::entry::VmEntry;
 pub(crate) use self::inbox::Message;
 pub(crate) use self::records::{StoredRun, has_arrived};
-pub(crate) use self::steps::{LeftVm, disks_away, no_user_left};
+pub(crate) use self::steps::{RecordedVm, disks_elsewhere, no_user_left};
 pub(crate) use self::vfs::VfOrder;
-pub use self::work::VmWork;
+pub use self::work::VmAction;
 
 /// Range of user IDs for VM processes, one user per VM. Debian assigns the range neither to
 /// accounts nor to subordinate IDs (Debian policy, section 9.2.2; `login.defs(5)`, `SUB_UID_MIN`).
@@ -63,7 +63,7 @@ const USER_LAST: u32 = 99_999;
 
 /// Dependencies of the VM subsystem.
 #[derive(Clone)]
-pub struct VmParts {
+pub struct VmDependencies {
     /// Launcher and adopter of VM processes.
     pub host: Arc<dyn VmHost>,
     /// Identifier of the current boot of the host (`/proc/sys/kernel/random/boot_id`, `random(4)`).
@@ -72,12 +72,12 @@ pub struct VmParts {
 
 /// Table of the desired VMs.
 pub(crate) struct Vms {
-    pub(crate) parts: VmParts,
+    pub(crate) parts: VmDependencies,
     entries: RwLock<BTreeMap<Name, Arc<VmEntry>>>,
 }
 
 impl Vms {
-    pub(crate) fn new(parts: VmParts) -> Self {
+    pub(crate) fn new(parts: VmDependencies) -> Self {
         Self { parts, entries: RwLock::default() }
     }
 

@@ -1,7 +1,7 @@
 //! API errors that several resource kinds return.
 
 use suimon_contract::{ApiError, ErrorCode, Kind};
-use suimon_ports::{DeviceErrorKind, StoreError};
+use suimon_ports::{DeviceErrorKind, StateStoreError};
 
 /// Converts the kind of a device error into an API error code.
 pub const fn error_code(kind: DeviceErrorKind) -> ErrorCode {
@@ -28,7 +28,7 @@ pub fn first_of(mut errors: Vec<ApiError>) -> ApiError {
 }
 
 /// Converts an error of the state store.
-pub fn store_error(error: &StoreError) -> ApiError {
+pub fn store_error(error: &StateStoreError) -> ApiError {
     ApiError::new(ErrorCode::HostError, error.to_string())
 }
 

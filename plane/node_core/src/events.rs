@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_contract::{Event, EventFilter, Severity};
-use suimon_ports::{StateStore, StoreError};
+use suimon_ports::{StateStore, StateStoreError};
 
 use crate::state::{
     EVENTS, StoreChange, event_key, load_reserved_events, save_reserved_events, scan_all,
@@ -92,7 +92,7 @@ impl EventLog {
         store: Arc<dyn StateStore>,
         clock: UnixClock,
         listener: Arc<dyn NodeListener>,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, StateStoreError> {
         let (mut recent, mut dropped) = (VecDeque::new(), Vec::new());
         scan_all(store.as_ref(), EVENTS, &mut |key, value| {
             recent.push_back(Record::read(key, value)?);
@@ -139,7 +139,11 @@ impl EventLog {
     ///
     /// # Errors
     /// The store rejected the commit: neither the events nor the changes were written.
-    pub fn commit(&self, drafts: Vec<Draft>, changes: Vec<StoreChange>) -> Result<(), StoreError> {
+    pub fn commit(
+        &self,
+        drafts: Vec<Draft>,
+        changes: Vec<StoreChange>,
+    ) -> Result<(), StateStoreError> {
         // Earlier occurrences precede the change in the log.
         self.append_held();
         let mut writer = lock(&self.writer);
@@ -249,7 +253,7 @@ impl EventLog {
         writer: &mut Writer,
         records: &[Record],
         mut changes: Vec<StoreChange>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), StateStoreError> {
         changes.extend(writer.unsaved.iter().chain(records).map(Record::change));
         let dropped = writer.dropped.iter().copied().chain(self.surplus(records));
         changes.extend(dropped.map(|sequence| (EVENTS, event_key(sequence), None)));

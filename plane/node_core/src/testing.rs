@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use suimon_ports::{StateStore, StoreError, StoreErrorKind};
+use suimon_ports::{StateStore, StateStoreError, StoreErrorKind};
 
 /// Failure at a commit, counted from 0 after arming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,13 +69,13 @@ impl MemoryStore {
     }
 }
 
-fn full() -> StoreError {
+fn full() -> StateStoreError {
     let detail = "the disk is full".to_owned();
-    StoreError { kind: StoreErrorKind::Unwritable, detail }
+    StateStoreError { kind: StoreErrorKind::Unwritable, detail }
 }
 
 impl StateStore for MemoryStore {
-    fn read(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    fn read(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, StateStoreError> {
         Ok(self.lock().entries.get(&(table.to_owned(), key.to_owned())).cloned())
     }
 
@@ -84,14 +84,14 @@ impl StateStore for MemoryStore {
         table: &str,
         from: &str,
         limit: usize,
-    ) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+    ) -> Result<Vec<(String, Vec<u8>)>, StateStoreError> {
         let inner = self.lock();
         let start = (table.to_owned(), from.to_owned());
         let entries = inner.entries.range(start..).take_while(|((t, _), _)| t == table);
         Ok(entries.take(limit).map(|((_, key), value)| (key.clone(), value.clone())).collect())
     }
 
-    fn commit(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StoreError> {
+    fn commit(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StateStoreError> {
         let mut inner = self.lock();
         let nth = inner.commits;
         inner.commits += 1;
@@ -103,7 +103,7 @@ impl StateStore for MemoryStore {
                 return Err(full());
             }
             Some(StoreFailure::RefuseFrom(n)) if n <= nth => {
-                return Err(StoreError::new("the file is damaged"));
+                return Err(StateStoreError::new("the file is damaged"));
             }
             Some(StoreFailure::CrashBefore(n)) if n <= nth => panic!("crash before commit {nth}"),
             Some(StoreFailure::CrashAfter(n)) if n < nth => panic!("dead since commit {n}"),

@@ -5,65 +5,70 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use suimon_ports::{DiskOp, DiskOutcome, ProcessorWork, Watches};
-use suimon_quantity::{ProcessorId, StoreId};
-use suimon_storage_qos::{Assignment, Capability, Limits, Proposal, Store, StoreSpec};
+use suimon_ports::{DiskOp, DiskOutcome, TaskDescriptors, WorkerTask};
+use suimon_quantity::{StoreId, WorkerId};
+use suimon_storage_qos::{Assignment, Capacity, Limits, Proposal, Store, StoreSpec};
 
-use crate::command::{Command, Mirrored, Taken, TakenQueue};
+use crate::command::{Command, DetachedDisk, DetachedQueueState, Mirrored};
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
 use crate::full::FullPolicy;
 use crate::kinds::KINDS;
 use crate::plane_stores::Mailbox;
 use crate::plane_suspend_tests::{DISK, NoWaker, Sleepless, ask};
-use crate::resident::Resident;
-use crate::{DiskLayer, DiskPlace, DiskSpec, DiskTally, QueueKey, StoreRole};
+use crate::resident::StorageWorker;
+use crate::{DiskCounterCells, DiskLayer, DiskLocation, DiskSpec, QueueKey, StoreRole};
 
 const STORE: StoreId = StoreId(1);
 /// Duration of a turn up to the completion of its I/O.
 const TAKES: Duration = Duration::from_nanos(700);
 
 /// Worker with a disk on a store with a queue depth of 1.
-pub(crate) struct Processor {
-    resident: Resident,
+pub(crate) struct Worker {
+    resident: StorageWorker,
     pub(crate) commands: Sender<Command>,
     wait: Sleepless,
     pub(crate) client: Arc<Mutex<Client>>,
     pub(crate) trouble: Arc<Mutex<Trouble>>,
 }
 
-impl Processor {
+impl Worker {
     pub(crate) fn new() -> Self {
         let (commands, receiver) = channel();
         let mailbox = Arc::new(Mailbox::new(Arc::new(NoWaker)));
-        let resident = Resident::new(ProcessorId(0), receiver, Arc::default(), mailbox, None);
+        let resident = StorageWorker::new(WorkerId(0), receiver, Arc::default(), mailbox, None);
         let wait = Sleepless::new(Arc::new(AtomicUsize::new(usize::MAX)));
         let io = FakeIo::new(7, 16);
         let queue = FakeQueue::new(4);
         queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
         let (client, trouble) = (Arc::clone(&queue.client), Arc::clone(&io.trouble));
-        let mut processor = Self { resident, commands, wait, client, trouble };
-        processor.equip(io, queue);
-        processor
+        let mut worker = Self { resident, commands, wait, client, trouble };
+        worker.equip(io, queue);
+        worker
     }
 
     fn equip(&mut self, io: FakeIo, queue: FakeQueue) {
-        let mut store = Store::new(Capability::Declared(1000));
+        let mut store = Store::new(Capacity::Declared(1000));
         let proposal = Proposal::Disk(DISK, Assignment::Own(Limits::default()));
         let changes = store.propose(&[proposal], false).unwrap();
-        let place = store.slot(DISK).map(|slot| DiskPlace { store: STORE, slot });
+        let place = store.slot(DISK).map(|slot| DiskLocation { store: STORE, slot });
         let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
         let memory = (KINDS[0].create)();
         let image = (KINDS[0].open)(&memory);
         let layers = vec![DiskLayer { image, file: FakeFile::new(memory) }];
         let (key, found_full) = (QueueKey::Client(0), Vec::new());
-        let queues = vec![TakenQueue { key, queue: Box::new(queue), found_full }];
+        let queues = vec![DetachedQueueState { key, queue: Box::new(queue), found_full }];
         let full = FullPolicy::default();
-        let taken =
-            Taken { spec: DiskSpec { layers }, full, place, mirror: Mirrored::default(), queues };
+        let taken = DetachedDisk {
+            spec: DiskSpec { layers },
+            full,
+            index: place,
+            mirror: Mirrored::default(),
+            queues,
+        };
         let (equipped, joined, added) = (channel(), channel(), channel());
         let role = StoreRole::Sole;
         for command in [
-            Command::Equip(Box::new(io), equipped.0),
+            Command::SetIo(Box::new(io), equipped.0),
             Command::Join { store: STORE, spec, role, changes, reply: joined.0 },
             Command::AddDisk { disk: DISK, taken, reply: added.0 },
         ] {
@@ -78,11 +83,11 @@ impl Processor {
     pub(crate) fn poll(&mut self) -> Vec<(u32, DiskOutcome)> {
         let now = self.wait.now + Duration::from_micros(20);
         self.wait.now = now + TAKES;
-        self.resident.poll(now, false, &mut Watches::new(&mut self.wait));
+        self.resident.poll(now, false, &mut TaskDescriptors::new(&mut self.wait));
         std::mem::take(&mut self.client.lock().unwrap().answers)
     }
 
-    fn tally(&mut self) -> DiskTally {
+    fn tally(&mut self) -> DiskCounterCells {
         let (reply, views) = channel();
         self.commands.send(Command::View(Arc::default(), reply)).unwrap();
         self.poll();
@@ -92,36 +97,36 @@ impl Processor {
 
 #[test]
 fn what_needs_no_waiting_is_answered_in_the_turn_in_which_it_came() {
-    let mut processor = Processor::new();
-    processor.trouble.lock().unwrap().is_at_once = true;
-    ask(&processor.client, 0, DiskOp::Read, 0);
-    assert_eq!(processor.poll(), [(0, DiskOutcome::Done)]);
+    let mut worker = Worker::new();
+    worker.trouble.lock().unwrap().is_at_once = true;
+    ask(&worker.client, 0, DiskOp::Read, 0);
+    assert_eq!(worker.poll(), [(0, DiskOutcome::Done)]);
     // The latency is the duration of the turn up to the completion.
-    let reads = processor.tally().reads;
+    let reads = worker.tally().reads;
     assert_eq!((reads.requests, reads.latency_ns), (1, TAKES.as_nanos() as u64));
-    assert_eq!(processor.poll(), []);
+    assert_eq!(worker.poll(), []);
 }
 
 #[test]
 fn what_others_wait_for_goes_in_the_turns_after_it() {
-    let mut processor = Processor::new();
-    processor.trouble.lock().unwrap().is_at_once = true;
-    (0..3).for_each(|tag| ask(&processor.client, tag, DiskOp::Read, u64::from(tag) * 512));
+    let mut worker = Worker::new();
+    worker.trouble.lock().unwrap().is_at_once = true;
+    (0..3).for_each(|tag| ask(&worker.client, tag, DiskOp::Read, u64::from(tag) * 512));
     // The store's queue depth is 1, so each turn completes one request and dispatches the next.
     for tag in 0..3 {
-        assert_eq!(processor.poll(), [(tag, DiskOutcome::Done)]);
+        assert_eq!(worker.poll(), [(tag, DiskOutcome::Done)]);
     }
-    assert_eq!(processor.poll(), []);
+    assert_eq!(worker.poll(), []);
 }
 
 #[test]
 fn what_takes_time_is_answered_when_it_has_ended() {
-    let mut processor = Processor::new();
-    processor.trouble.lock().unwrap().is_stalled = true;
-    ask(&processor.client, 0, DiskOp::Read, 0);
-    assert_eq!(processor.poll(), []);
-    assert_eq!(processor.poll(), []);
-    processor.trouble.lock().unwrap().is_stalled = false;
-    let answer = (0..100).find_map(|_| processor.poll().pop());
+    let mut worker = Worker::new();
+    worker.trouble.lock().unwrap().is_stalled = true;
+    ask(&worker.client, 0, DiskOp::Read, 0);
+    assert_eq!(worker.poll(), []);
+    assert_eq!(worker.poll(), []);
+    worker.trouble.lock().unwrap().is_stalled = false;
+    let answer = (0..100).find_map(|_| worker.poll().pop());
     assert_eq!(answer, Some((0, DiskOutcome::Done)));
 }

@@ -10,7 +10,7 @@ use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_qos::{Change, DiskSlot, StoreSpec};
 
 use crate::dirty::DirtyMap;
-use crate::disk::{DiskPlace, DiskSpec, NotAdded};
+use crate::disk::{DiskLocation, DiskSpec, NotAdded};
 use crate::full::FullPolicy;
 use crate::plane::PlaneError;
 use crate::plane_stores::Peers;
@@ -20,16 +20,16 @@ use crate::request::FoundFull;
 use crate::store::StoreRole;
 
 /// Disk that no worker serves, with its queues.
-pub(crate) struct Taken {
+pub(crate) struct DetachedDisk {
     pub(crate) spec: DiskSpec,
     pub(crate) full: FullPolicy,
-    pub(crate) place: Option<DiskPlace>,
+    pub(crate) index: Option<DiskLocation>,
     pub(crate) mirror: Mirrored,
-    pub(crate) queues: Vec<TakenQueue>,
+    pub(crate) queues: Vec<DetachedQueueState>,
 }
 
 /// A queue of a disk that nobody serves.
-pub(crate) struct TakenQueue {
+pub(crate) struct DetachedQueueState {
     pub(crate) key: QueueKey,
     pub(crate) queue: Box<dyn DiskQueue>,
     /// Requests that it has taken back because they had found the store full.
@@ -55,20 +55,20 @@ pub(crate) enum Suspension {
 }
 
 /// Disk that a worker could not add.
-pub(crate) struct NotTaken {
+pub(crate) struct NotAttached {
     pub(crate) error: io::Error,
     /// Disk, as far as it can be returned.
-    pub(crate) taken: Option<Box<Taken>>,
+    pub(crate) taken: Option<Box<DetachedDisk>>,
 }
 
 /// Command of the control plane to a worker.
 pub(crate) enum Command {
     /// Sets the worker's I/O, before its first disk.
-    Equip(Box<dyn FileIo>, Sender<io::Result<()>>),
+    SetIo(Box<dyn FileIo>, Sender<io::Result<()>>),
     AddDisk {
         disk: DiskId,
-        taken: Taken,
-        reply: Sender<Result<(), NotTaken>>,
+        taken: DetachedDisk,
+        reply: Sender<Result<(), NotAttached>>,
     },
     AddQueue(DiskId, QueueKey, Box<dyn DiskQueue>),
     /// Sets or ends the copy of a disk.
@@ -76,10 +76,10 @@ pub(crate) enum Command {
     /// Sets the waiting times of a disk's requests while its store is full.
     Full(DiskId, FullPolicy, Sender<()>),
     /// Returns the number of a disk's requests that have not completed, except those of a copy.
-    UnderWay(DiskId, Sender<usize>),
+    InFlight(DiskId, Sender<usize>),
     /// Closes and drops queues of a disk.
     Detach(DiskId, Which, Sender<()>),
-    Take(DiskId, Sender<Result<Taken, PlaneError>>),
+    DetachDisk(DiskId, Sender<Result<DetachedDisk, PlaneError>>),
     /// Releases a disk's images and files; its queues remain.
     Suspend(DiskId, Suspension, Sender<Result<DiskSpec, PlaneError>>),
     /// Resumes a suspended disk with these images. Returns images that cannot be used.

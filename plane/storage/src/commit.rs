@@ -4,17 +4,17 @@ use std::io;
 
 use suimon_ports::DiskOutcome;
 
-use crate::disk::Obstacle;
+use crate::disk::BlockedBy;
 use crate::running_commit::{FailedStep, NextStep, RunningCommit};
 use crate::token::Purpose;
 use crate::transfer::outcome_of;
-use crate::work::StorageWork;
+use crate::work::StorageEngine;
 
 /// Uncommitted metadata in bytes above which a commit begins without a flush. This bounds the
 /// duration of a flush.
 const UNCOMMITTED_BYTES_MAX: u64 = 1 << 20;
 
-impl StorageWork {
+impl StorageEngine {
     /// Begins a commit for the requests that wait for one, unless one is in flight.
     pub(crate) fn begin_commit(&mut self, disk_number: usize) {
         self.begin_commit_for(disk_number, false);
@@ -28,11 +28,11 @@ impl StorageWork {
         if disk.has_failed_flush {
             return self.fail_commit(disk_number);
         }
-        if disk.obstacle == Some(Obstacle::Commit) {
-            disk.obstacle = Some(Obstacle::CommitUnderWay);
+        if disk.obstacle == Some(BlockedBy::Commit) {
+            disk.obstacle = Some(BlockedBy::CommitInFlight);
         }
         let waiters = std::mem::take(&mut disk.waiters);
-        let steps = disk.own().image.begin_commit().map(|commit| commit.steps);
+        let steps = disk.own_image().image.begin_commit().map(|commit| commit.steps);
         disk.commit = Some(RunningCommit::new(steps, waiters, is_repeated));
         disk.tally.commits += 1;
         self.run_commit(disk_number);
@@ -70,7 +70,7 @@ impl StorageWork {
                 NextStep::Begin => {}
             }
             // A submitted step cannot be returned, so the I/O must have room for it.
-            if self.io.under_way() >= self.io.capacity() {
+            if self.io.in_flight() >= self.io.capacity() {
                 if !std::mem::replace(&mut commit.is_queued, true) {
                     self.commits_to_run.push(disk_number);
                 }
@@ -113,16 +113,16 @@ impl StorageWork {
         let (is_of_image, is_repeated) = (commit.is_of_image, commit.is_repeated);
         let (outcome, failed_step, waiters) = commit.end();
         if is_of_image {
-            disk.own().image.handle_commit(outcome);
+            disk.own_image().image.handle_commit(outcome);
         }
-        let is_awaited = disk.obstacle == Some(Obstacle::CommitUnderWay);
+        let is_awaited = disk.obstacle == Some(BlockedBy::CommitInFlight);
         if is_awaited {
             disk.obstacle = None;
             self.restless.push(disk_number);
         }
         if let Some(FailedStep { error, offset, is_flush, .. }) = failed_step {
-            let is_lost = is_flush && self.handle_failed_flush(disk_number, &error);
-            let failed = if is_lost { DiskOutcome::Failed } else { outcome_of(&error) };
+            let is_namespace_lost = is_flush && self.handle_failed_flush(disk_number, &error);
+            let failed = if is_namespace_lost { DiskOutcome::Failed } else { outcome_of(&error) };
             if is_awaited {
                 self.give_up_first(disk_number, failed);
             }
@@ -138,9 +138,9 @@ impl StorageWork {
             }
             if is_full {
                 self.note_full(disk_number);
-            } else if !is_lost {
+            } else if !is_namespace_lost {
                 let detail = format!("the image's metadata cannot be made durable: {error}");
-                self.tell(disk_number, offset, detail);
+                self.emit(disk_number, offset, detail);
             }
             if let Some(disk) = self.disks.get_mut(disk_number) {
                 disk.has_failed_commit = true;
@@ -150,7 +150,7 @@ impl StorageWork {
             self.begin_zeroing(disk_number);
         }
         let is_wanted = self.disks.get(disk_number).is_some_and(|disk| {
-            !disk.waiters.is_empty() || disk.obstacle == Some(Obstacle::Commit)
+            !disk.waiters.is_empty() || disk.obstacle == Some(BlockedBy::Commit)
         });
         if is_wanted {
             self.begin_commit(disk_number);
@@ -160,7 +160,7 @@ impl StorageWork {
     }
 }
 
-impl StorageWork {
+impl StorageEngine {
     /// Repeats a commit that found no space, for the requests that wait for it.
     fn repeat_commit(&mut self, disk_number: usize, waiters: Vec<usize>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };

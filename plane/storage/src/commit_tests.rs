@@ -2,8 +2,8 @@
 
 use suimon_image::testing::MemoryFile;
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, Located, Place, Shape, Step,
-    push_extent,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, Image, ImageError, Location, Step,
+    Translation, push_extent,
 };
 use suimon_ports::{DiskOp, DiskOutcome};
 
@@ -20,32 +20,32 @@ struct ManyPages {
 }
 
 impl Image for ManyPages {
-    fn shape(&self) -> Shape {
-        Shape { size: SIZE, logical_sector: 512, physical_sector: 4096, block: 1 << 20 }
+    fn disk_geometry(&self) -> DiskGeometry {
+        DiskGeometry { size: SIZE, logical_sector: 512, physical_sector: 4096, block: 1 << 20 }
     }
     fn linear_offset(&self) -> Option<u64> {
         None
     }
-    fn locate(
+    fn translate_read(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError> {
-        push_extent(extents, Place::File(range.offset()), range.len());
-        Ok(Located::Ready)
+    ) -> Result<Translation, ImageError> {
+        push_extent(extents, Location::File(range.offset()), range.len());
+        Ok(Translation::Ready)
     }
-    fn place_write(
+    fn translate_write(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError> {
-        self.locate(range, extents)
+    ) -> Result<Translation, ImageError> {
+        self.translate_read(range, extents)
     }
     fn handle_failed(&mut self, _: ByteRange) {}
     fn handle_written(&mut self, _: ByteRange) {
         self.is_changed = true;
     }
-    fn discard(&mut self, _: ByteRange, _: &mut Vec<ByteRange>) -> Result<Located, ImageError> {
+    fn discard(&mut self, _: ByteRange, _: &mut Vec<ByteRange>) -> Result<Translation, ImageError> {
         unreachable!("no request discards")
     }
     fn handle_metadata(&mut self, _: ByteRange, _: &[u8]) -> Result<(), ImageError> {
@@ -61,11 +61,11 @@ impl Image for ManyPages {
         let page = |at| Step::Write { offset: SIZE + at * 4096, bytes: vec![9; 4096] };
         let mut steps = vec![Step::Flush];
         steps.extend((0..PAGES).map(page));
-        steps.extend([Step::Flush, Step::Durable]);
+        steps.extend([Step::Flush, Step::DurableMarker]);
         Some(Commit { steps })
     }
     fn handle_commit(&mut self, _: CommitOutcome) {}
-    fn outlives_process(&self, _: ByteRange) -> bool {
+    fn has_redo_record(&self, _: ByteRange) -> bool {
         true
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use suimon_ports::{DetachedQueue, DetachingQueue};
+use suimon_ports::{AlreadyDetached, DetachingQueue};
 use suimon_quantity::DiskId;
 
 use crate::command::Command;
@@ -18,7 +18,7 @@ use crate::plane::{PlaneError, Record, StoragePlane, lock};
 use crate::queue_key::Which;
 
 /// Queues of a disk that are being detached.
-struct Detaching {
+struct DetachState {
     plane: StoragePlane,
     disk: DiskId,
     record: Arc<Record>,
@@ -26,7 +26,7 @@ struct Detaching {
     answer: Receiver<()>,
 }
 
-impl DetachingQueue for Detaching {
+impl DetachingQueue for DetachState {
     fn wait(&mut self, at_most: Duration) -> bool {
         match self.answer.recv_timeout(at_most) {
             Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
@@ -61,17 +61,17 @@ impl StoragePlane {
     ) -> Box<dyn DetachingQueue> {
         match self.request_back(disk, which) {
             Some(detaching) => Box::new(detaching),
-            None => Box::new(DetachedQueue),
+            None => Box::new(AlreadyDetached),
         }
     }
 
-    fn request_back(&self, disk: DiskId, which: Which) -> Option<Detaching> {
+    fn request_back(&self, disk: DiskId, which: Which) -> Option<DetachState> {
         let record = self.record(disk).ok()?;
         let owner = lock(&record.owner);
-        let way = owner.and_then(|owner| self.way(owner))?;
+        let worker_channel = owner.and_then(|owner| self.channel(owner))?;
         let (reply, answer) = channel();
-        way.tell(Command::Detach(disk, which, reply));
+        worker_channel.send(Command::Detach(disk, which, reply));
         drop(owner);
-        Some(Detaching { plane: self.clone(), disk, record, answer })
+        Some(DetachState { plane: self.clone(), disk, record, answer })
     }
 }

@@ -13,12 +13,12 @@ use crate::dirty::DirtyMap;
 use crate::flush_failure::has_failed_flush;
 use crate::freeing::PendingFree;
 use crate::full::FullStore;
-use crate::held::Held;
 use crate::idle::Calm;
-use crate::looking::Looking;
+use crate::looking::BusyPoll;
 use crate::notices::FaultPace;
+use crate::queued_list::QueuedList;
 use crate::request::FoundFull;
-use crate::respite::Respite;
+use crate::respite::PollPause;
 use crate::running_commit::RunningCommit;
 use crate::tally::DiskCounts;
 
@@ -51,7 +51,7 @@ impl DiskSpec {
     #[must_use]
     pub fn freeing(&self) -> Freeing {
         let own = self.layers.first();
-        let can_zero_fast = own.is_some_and(|own| own.file.facts().can_punch);
+        let can_zero_fast = own.is_some_and(|own| own.file.properties().can_punch);
         let has_blocks = own.is_some_and(|own| own.image.linear_offset().is_none());
         Freeing { can_discard: can_zero_fast || has_blocks, can_zero_fast }
     }
@@ -73,7 +73,7 @@ impl std::fmt::Debug for NotAdded {
 
 /// Slot of a disk in Storage QoS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiskPlace {
+pub struct DiskLocation {
     /// Store that contains the disk.
     pub store: StoreId,
     /// Slot in the store's scheduler.
@@ -82,7 +82,7 @@ pub struct DiskPlace {
 
 /// Slot of a disk, with the store's number on the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct DiskIndex {
     pub(crate) store: usize,
     pub(crate) slot: DiskSlot,
 }
@@ -91,9 +91,9 @@ pub(crate) struct Place {
 #[derive(Default)]
 pub(crate) struct MirrorUse {
     /// Slot of the copy's requests in Storage QoS.
-    pub(crate) place: Option<Place>,
+    pub(crate) index: Option<DiskIndex>,
     /// Requests that are queued for their store, in order of submission.
-    pub(crate) held: Held,
+    pub(crate) queued: QueuedList,
     /// Map that records changes, if the disk is copied from here.
     pub(crate) dirty: Option<Arc<DirtyMap>>,
 }
@@ -133,7 +133,7 @@ impl OnePiece {
     fn of(layers: &[Layer]) -> Option<Self> {
         let own = layers.first()?;
         let start = own.image.linear_offset()?;
-        let shape = own.image.shape();
+        let shape = own.image.disk_geometry();
         let sector = u64::from(shape.logical_sector);
         let within_sector = sector.checked_sub(1).filter(|_| sector.is_power_of_two())?;
         Some(Self { file: own.file, start, size: shape.size, within_sector })
@@ -157,20 +157,20 @@ pub(crate) enum QueueKind {
     /// Connection of an NBD client.
     Client,
     /// Connection of a VM's QEMU, which pauses the VM if the store is full.
-    VmClient,
+    EmulatedDisk,
     /// Copy of the disk.
     Mirror,
 }
 
 /// Queue of a disk on this worker.
-pub(crate) struct Queue {
+pub(crate) struct QueueState {
     pub(crate) queue: Box<dyn DiskQueue>,
     /// Number of the disk on this worker.
     pub(crate) disk: usize,
     /// Identifier of the disk in the control plane, if it is known here.
     pub(crate) id: Option<DiskId>,
     /// Requests of the queue that have not completed.
-    pub(crate) under_way: usize,
+    pub(crate) in_flight: usize,
     /// True if there are completions that are not yet published.
     pub(crate) has_answers: bool,
     /// True if the queue is not polled, and its descriptor is waited for.
@@ -178,21 +178,21 @@ pub(crate) struct Queue {
     /// Consecutive polls without requests while the worker did other work.
     pub(crate) empty_polls: u32,
     /// State that decides whether polling the queue for a short time before waiting is worthwhile.
-    pub(crate) looking: Looking,
+    pub(crate) looking: BusyPoll,
     /// State that decides whether a pause between polls benefits the client.
-    pub(crate) respite: Respite,
+    pub(crate) respite: PollPause,
     /// Source of the queue's requests.
     pub(crate) kind: QueueKind,
     /// End of the current pause between polls.
     pub(crate) left_alone: Option<Time>,
     /// Requests of the queue that are queued for their store.
-    pub(crate) held: u32,
+    pub(crate) queued: u32,
     /// Requests of the queue that are queued because their store is full.
     pub(crate) full_queued: u32,
     /// Limit of `held`.
     pub(crate) held_max: u32,
     /// Slot of the queue's requests in Storage QoS.
-    pub(crate) place: Option<Place>,
+    pub(crate) index: Option<DiskIndex>,
     /// True if the disk is not in service.
     pub(crate) is_stopped: bool,
     /// True if the queue is neither read nor waited for, because there is no room for its requests.
@@ -209,11 +209,11 @@ pub(crate) struct Queue {
     pub(crate) found_full: FoundFull,
 }
 
-impl Queue {
+impl QueueState {
     /// Returns the number of requests of the queue that are in flight or queued for their store, except
     /// those that wait for space.
     pub(crate) fn in_progress(&self) -> usize {
-        self.under_way.saturating_sub(self.full_queued as usize)
+        self.in_flight.saturating_sub(self.full_queued as usize)
     }
 
     /// Returns true if the queue's requests belong to a copy of the disk.
@@ -230,11 +230,11 @@ impl Queue {
     pub(crate) fn is_polled_behind_answer(&mut self) -> bool {
         let is_polled = self.is_waiting
             && !self.is_closing
-            && (self.under_way == 0 || !self.queue.is_polled_by_fd());
+            && (self.in_flight == 0 || !self.queue.is_polled_by_fd());
         if is_polled {
             self.is_waiting = false;
             self.empty_polls = 0;
-            self.queue.park();
+            self.queue.disarm_lazily();
         }
         is_polled
     }
@@ -247,8 +247,8 @@ impl Queue {
         (requests, is_all): (usize, bool),
         is_busy: bool,
     ) {
-        let is_all_answered = self.under_way == 0;
-        self.under_way += requests;
+        let is_all_answered = self.in_flight == 0;
+        self.in_flight += requests;
         if requests == 0 {
             self.empty_polls = self.empty_polls.saturating_add(u32::from(is_busy));
             self.respite.handle_nothing();
@@ -257,7 +257,7 @@ impl Queue {
         self.empty_polls = 0;
         self.looking.handle_found();
         if self.queue.is_polled_by_fd() && is_all_answered {
-            let has_answers = || self.queue.has_untaken_answers();
+            let has_answers = || self.queue.has_unconsumed_completions();
             self.left_alone = self.respite.handle_found(now, requests, is_all, has_answers);
         }
     }
@@ -265,23 +265,23 @@ impl Queue {
 
 /// Operation that must end before further requests of a disk are translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Obstacle {
+pub(crate) enum BlockedBy {
     /// Read of this range of this layer's file, for the layer's image.
     Metadata(usize, ByteRange),
     /// Commit that has not begun yet.
     Commit,
     /// Commit in flight.
-    CommitUnderWay,
+    CommitInFlight,
 }
 
 /// Disk with its images, requests and state.
-pub(crate) struct Disk {
+pub(crate) struct DiskState {
     pub(crate) layers: Vec<Layer>,
     /// Position in the file, if the disk is contiguous there.
     pub(crate) one_piece: Option<OnePiece>,
-    pub(crate) place: Option<Place>,
+    pub(crate) index: Option<DiskIndex>,
     /// Requests that are queued for their store, in order of submission.
-    pub(crate) held: Held,
+    pub(crate) queued: QueuedList,
     pub(crate) mirror: MirrorUse,
     pub(crate) service: Service,
     /// Number of the disk's queues.
@@ -295,7 +295,7 @@ pub(crate) struct Disk {
     /// Ranges of the disk that requests in flight zero by writing, by number of the request.
     pub(crate) pieces: BTreeMap<usize, Vec<ByteRange>>,
     /// Operation that must end before further requests are translated.
-    pub(crate) obstacle: Option<Obstacle>,
+    pub(crate) obstacle: Option<BlockedBy>,
     pub(crate) commit: Option<RunningCommit>,
     /// Requests that complete when the next commit is durable.
     pub(crate) waiters: Vec<usize>,
@@ -324,15 +324,15 @@ pub(crate) struct Disk {
     pub(crate) full: FullStore,
 }
 
-impl Disk {
-    pub(crate) fn new(layers: Vec<Layer>, place: Option<Place>) -> Self {
+impl DiskState {
+    pub(crate) fn new(layers: Vec<Layer>, place: Option<DiskIndex>) -> Self {
         Self {
             one_piece: OnePiece::of(&layers),
             has_failed_flush: has_failed_flush(&layers),
             is_reopening: false,
             layers,
-            place,
-            held: Held::default(),
+            index: place,
+            queued: QueuedList::default(),
             mirror: MirrorUse::default(),
             service: Service::On,
             queues: 0,
@@ -365,17 +365,17 @@ impl Disk {
 
     /// Returns the slot in Storage QoS of a client's request, or of a request of a copy.
     #[inline]
-    pub(crate) fn place_of(&self, is_mirror: bool) -> Option<Place> {
-        if is_mirror { self.mirror.place } else { self.place }
+    pub(crate) fn place_of(&self, is_mirror: bool) -> Option<DiskIndex> {
+        if is_mirror { self.mirror.index } else { self.index }
     }
 
     /// Returns the requests of either kind that are queued for their store.
-    pub(crate) fn held_of(&mut self, is_mirror: bool) -> &mut Held {
-        if is_mirror { &mut self.mirror.held } else { &mut self.held }
+    pub(crate) fn held_of(&mut self, is_mirror: bool) -> &mut QueuedList {
+        if is_mirror { &mut self.mirror.queued } else { &mut self.queued }
     }
 
     /// Returns the disk's own image.
-    pub(crate) fn own(&mut self) -> &mut Layer {
+    pub(crate) fn own_image(&mut self) -> &mut Layer {
         &mut self.layers[0]
     }
 
@@ -400,7 +400,7 @@ impl Disk {
 
     /// Returns true if a new request for this range is translated at once.
     #[inline]
-    pub(crate) fn is_in_turn(&self, range: ByteRange) -> bool {
+    pub(crate) fn is_next(&self, range: ByteRange) -> bool {
         self.parked.is_empty() && self.freeing.as_ref().is_none_or(|of| of.lets_pass(range))
     }
 
@@ -428,7 +428,7 @@ impl Disk {
             && self.commit.is_none()
             && self.zeroing_asked.is_none()
             && self.waiters.is_empty()
-            && self.held.is_empty()
-            && self.mirror.held.is_empty()
+            && self.queued.is_empty()
+            && self.mirror.queued.is_empty()
     }
 }

@@ -7,13 +7,13 @@ use suimon_storage_qos::{Completed, DiskSlot, Operation, StoreScheduler};
 
 /// Completions of one disk, operation and size.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CompletionBatch {
     slot: DiskSlot,
     /// Sum of the completions; empty if `requests` is 0.
     of: Completed,
 }
 
-impl Default for Ended {
+impl Default for CompletionBatch {
     fn default() -> Self {
         let operation = Operation::Read;
         let of = Completed { operation, bytes: 0, requests: 0, latency_ns: None };
@@ -21,7 +21,7 @@ impl Default for Ended {
     }
 }
 
-impl Ended {
+impl CompletionBatch {
     pub(crate) const fn is_empty(&self) -> bool {
         self.of.requests == 0
     }
@@ -41,7 +41,7 @@ impl Ended {
             && self.of.operation == of.operation
             && self.of.latency_ns.is_some() == of.latency_ns.is_some();
         if !is_alike || self.is_empty() {
-            self.tell(scheduler, now);
+            self.report(scheduler, now);
             (self.slot, self.of) = (slot, of);
             return;
         }
@@ -53,7 +53,7 @@ impl Ended {
 
     /// Passes the collected completions to the scheduler.
     #[inline]
-    pub(crate) fn tell(&mut self, scheduler: &mut Recorded<StoreScheduler>, now: Time) {
+    pub(crate) fn report(&mut self, scheduler: &mut Recorded<StoreScheduler>, now: Time) {
         if !self.is_empty() {
             self.hand_over(scheduler, now);
         }
@@ -72,19 +72,19 @@ mod tests {
 
     use suimon_quantity::{DiskId, StoreId};
     use suimon_storage_qos::{
-        Assignment, Capability, Limits, Next, Proposal, Store, StoreSpec, Submitted,
+        Assignment, Capacity, Limits, Next, Proposal, Store, StoreSpec, Submitted,
     };
 
     use crate::StoreRole;
-    use crate::store::StoreUse;
+    use crate::store::WorkerStore;
 
     use super::*;
 
     /// Creates a store with a queue depth of 1, and returns the slots of two disks on it.
-    fn store(now: Time) -> (StoreUse, [DiskSlot; 2]) {
+    fn store(now: Time) -> (WorkerStore, [DiskSlot; 2]) {
         let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
-        let mut of = StoreUse::new(Time::ZERO, StoreId(1), spec, StoreRole::Sole, None);
-        let mut store = Store::new(Capability::Declared(1000));
+        let mut of = WorkerStore::new(Time::ZERO, StoreId(1), spec, StoreRole::Sole, None);
+        let mut store = Store::new(Capacity::Declared(1000));
         for disk in [DiskId(0), DiskId(1)] {
             let proposal = Proposal::Disk(disk, Assignment::Own(Limits::default()));
             for change in store.propose(&[proposal], false).unwrap() {
@@ -101,13 +101,13 @@ mod tests {
         let now = Time::from_ns(1 << 40);
         let (mut of, [first, second]) = store(now);
         assert_eq!(of.submit(now, first, 4096, 0), Ok(Submitted::Dispatch));
-        assert_eq!(of.submit(now, second, 4096, 1), Ok(Submitted::Waits));
+        assert_eq!(of.submit(now, second, 4096, 1), Ok(Submitted::Queued));
         assert_eq!(of.poll(now), Next::Idle);
         let operation = Operation::Read;
         let ended = Completed { operation, bytes: 4096, requests: 1, latency_ns: Some(80_000) };
         of.handle_answered(now, first, ended, false);
         assert_eq!(of.next_deadline(), Some(Time::ZERO));
-        of.tell_ended(now);
+        of.report_completions(now);
         assert_eq!(of.poll(now), Next::Dispatch { disk: second, tag: 1 });
     }
 
@@ -118,7 +118,7 @@ mod tests {
         let (of, [first, second]) = store(now);
         let spec = StoreSpec { depth_min: 64, depth_max: 64, ..of.spec };
         let mut scheduler = Recorded::scheduler(None, (now, "0"), spec);
-        let mut store = Store::new(Capability::Declared(1000));
+        let mut store = Store::new(Capacity::Declared(1000));
         for disk in [DiskId(0), DiskId(1)] {
             let proposal = Proposal::Disk(disk, Assignment::Own(Limits::default()));
             for change in store.propose(&[proposal], false).unwrap() {
@@ -127,7 +127,7 @@ mod tests {
         }
         scheduler.observe(now);
         let all = [(first, 8192, 5), (first, 8192, 3), (first, 65_536, 2), (second, 65_536, 4)];
-        let mut ended = Ended::default();
+        let mut ended = CompletionBatch::default();
         for (slot, bytes, count) in all {
             for _ in 0..count {
                 assert_eq!(scheduler.submit(now, slot, bytes, 0), Ok(Submitted::Dispatch));
@@ -142,7 +142,7 @@ mod tests {
             }
         }
         assert_eq!(scheduler.in_flight(), 4, "the last are not told yet");
-        ended.tell(&mut scheduler, now);
+        ended.report(&mut scheduler, now);
         assert!(ended.is_empty());
         assert_eq!(scheduler.in_flight(), 0);
         let later = now + Duration::from_secs(1);

@@ -8,11 +8,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use suimon_image::testing::{FileOp as Change, MemoryFile};
+use suimon_image::testing::{LoggedChange as Change, MemoryFile};
 use suimon_image::{FileError, ImageFile};
 use suimon_ports::{
-    DiskFile, DiskOutcome, DiskQueue, DiskRequest, FileDone, FileFacts, FileIo, FileOp, FileSlot,
-    FlushFailure, PayloadPart, PortFault, Wakeup,
+    ArmResult, DiskFile, DiskOutcome, DiskQueue, DiskRequest, FileCompletion, FileIo,
+    FileProperties, FileRequest, FileSlot, FlushFailure, PayloadPart, PortFault,
 };
 
 /// Bytes of a page of a fake file.
@@ -95,8 +95,8 @@ impl ImageFile for FakeFile {
 }
 
 impl DiskFile for FakeFile {
-    fn facts(&self) -> FileFacts {
-        FileFacts {
+    fn properties(&self) -> FileProperties {
+        FileProperties {
             len: self.memory().len().unwrap(),
             is_direct: self.is_direct,
             alignment: 1,
@@ -184,7 +184,7 @@ impl DiskQueue for FakeQueue {
     fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
         self.client.lock().unwrap().unseen.push((tag, outcome));
     }
-    fn take_back(&mut self, request: DiskRequest) -> bool {
+    fn reclaim(&mut self, request: DiskRequest) -> bool {
         let mut client = self.client.lock().unwrap();
         if !client.takes_nothing_back {
             client.asks.push_front(request);
@@ -200,9 +200,9 @@ impl DiskQueue for FakeQueue {
         client.answers.extend(unseen);
         Ok(())
     }
-    fn arm(&mut self) -> Wakeup {
+    fn arm(&mut self) -> ArmResult {
         let is_empty = self.client.lock().unwrap().asks.is_empty();
-        if is_empty { Wakeup::Armed } else { Wakeup::Pending }
+        if is_empty { ArmResult::Armed } else { ArmResult::Pending }
     }
     fn disarm(&mut self) {}
     fn wake_fd(&self) -> BorrowedFd<'_> {
@@ -217,7 +217,7 @@ impl DiskQueue for FakeQueue {
         client.spares = client.spares.saturating_sub(1);
         client.spares > 0
     }
-    fn has_untaken_answers(&self) -> bool {
+    fn has_unconsumed_completions(&self) -> bool {
         self.has_untaken_answers
     }
 }
@@ -351,7 +351,7 @@ impl FakeIo {
         self.files[slot.0 as usize].as_ref().unwrap().as_any().downcast_ref().unwrap()
     }
 
-    fn carry_out(&self, pending: &Pending) -> Vec<u8> {
+    fn execute(&self, pending: &Pending) -> Vec<u8> {
         let memory = self.file(pending.file).memory();
         let read = |offset: u64, len: usize| {
             let bytes = memory.bytes();
@@ -402,7 +402,7 @@ impl FileIo for FakeIo {
     }
     fn add_file(&mut self, file: Arc<dyn DiskFile>) -> io::Result<FileSlot> {
         let slot = FileSlot(self.files.len() as u32);
-        let pages = file.facts().len.div_ceil(PAGE);
+        let pages = file.properties().len.div_ceil(PAGE);
         // A raw file of these tests is sparse; pages written by the formats are allocated.
         if !self.is_sparse {
             self.pages.extend((0..pages).map(|page| (slot, page)));
@@ -414,30 +414,32 @@ impl FileIo for FakeIo {
         assert!(self.pending.iter().all(|pending| pending.file != slot), "it is in use");
         assert!(self.files[slot.0 as usize].take().is_some());
     }
-    fn submit(&mut self, file: FileSlot, op: FileOp<'_>, token: u64) -> bool {
+    fn submit(&mut self, file: FileSlot, op: FileRequest<'_>, token: u64) -> bool {
         if self.pending.len() >= self.capacity {
             return false;
         }
         let effect = match op {
-            FileOp::Read { offset, to } => Effect::ReadInto {
+            FileRequest::Read { offset, to } => Effect::ReadInto {
                 offset,
                 payloads: payloads(&to),
                 tag: to.tag,
                 from: to.from as usize,
                 len: to.len as usize,
             },
-            FileOp::Write { offset, from, is_durable } => {
+            FileRequest::Write { offset, from, is_durable } => {
                 let (start, len) = (from.from as usize, from.len as usize);
                 let payloads = payloads(&from);
                 let bytes =
                     payloads.lock().unwrap()[from.tag as usize][start..start + len].to_vec();
                 Effect::Write { offset, bytes, is_durable }
             }
-            FileOp::ReadBytes(range) => {
+            FileRequest::ReadBytes(range) => {
                 Effect::ReadBytes { offset: range.offset(), len: range.len() as usize }
             }
-            FileOp::WriteBytes { offset, bytes } => Effect::Change(Change::Write { offset, bytes }),
-            FileOp::Flush => {
+            FileRequest::WriteBytes { offset, bytes } => {
+                Effect::Change(Change::Write { offset, bytes })
+            }
+            FileRequest::Flush => {
                 let mut trouble = self.trouble.lock().unwrap();
                 trouble.flushes += 1;
                 if trouble.failing_flush.is_none() {
@@ -446,11 +448,13 @@ impl FileIo for FakeIo {
                 drop(trouble);
                 Effect::Flush
             }
-            FileOp::Discard(_) if self.trouble.lock().unwrap().cannot_zero => Effect::Nothing,
-            FileOp::Zero { only_if_fast: true, .. } if self.trouble.lock().unwrap().cannot_zero => {
+            FileRequest::Discard(_) if self.trouble.lock().unwrap().cannot_zero => Effect::Nothing,
+            FileRequest::Zero { only_if_fast: true, .. }
+                if self.trouble.lock().unwrap().cannot_zero =>
+            {
                 Effect::Unsupported
             }
-            FileOp::Discard(range) | FileOp::Zero { range, .. } => {
+            FileRequest::Discard(range) | FileRequest::Zero { range, .. } => {
                 let mut trouble = self.trouble.lock().unwrap();
                 if range.len() > PAGE {
                     trouble.zeroed = (trouble.zeroed.0 + 1, trouble.zeroed.1.max(range.len()));
@@ -458,16 +462,16 @@ impl FileIo for FakeIo {
                 drop(trouble);
                 Effect::Change(Change::Zero { offset: range.offset(), len: range.len() })
             }
-            FileOp::Extend { len, .. } => Effect::Change(Change::SetLen(len)),
+            FileRequest::Extend { len, .. } => Effect::Change(Change::SetLen(len)),
         };
         self.trouble.lock().unwrap().submitted += 1;
         self.pending.push(Pending { file, token, effect });
         true
     }
-    fn kick(&mut self) -> io::Result<()> {
+    fn submit_queued(&mut self) -> io::Result<()> {
         Ok(())
     }
-    fn poll_done(&mut self, done: &mut Vec<FileDone>) -> usize {
+    fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize {
         if self.trouble.lock().unwrap().is_stalled {
             return 0;
         }
@@ -497,21 +501,21 @@ impl FileIo for FakeIo {
             let outcome = match kind {
                 Some(kind) => Err(kind.into()),
                 None if !self.allocate(&pending, is_full) => Err(io::ErrorKind::StorageFull.into()),
-                None => Ok(self.carry_out(&pending)),
+                None => Ok(self.execute(&pending)),
             };
-            done.push(FileDone { token: pending.token, outcome });
+            done.push(FileCompletion { token: pending.token, result: outcome });
         }
         self.pending.extend(stalled);
         count as usize
     }
-    fn has_ended_at_once(&self) -> bool {
+    fn has_immediate_completions(&self) -> bool {
         self.trouble.lock().unwrap().is_at_once && !self.pending.is_empty()
     }
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.pending.len()
     }
-    fn arm(&mut self) -> Wakeup {
-        if self.pending.is_empty() { Wakeup::Armed } else { Wakeup::Pending }
+    fn arm(&mut self) -> ArmResult {
+        if self.pending.is_empty() { ArmResult::Armed } else { ArmResult::Pending }
     }
     fn wake_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()

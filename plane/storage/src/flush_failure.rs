@@ -8,17 +8,17 @@ use std::io;
 
 use suimon_ports::{DiskOp, DiskOutcome, is_transient};
 
-use crate::disk::{Disk, Layer, Obstacle};
+use crate::disk::{BlockedBy, DiskState, Layer};
 use crate::notices::StorageNotice;
-use crate::request::Request;
-use crate::work::StorageWork;
+use crate::request::EngineRequest;
+use crate::work::StorageEngine;
 
 /// Returns true if a flush of the disk's own file has failed since it was opened.
 pub(crate) fn has_failed_flush(layers: &[Layer]) -> bool {
     layers.first().is_some_and(|own| own.source.failed_flush().is_some())
 }
 
-impl Disk {
+impl DiskState {
     /// Returns true if the operation fails because a flush has failed.
     #[inline]
     pub(crate) fn refuses(&self, op: DiskOp) -> bool {
@@ -26,7 +26,7 @@ impl Disk {
     }
 }
 
-impl StorageWork {
+impl StorageEngine {
     /// Handles a failed flush of a disk's own file. Returns true if the disk's writes fail from now on,
     /// and false if the system has not executed the flush.
     pub(crate) fn handle_failed_flush(&mut self, number: usize, error: &io::Error) -> bool {
@@ -38,7 +38,7 @@ impl StorageWork {
         if is_transient(error) {
             return false;
         }
-        let own = disk.own();
+        let own = disk.own_image();
         own.source.flush_failure().inspect(|failure| failure.note(error));
         own.image.handle_flush_failure();
         disk.has_failed_flush = true;
@@ -54,9 +54,11 @@ impl StorageWork {
     /// failed, which the system does not tell from a failed write. A full store is no failed flush: such
     /// parts are written past the page cache, which allocates before it writes.
     pub(crate) fn handle_failed_durable_part(&mut self, number: usize, error: &io::Error) {
-        let Some(&Request { disk, op, outcome, .. }) = self.requests.get(number) else { return };
+        let Some(&EngineRequest { disk, op, outcome, .. }) = self.requests.get(number) else {
+            return;
+        };
         let is_durable = op == DiskOp::Write { is_durable: true };
-        let writes_durably = self.disks.get(disk).is_some_and(Disk::writes_durably);
+        let writes_durably = self.disks.get(disk).is_some_and(DiskState::writes_durably);
         if is_durable && writes_durably && outcome != DiskOutcome::NoSpace {
             self.handle_failed_flush(disk, error);
         }
@@ -69,7 +71,7 @@ impl StorageWork {
             self.answer(waiter, DiskOutcome::Failed);
         }
         let Some(disk) = self.disks.get_mut(number) else { return };
-        if matches!(disk.obstacle, Some(Obstacle::Commit | Obstacle::CommitUnderWay)) {
+        if matches!(disk.obstacle, Some(BlockedBy::Commit | BlockedBy::CommitInFlight)) {
             disk.obstacle = None;
             self.restless.push(number);
             self.give_up_first(number, DiskOutcome::Failed);

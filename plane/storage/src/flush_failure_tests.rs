@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use suimon_image::testing::{Crash, Fate, MemoryFile};
-use suimon_image::{Image, Linear, Shape};
+use suimon_image::testing::{Crash, MemoryFile, WriteOutcome};
+use suimon_image::{DiskGeometry, Image, Linear};
 use suimon_ports::testing::MemoryRecords;
 use suimon_ports::{DiskOp, DiskOutcome, RedoRecords};
 
@@ -16,7 +16,7 @@ use crate::full::FullPolicy;
 use crate::images::{self, RecordedImage};
 use crate::kinds::{CHILDREN, KINDS, Kind, VHDX};
 use crate::work_tests::{Bench, Model, SIZE, TAGS, WRITE, range};
-use crate::{DiskLayer, DiskSpec, StorageNotice, StorageWork};
+use crate::{DiskLayer, DiskSpec, StorageEngine, StorageNotice};
 
 const BLOCK: u64 = 64 << 10;
 const DURABLE: DiskOp = DiskOp::Write { is_durable: true };
@@ -69,7 +69,7 @@ fn a_failed_flush_is_not_repeated_and_changes_fail_while_reads_proceed() {
         let before = flushes(&bench);
         assert_eq!(failures(&mut bench).len(), 1, "{}", kind.name);
         assert!(bench.work.failed_flush(bench.disk).is_some());
-        let ops = bench.file.memory().ops().len();
+        let ops = bench.file.memory().log().len();
         for op in [WRITE, DURABLE, DiskOp::Discard, ZEROES] {
             for offset in [0, BLOCK * 8] {
                 let outcome = write(&mut bench, op, offset, 9);
@@ -84,7 +84,7 @@ fn a_failed_flush_is_not_repeated_and_changes_fail_while_reads_proceed() {
             bench.poll();
         }
         assert_eq!(flushes(&bench), before, "{}", kind.name);
-        assert_eq!(bench.file.memory().ops().len(), ops, "{}", kind.name);
+        assert_eq!(bench.file.memory().log().len(), ops, "{}", kind.name);
         assert!(failures(&mut bench).is_empty());
     }
 }
@@ -160,14 +160,14 @@ fn requests_that_wait_for_space_fail_when_a_flush_fails() {
 }
 
 fn linear() -> Box<dyn Image> {
-    let shape = Shape { size: SIZE, logical_sector: 512, physical_sector: 4096, block: 0 };
+    let shape = DiskGeometry { size: SIZE, logical_sector: 512, physical_sector: 4096, block: 0 };
     Box::new(Linear::new(shape, 0, false))
 }
 
 /// Adds a raw disk on this file to a worker.
 fn on_file(file: &Arc<FakeFile>) -> Bench {
     let mut bench = Bench::new(KINDS[0], 5, 64);
-    let mut work = StorageWork::new({
+    let mut work = StorageEngine::new({
         let io = FakeIo::new(5, 64);
         bench.trouble = Arc::clone(&io.trouble);
         Box::new(io)
@@ -210,7 +210,7 @@ fn a_disk_whose_flush_failed_is_closed_as_it_is() {
     for kind in kinds() {
         let (memory, records) = ((kind.create)(), MemoryRecords::default());
         let image = (kind.open)(&memory);
-        let record = records.begin("disk", image.opened()).unwrap();
+        let record = records.create("disk", image.identity()).unwrap();
         let image = Box::new(RecordedImage::new(image, record));
         let queue = FakeQueue::new(TAGS);
         let mut bench = Bench::with_image(kind, image, memory, 5, 64, queue);
@@ -220,14 +220,14 @@ fn a_disk_whose_flush_failed_is_closed_as_it_is() {
         set_failing(&bench, None);
         let redo = records.load("disk").unwrap();
         assert!(redo.is_none_or(|redo| redo.changes.is_empty()), "{}", kind.name);
-        let (before, ops) = (flushes(&bench), bench.file.memory().ops().len());
+        let (before, ops) = (flushes(&bench), bench.file.memory().log().len());
         bench.work.close_disk(bench.disk);
         for _ in 0..100 {
             bench.poll();
         }
         let (_, spec) = bench.work.poll_closed_disk().unwrap();
         // Another worker has the disk now.
-        let mut other = StorageWork::new(Box::new(FakeIo::new(1, 64)));
+        let mut other = StorageEngine::new(Box::new(FakeIo::new(1, 64)));
         let disk = other.add_disk(spec, None).unwrap();
         assert!(other.failed_flush(disk).is_some());
         assert!(other.disks.get(disk).unwrap().refuses(WRITE));
@@ -235,7 +235,7 @@ fn a_disk_whose_flush_failed_is_closed_as_it_is() {
         let (_, spec) = other.poll_closed_disk().unwrap();
         let error = images::close(spec, "d").unwrap_err().to_string();
         assert!(error.contains("a flush has failed"), "{error}");
-        assert_eq!((flushes(&bench), bench.file.memory().ops().len()), (before, ops));
+        assert_eq!((flushes(&bench), bench.file.memory().log().len()), (before, ops));
         assert_eq!(bench.file.dropped_from_cache.load(Ordering::Relaxed), 1);
     }
 }
@@ -293,14 +293,14 @@ fn a_failed_flush_loses_no_flushed_write() {
                 }
             }
             assert!(bench.work.failed_flush(bench.disk).is_some(), "{}: seed {seed}", kind.name);
-            let ops = bench.file.memory().ops();
-            let crash = Crash { before: &before, ops: &ops, begun: ops.len() };
+            let ops = bench.file.memory().log();
+            let crash = Crash { before: &before, ops: &ops, started: ops.len() };
             let unsynced = crash.unsynced();
             let order: Vec<_> = (0..unsynced).collect();
             for _ in 0..8 {
                 let fate = |dice: &mut Dice| match dice.below(2) {
-                    0 => Fate::Kept,
-                    _ => Fate::Lost,
+                    0 => WriteOutcome::Persisted,
+                    _ => WriteOutcome::Lost,
                 };
                 let fates: Vec<_> = (0..unsynced).map(|_| fate(&mut model.dice)).collect();
                 model.check_crash(kind, crash.file(&order, &fates));

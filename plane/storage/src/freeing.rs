@@ -1,12 +1,12 @@
 //! Discards and writes of zeros.
 
-use suimon_image::{ByteRange, Extent, ImageError, Place};
+use suimon_image::{ByteRange, Extent, ImageError, Location};
 use suimon_ports::{DiskOp, DiskOutcome};
 
-use crate::disk::Disk;
-use crate::request::{Part, PartAction, Request};
+use crate::disk::DiskState;
+use crate::request::{EngineRequest, Part, PartAction};
 use crate::resolve::{Resolved, Scratch, obstacle};
-use crate::work::StorageWork;
+use crate::work::StorageEngine;
 
 /// Request that frees space as soon as no overlapping request is in flight: the freed space may be
 /// reused before such a request ends.
@@ -43,7 +43,7 @@ impl PendingFree {
     }
 }
 
-impl StorageWork {
+impl StorageEngine {
     /// Begins a discard or a write of zeros.
     pub(crate) fn begin_freeing(&mut self, number: usize) {
         let Some(request) = self.requests.get(number) else { return };
@@ -60,7 +60,7 @@ impl StorageWork {
         // The image checks whether the range may be written.
         let mut extents = std::mem::take(&mut self.scratch.extents);
         extents.clear();
-        let placed = disk.own().image.place_write(range, &mut extents);
+        let placed = disk.own_image().image.translate_write(range, &mut extents);
         self.scratch.extents = extents;
         if let Err(error) = placed {
             return self.answer_refused(number, &error);
@@ -87,7 +87,8 @@ impl StorageWork {
 
     /// Makes a request the one that frees space next, when the overlapping requests in flight have ended.
     pub(crate) fn await_overlapping(&mut self, number: usize) {
-        let Some(&Request { disk: disk_number, op, range, .. }) = self.requests.get(number) else {
+        let Some(&EngineRequest { disk: disk_number, op, range, .. }) = self.requests.get(number)
+        else {
             return;
         };
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
@@ -142,9 +143,9 @@ impl StorageWork {
 }
 
 /// Reports placed ranges that are not written to the image.
-fn give_up(disk: &mut Disk, pieces: Vec<ByteRange>) {
+fn give_up(disk: &mut DiskState, pieces: Vec<ByteRange>) {
     for piece in pieces {
-        disk.own().image.handle_failed(piece);
+        disk.own_image().image.handle_failed(piece);
     }
 }
 
@@ -158,10 +159,10 @@ pub(crate) fn is_only_if_fast(op: DiskOp) -> bool {
 fn to_write(range: ByteRange, there: &[Extent], may_unmap: bool) -> Vec<ByteRange> {
     let mut parts: Vec<ByteRange> = Vec::new();
     let mut rest = range;
-    for Extent { place, len } in there {
+    for Extent { location: place, len } in there {
         let (here, next) = rest.split_at(*len);
         rest = next;
-        if *place == Place::Zero && may_unmap {
+        if *place == Location::Zero && may_unmap {
             continue;
         }
         let joined = parts.last().filter(|last| last.end() == here.offset());
@@ -179,7 +180,7 @@ fn to_write(range: ByteRange, there: &[Extent], may_unmap: bool) -> Vec<ByteRang
 /// Frees the parts of a range that can be freed. Other parts that must read as zeros are added to
 /// `scratch.parts` and `pieces`.
 fn free(
-    disk: &mut Disk,
+    disk: &mut DiskState,
     request: usize,
     op: DiskOp,
     range: ByteRange,
@@ -188,7 +189,7 @@ fn free(
 ) -> Result<Resolved, ImageError> {
     scratch.parts.clear();
     let file = disk.layers[0].file;
-    let image = &mut disk.own().image;
+    let image = &mut disk.own_image().image;
     let mut kept = Vec::new();
     let may_unmap = matches!(op, DiskOp::Discard | DiskOp::WriteZeroes { may_unmap: true, .. });
     if may_unmap {
@@ -203,17 +204,18 @@ fn free(
     }
     for range in kept {
         let mut there: Vec<Extent> = Vec::new();
-        if let Some(obstacle) = obstacle(0, image.locate(range, &mut there)?) {
+        if let Some(obstacle) = obstacle(0, image.translate_read(range, &mut there)?) {
             return Ok(Resolved::Not(obstacle));
         }
         for here in to_write(range, &there, may_unmap) {
             scratch.extents.clear();
-            if let Some(obstacle) = obstacle(0, image.place_write(here, &mut scratch.extents)?) {
+            if let Some(obstacle) = obstacle(0, image.translate_write(here, &mut scratch.extents)?)
+            {
                 return Ok(Resolved::Not(obstacle));
             }
             pieces.push(here);
-            for &Extent { place, len } in &scratch.extents {
-                if let Place::File(offset) = place {
+            for &Extent { location: place, len } in &scratch.extents {
+                if let Location::File(offset) = place {
                     let only_if_fast = is_only_if_fast(op);
                     let action = PartAction::Zero { may_unmap: false, only_if_fast };
                     scratch.parts.push(Part { request, file, offset, len, action });

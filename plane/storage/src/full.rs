@@ -15,10 +15,10 @@ use suimon_ports::{DiskOutcome, DiskRequest};
 use suimon_quantity::Time;
 
 use crate::disk::{QueueKind, Service};
-use crate::gate::tell_store;
+use crate::dispatch::report_to_store;
 use crate::notices::{FullChange, StorageNotice};
-use crate::request::{Full, Request};
-use crate::work::StorageWork;
+use crate::request::{EngineRequest, Full};
+use crate::work::StorageEngine;
 
 /// Largest number of queued requests of one disk that are repeated at a time.
 const REPEATED_MAX: usize = 256;
@@ -57,7 +57,7 @@ impl FullPolicy {
         match kind {
             QueueKind::Ring => self.ring_wait,
             QueueKind::Client => Some(self.client_wait),
-            QueueKind::VmClient | QueueKind::Mirror => Some(Duration::ZERO),
+            QueueKind::EmulatedDisk | QueueKind::Mirror => Some(Duration::ZERO),
         }
     }
 }
@@ -147,7 +147,7 @@ fn expiry(first: Time, wait: Option<Duration>) -> Option<Time> {
     wait.map(|wait| first + wait)
 }
 
-impl StorageWork {
+impl StorageEngine {
     /// Sets the waiting times of a disk's requests while its store is full.
     pub(crate) fn set_full_policy(&mut self, disk: usize, policy: FullPolicy) {
         let Some(of) = self.disks.get_mut(disk) else { return };
@@ -188,7 +188,7 @@ impl StorageWork {
     #[cold]
     pub(crate) fn handle_space(&mut self, number: usize, outcome: DiskOutcome) -> bool {
         let first = self.end_repetition(number, outcome == DiskOutcome::Done);
-        let Some(&Request { disk: disk_number, queue, op, range, tag, .. }) =
+        let Some(&EngineRequest { disk: disk_number, queue, op, range, tag, .. }) =
             self.requests.get(number)
         else {
             return false;
@@ -256,14 +256,14 @@ impl StorageWork {
         let Some(request) = self.requests.get_mut(number) else { return };
         let Some(place) = request.charged.take() else { return };
         if let Some(of) = self.stores.get_mut(place.store) {
-            tell_store(of, self.now, place, request, (DiskOutcome::NoSpace, false));
+            report_to_store(of, self.now, place, request, (DiskOutcome::NoSpace, false));
         }
     }
 
     /// Leaves a request of a closing queue to the next owner of the queue, or to its client's next
     /// queue. Returns false if the request must be completed.
     fn leave(&mut self, number: usize, request: DiskRequest, first_found: Time) -> bool {
-        let Some(&Request { disk: disk_number, queue: queue_number, .. }) =
+        let Some(&EngineRequest { disk: disk_number, queue: queue_number, .. }) =
             self.requests.get(number)
         else {
             return false;
@@ -271,7 +271,7 @@ impl StorageWork {
         let Some(disk) = self.disks.get_mut(disk_number) else { return false };
         let Some(queue) = self.queues.get_mut(queue_number) else { return false };
         let is_taken_back =
-            (queue.is_moving || queue.queue.outlives()) && queue.queue.take_back(request);
+            (queue.is_moving || queue.queue.outlives()) && queue.queue.reclaim(request);
         if !is_taken_back {
             return false;
         }
@@ -279,7 +279,7 @@ impl StorageWork {
             queue.found_full.push((request.tag, first_found));
             disk.full.is_moving = true;
         }
-        queue.under_way -= 1;
+        queue.in_flight -= 1;
         // Parts of the request may have been written.
         if let Some(dirty) = &disk.mirror.dirty {
             dirty.mark(request.range);
@@ -308,7 +308,7 @@ impl StorageWork {
         for number in of_queue {
             let Some(request) = self.requests.get_mut(number) else { continue };
             let full = core::mem::take(&mut request.full);
-            let Request { tag, op, range, .. } = *request;
+            let EngineRequest { tag, op, range, .. } = *request;
             if !self.leave(number, DiskRequest { tag, op, range }, full.first().unwrap_or(now)) {
                 self.answer_now(number, DiskOutcome::NoSpace);
             }
@@ -394,8 +394,8 @@ impl StorageWork {
             if !is_served || full.repeated >= full.window.max(1) || self.now < full.repeat_at {
                 return;
             }
-            let store = disk.place.and_then(|place| self.stores.get(place.store));
-            if store.is_some_and(|of| of.room() == 0) {
+            let store = disk.index.and_then(|place| self.stores.get(place.store));
+            if store.is_some_and(|of| of.remaining() == 0) {
                 // Without room the request would begin regardless of the limits.
                 full.repeat_at = self.now + ROOM_RETRY_EVERY;
                 return;
@@ -410,7 +410,7 @@ impl StorageWork {
                 let queue = request.queue;
                 self.leave_full(queue);
             }
-            self.admit(number);
+            self.submit(number);
         }
     }
 

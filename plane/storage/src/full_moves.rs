@@ -5,11 +5,11 @@
 //! longer than [`FullPolicy`](crate::FullPolicy) says, however often its disk moves.
 
 use crate::request::{FoundFull, Full};
-use crate::work::StorageWork;
+use crate::work::StorageEngine;
 
-impl StorageWork {
+impl StorageEngine {
     /// Requests that a queue has taken back and that the next worker receives. Called once for each
-    /// queue of [`StorageWork::poll_closed_queue`].
+    /// queue of [`StorageEngine::poll_closed_queue`].
     pub(crate) fn take_found_full(&mut self, queue: usize) -> FoundFull {
         self.found_full.remove(&queue).unwrap_or_default()
     }

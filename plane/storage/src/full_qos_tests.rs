@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use suimon_image::{Linear, Shape};
-use suimon_ports::testing::HollowFile;
+use suimon_image::{DiskGeometry, Linear};
+use suimon_ports::testing::NullFile;
 use suimon_ports::{DiskOp, DiskRequest};
 use suimon_quantity::DiskId;
 use suimon_storage_qos::{
-    Assignment, Capability, DiskFlow, DiskSlot, Limits, Proposal, Store, StoreSpec,
+    Assignment, Capacity, DiskFlow, DiskSlot, Limits, Proposal, Store, StoreSpec,
 };
 
-use crate::disk::Place;
+use crate::disk::DiskIndex;
 use crate::fakes::FakeQueue;
 use crate::full::FullPolicy;
 use crate::kinds::KINDS;
@@ -36,14 +36,14 @@ impl OnFullStore {
         bench.run(WRITE, range(0, BLOCK), vec![1; BLOCK as usize]);
         bench.trouble.lock().unwrap().is_full = true;
         assert!(bench.work.add_store(bench.now, STORE, spec, StoreRole::Sole));
-        let store = Store::new(Capability::Declared(1_000_000));
+        let store = Store::new(Capacity::Declared(1_000_000));
         let mut of = Self { bench, store, slot: DiskSlot(0) };
         of.set_limits(Limits::default());
         of.slot = of.store.slot(DiskId(0)).unwrap();
         let number = of.bench.work.store_number(STORE).unwrap();
-        let place = Some(Place { store: number, slot: of.slot });
-        of.bench.work.disks.get_mut(of.bench.disk).unwrap().place = place;
-        of.bench.work.queues.get_mut(of.bench.queue).unwrap().place = place;
+        let place = Some(DiskIndex { store: number, slot: of.slot });
+        of.bench.work.disks.get_mut(of.bench.disk).unwrap().index = place;
+        of.bench.work.queues.get_mut(of.bench.queue).unwrap().index = place;
         of
     }
 
@@ -98,7 +98,7 @@ fn a_disk_that_waits_for_space_does_not_wait_for_its_worker() {
     of.bench.work.handle_unscheduled(Duration::from_millis(50));
     of.pass(Duration::from_millis(100));
     let time = of.view().short.time;
-    assert_eq!((time.unscheduled_ns, time.untaken_ns), (0, 0));
+    assert_eq!((time.unscheduled_ns, time.unserviced_ns), (0, 0));
 }
 
 /// A repetition for which the scheduler has no room would begin without being charged.
@@ -130,9 +130,9 @@ fn a_refused_discard_takes_no_further_time() {
     let mut bench = qos_bench::Bench::new(1, &deep(), 32, 100 * SECOND);
     bench.set_limits(0, limits(0, 0));
     let size = 1 << 30;
-    let shape = Shape { size, logical_sector: 512, physical_sector: 4096, block: 0 };
+    let shape = DiskGeometry { size, logical_sector: 512, physical_sector: 4096, block: 0 };
     let image = Box::new(Linear::new(shape, 0, true));
-    let file = std::sync::Arc::new(HollowFile { number: 0, len: size });
+    let file = std::sync::Arc::new(NullFile { number: 0, len: size });
     bench.add_of_spec(0, 0, DiskSpec { layers: vec![DiskLayer { image, file }] });
     let seat = bench.add_seat(0, Load::reads(4096, 1));
     bench.run(SECOND / 10);

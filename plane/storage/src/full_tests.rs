@@ -11,7 +11,7 @@ use crate::full::{FULL_RETRY_EVERY, FullPolicy};
 use crate::kinds::{CHILDREN, KINDS, Kind};
 use crate::notices::FullChange;
 use crate::work_tests::{Bench, SIZE, WRITE, range};
-use crate::{StorageNotice, StorageWork};
+use crate::{StorageEngine, StorageNotice};
 
 const BLOCK: u64 = 64 << 10;
 const STEP: Duration = Duration::from_millis(100);
@@ -26,7 +26,7 @@ struct Second {
 }
 
 impl Second {
-    fn new(work: &mut StorageWork, disk: usize, kind: QueueKind, queue: FakeQueue) -> Self {
+    fn new(work: &mut StorageEngine, disk: usize, kind: QueueKind, queue: FakeQueue) -> Self {
         let (client, payloads) = (Arc::clone(&queue.client), Arc::clone(&queue.payloads));
         let number = work.insert_queue(disk, Box::new(queue), kind).unwrap();
         Self { number, client, payloads }
@@ -185,7 +185,7 @@ fn clients_wait_as_long_as_they_are_to_and_the_qemu_of_a_vm_does_not() {
     let mut bench = full(KINDS[1], FullPolicy { ring_wait: None, client_wait: wait });
     let (work, disk) = (&mut bench.work, bench.disk);
     let client = Second::new(work, disk, QueueKind::Client, FakeQueue::new(4));
-    let qemu = Second::new(work, disk, QueueKind::VmClient, FakeQueue::new(4));
+    let qemu = Second::new(work, disk, QueueKind::EmulatedDisk, FakeQueue::new(4));
     let mirror = Second::new(work, disk, QueueKind::Mirror, FakeQueue::new(4));
     for queue in [&client, &qemu, &mirror] {
         queue.write(0, SIZE - BLOCK, 4);

@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::disk::Disk;
-use crate::work::StorageWork;
+use crate::disk::DiskState;
+use crate::work::StorageEngine;
 
 /// Time without writes after which a disk is idle.
 pub const IDLE_AFTER: Duration = Duration::from_secs(2);
@@ -33,7 +33,7 @@ pub(crate) struct Calm {
     changes: u64,
 }
 
-impl Disk {
+impl DiskState {
     /// Returns true if the disk's metadata must be committed without a request.
     fn is_idle(&mut self, now: Time) -> bool {
         let changes = self.tally.changes();
@@ -41,8 +41,8 @@ impl Disk {
             self.calm = Calm { since: None, changes };
         }
         let since = *self.calm.since.get_or_insert(now);
-        let patience = if self.has_failed_commit { AFTER_FAILURE } else { IDLE_AFTER };
-        self.commit.is_none() && now.since(since) >= patience
+        let timeout = if self.has_failed_commit { AFTER_FAILURE } else { IDLE_AFTER };
+        self.commit.is_none() && now.since(since) >= timeout
     }
 
     /// Returns the bytes of metadata that only this process has.
@@ -51,7 +51,7 @@ impl Disk {
     }
 }
 
-impl StorageWork {
+impl StorageEngine {
     /// Begins commits of idle disks.
     pub(crate) fn commit_idle(&mut self) {
         if !self.idle_look.is_wanted || self.now < self.idle_look.looked + LOOK_EVERY {
@@ -78,6 +78,6 @@ impl StorageWork {
 
     /// Returns the bytes of a disk's metadata that are not durable.
     pub(crate) fn uncommitted_bytes(&self, disk: usize) -> u64 {
-        self.disks.get(disk).map_or(0, Disk::uncommitted_bytes)
+        self.disks.get(disk).map_or(0, DiskState::uncommitted_bytes)
     }
 }

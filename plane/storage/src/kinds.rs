@@ -1,8 +1,8 @@
 //! Kinds of images that the tests use.
 
 use suimon_image::testing::MemoryFile;
-use suimon_image::{Image, Linear, Redo, Shape};
-use suimon_vhd::{Access, NewDisk, NewSize, NewVhd, OpenOptions, Parent, SizeRule, Vhd};
+use suimon_image::{DiskGeometry, Image, Linear, RedoChanges};
+use suimon_vhd::{Access, NewDisk, NewVhd, OpenOptions, Parent, SizeEncoding, SizeSource, Vhd};
 use suimon_vhdx::{Guid, NewImage, ParentLocator, Vhdx, WriteGuids};
 
 use crate::work_tests::SIZE;
@@ -15,7 +15,7 @@ pub(crate) struct Kind {
     /// Opens an image for writing, and repairs it after a crash.
     pub(crate) open: fn(&MemoryFile) -> Box<dyn Image>,
     /// Repeats the changes that a killed process has left.
-    pub(crate) redo: fn(&MemoryFile, &Redo),
+    pub(crate) redo: fn(&MemoryFile, &RedoChanges),
     /// Value of every byte of the parent, if there is one.
     pub(crate) parent: Option<u8>,
 }
@@ -47,7 +47,7 @@ fn create_raw() -> MemoryFile {
 
 fn open_raw(_: &MemoryFile) -> Box<dyn Image> {
     let (logical_sector, physical_sector) = (512, 4096);
-    let shape = Shape { size: SIZE, logical_sector, physical_sector, block: 0 };
+    let shape = DiskGeometry { size: SIZE, logical_sector, physical_sector, block: 0 };
     Box::new(Linear::new(shape, 0, false))
 }
 
@@ -67,26 +67,26 @@ fn create_child_vhd() -> MemoryFile {
 
 fn new_vhd(disk: NewDisk) -> MemoryFile {
     let file = MemoryFile::default();
-    let size_told = NewSize::Exact;
-    let new = NewVhd { disk, size: SIZE, size_told, unique_id: [7; 16], created: 1 };
+    let size_encoding = SizeEncoding::Exact;
+    let new = NewVhd { disk, size: SIZE, size_encoding, unique_id: [7; 16], created: 1 };
     new.create(&file).unwrap();
     file
 }
 
 fn open_vhd(file: &MemoryFile) -> Box<dyn Image> {
-    let options = OpenOptions { access: Access::Write, size: SizeRule::Creator };
+    let options = OpenOptions { access: Access::Write, size: SizeSource::Creator };
     Box::new(Vhd::open(file, options).unwrap())
 }
 
-fn redo_vhd(file: &MemoryFile, redo: &Redo) {
-    let options = OpenOptions { access: Access::Write, size: SizeRule::Creator };
-    Vhd::open_and_redo(file, options, redo).unwrap();
+fn redo_vhd(file: &MemoryFile, redo: &RedoChanges) {
+    let options = OpenOptions { access: Access::Write, size: SizeSource::Creator };
+    Vhd::open_with_redo(file, options, redo).unwrap();
 }
 
-fn redo_vhdx(file: &MemoryFile, redo: &Redo) {
-    let file_write = Guid::from_stored(redo.redone_as);
+fn redo_vhdx(file: &MemoryFile, redo: &RedoChanges) {
+    let file_write = Guid::from_stored(redo.new_write_id);
     let guids = WriteGuids { file_write, data_write: Guid::new(5), log: Guid::new(7) };
-    Vhdx::open_and_redo(file, &guids, redo).unwrap();
+    Vhdx::open_with_redo(file, &guids, redo).unwrap();
 }
 
 fn create_vhdx() -> MemoryFile {

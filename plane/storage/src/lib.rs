@@ -1,6 +1,6 @@
 //! Storage engine of a worker: processing of disk requests from the queue to the file.
 //!
-//! [`StorageWork`] is the engine of one worker. It receives requests from queues
+//! [`StorageEngine`] is the engine of one worker. It receives requests from queues
 //! ([`DiskQueue`](suimon_ports::DiskQueue)), translates disk ranges to file ranges
 //! ([`Image`](suimon_image::Image)), submits the I/O ([`FileIo`](suimon_ports::FileIo)) and
 //! completes the requests. For a disk on a store, Storage QoS ([`suimon_storage_qos`]) decides when
@@ -12,9 +12,9 @@
 //! - [`mirror`] copies a disk in use to another one; [`DirtyMap`] records changes during the copy.
 //! - [`StoragePlane`] controls the disks of all workers, for control threads.
 //!
-//! [`StorageWork`] owns no thread and never blocks (a worker drives it), opens no file, and
+//! [`StorageEngine`] owns no thread and never blocks (a worker drives it), opens no file, and
 //! contains no image format, ring or protocol. It sets no limits. Its caller decides which worker
-//! holds a store's budget ([`StorageWork::set_store_role`]) and carries the messages between
+//! holds a store's budget ([`StorageEngine::set_store_role`]) and carries the messages between
 //! workers.
 //!
 //! Life cycle of a request
@@ -74,6 +74,7 @@ mod dirty;
 #[cfg(test)]
 mod dirty_tests;
 mod disk;
+mod dispatch;
 mod ended;
 #[cfg(test)]
 mod fakes;
@@ -89,8 +90,6 @@ mod full_moves;
 mod full_qos_tests;
 #[cfg(test)]
 mod full_tests;
-mod gate;
-mod held;
 mod idle;
 #[cfg(test)]
 mod idle_tests;
@@ -115,6 +114,7 @@ mod outliving_tests;
 mod phases;
 mod plane;
 mod plane_mirror;
+mod plane_notices;
 #[cfg(test)]
 mod plane_retire_tests;
 mod plane_stores;
@@ -129,6 +129,7 @@ mod qos_roles_tests;
 #[cfg(test)]
 mod qos_tests;
 mod queue_key;
+mod queued_list;
 mod request;
 mod resident;
 #[cfg(test)]
@@ -153,7 +154,6 @@ mod store_roles;
 mod stores;
 mod tally;
 mod token;
-mod told;
 mod transfer;
 mod unscheduled;
 #[cfg(test)]
@@ -164,19 +164,19 @@ mod work_tests;
 mod zeroing;
 
 pub use dirty::DirtyMap;
-pub use disk::{DiskLayer, DiskPlace, DiskSpec, Freeing, NotAdded};
+pub use disk::{DiskLayer, DiskLocation, DiskSpec, Freeing, NotAdded};
 pub use full::{FULL_RETRY_EVERY, FullPolicy, FullView};
 pub use idle::IDLE_AFTER;
 pub use latency::Latencies;
-pub use mail::StorageMail;
+pub use mail::StoreMessage;
 pub use notices::{FAULT_EVERY, FullChange, NOTICES_MAX, StorageNotice};
 pub use plane::{PlaneError, StoragePlane};
 pub use plane_mirror::copied_disk;
+pub use plane_notices::PlaneNotice;
 pub use plane_suspend::NotResumed;
 pub use plane_views::{DiskView, StoreView};
 pub use queue_key::QueueKey;
 pub use stall::STALLED_AFTER;
 pub use store::{StoreRole, StoreStatus};
-pub use tally::{DiskTally, OpTally};
-pub use told::PlaneNotice;
-pub use work::{REQUESTS_MAX, StorageWork};
+pub use tally::{DiskCounterCells, OpTally};
+pub use work::{REQUESTS_MAX, StorageEngine};

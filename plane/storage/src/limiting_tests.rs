@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, Located, Place, Shape, push_extent,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, Image, ImageError, Location,
+    Translation, push_extent,
 };
 use suimon_ports::DiskOp;
 use suimon_quantity::{ByteRate, DiskId};
@@ -23,30 +24,34 @@ struct ForgetfulImage {
 }
 
 impl Image for ForgetfulImage {
-    fn shape(&self) -> Shape {
-        Shape { size: 1 << 20, logical_sector: 512, physical_sector: 512, block: 4096 }
+    fn disk_geometry(&self) -> DiskGeometry {
+        DiskGeometry { size: 1 << 20, logical_sector: 512, physical_sector: 512, block: 4096 }
     }
     fn linear_offset(&self) -> Option<u64> {
         None
     }
-    fn locate(
+    fn translate_read(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError> {
+    ) -> Result<Translation, ImageError> {
         if self.reads < METADATA_READS {
-            return Ok(Located::Need(range));
+            return Ok(Translation::NeedsMetadata(range));
         }
         self.reads = 0;
-        push_extent(extents, Place::File(range.offset()), range.len());
-        Ok(Located::Ready)
+        push_extent(extents, Location::File(range.offset()), range.len());
+        Ok(Translation::Ready)
     }
-    fn place_write(&mut self, _: ByteRange, _: &mut Vec<Extent>) -> Result<Located, ImageError> {
+    fn translate_write(
+        &mut self,
+        _: ByteRange,
+        _: &mut Vec<Extent>,
+    ) -> Result<Translation, ImageError> {
         unreachable!("no request writes")
     }
     fn handle_failed(&mut self, _: ByteRange) {}
     fn handle_written(&mut self, _: ByteRange) {}
-    fn discard(&mut self, _: ByteRange, _: &mut Vec<ByteRange>) -> Result<Located, ImageError> {
+    fn discard(&mut self, _: ByteRange, _: &mut Vec<ByteRange>) -> Result<Translation, ImageError> {
         unreachable!("no request discards")
     }
     fn handle_metadata(&mut self, _: ByteRange, _: &[u8]) -> Result<(), ImageError> {

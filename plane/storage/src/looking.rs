@@ -17,7 +17,7 @@ const PASSES_LOG_MAX: u32 = 10;
 
 /// Results of polling a queue.
 #[derive(Debug, Default)]
-pub(crate) struct Looking {
+pub(crate) struct BusyPoll {
     /// End of the current poll; `None` if there is none.
     until: Option<Time>,
     /// Consecutive polls without requests.
@@ -26,7 +26,7 @@ pub(crate) struct Looking {
     passes: u32,
 }
 
-impl Looking {
+impl BusyPoll {
     /// Records that the queue had requests.
     pub(crate) fn handle_found(&mut self) {
         if self.until.take().is_some() {

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use suimon_image::ByteRange;
-use suimon_ports::{DiskOp, DiskOutcome, Expects};
+use suimon_ports::{DiskOp, DiskOutcome, ExpectedInput};
 use suimon_quantity::Time;
 
-use super::{LOOK, Looking};
+use super::{BusyPoll, LOOK};
 use crate::fakes::FakeQueue;
 use crate::kinds::KINDS;
 use crate::work_tests::Bench;
 
 /// Returns how often a queue is waited for before it is polled again.
-fn waits_until_a_look(looking: &mut Looking, now: Time) -> u32 {
+fn waits_until_a_look(looking: &mut BusyPoll, now: Time) -> u32 {
     let mut waits = 0;
     while !looking.is_worth(now) {
         waits += 1;
@@ -23,7 +23,7 @@ fn waits_until_a_look(looking: &mut Looking, now: Time) -> u32 {
 
 #[test]
 fn looks_that_bring_something_go_on_and_those_in_vain_become_seldom() {
-    let mut looking = Looking::default();
+    let mut looking = BusyPoll::default();
     let mut now = Time::ZERO;
     for _ in 0..100 {
         assert_eq!(waits_until_a_look(&mut looking, now), 0);
@@ -46,7 +46,7 @@ fn looks_that_bring_something_go_on_and_those_in_vain_become_seldom() {
 
 #[test]
 fn what_comes_while_nobody_looks_says_nothing_of_looks() {
-    let mut looking = Looking::default();
+    let mut looking = BusyPoll::default();
     assert!(looking.is_worth(Time::ZERO));
     looking.handle_end();
     looking.handle_found();
@@ -73,7 +73,7 @@ fn ask_and_wait(bench: &mut Bench) {
 /// Returns how long the queue is polled.
 fn polled_for(bench: &mut Bench) -> Duration {
     let start = bench.now;
-    while bench.work.expects() != Expects::Nothing {
+    while bench.work.expects() != ExpectedInput::None {
         assert!(bench.poll().is_empty());
         assert!(
             bench.now.since(start) < LOOK * 10,
@@ -93,7 +93,7 @@ fn a_queue_is_polled_on_behind_its_answers_and_not_while_it_waits_for_them() {
     for _ in 0..3 {
         ask_and_wait(&mut bench);
         assert!(bench.poll().is_empty());
-        assert!(bench.work.expects() != Expects::Nothing, "the next request may come at once");
+        assert!(bench.work.expects() != ExpectedInput::None, "the next request may come at once");
     }
     assert!(polled_for(&mut bench) >= LOOK / 2);
     // With requests in flight, the queue is waited for.

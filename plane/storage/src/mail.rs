@@ -2,26 +2,26 @@
 
 use std::collections::VecDeque;
 
-use suimon_quantity::{ProcessorId, StoreId};
+use suimon_quantity::{StoreId, WorkerId};
 use suimon_recording::Recorded;
-use suimon_storage_qos::{Grant, Lent, Report, Return, StoreBudget};
+use suimon_storage_qos::{Grant, GrantKind, LoanReport, Return, StoreBudget};
 
 use crate::store::Mode;
-use crate::work::StorageWork;
+use crate::work::StorageEngine;
 
 /// Message of one worker's engine to another. The caller carries messages; between two workers they
 /// are delivered in order and without loss.
 #[derive(Debug)]
-pub enum StorageMail {
+pub enum StoreMessage {
     /// Report of a worker to the budget.
     Report {
         /// Store that the message concerns.
         store: StoreId,
         /// Worker that made the report. The report may arrive by way of the former holder of the
         /// budget.
-        of: ProcessorId,
+        of: WorkerId,
         /// Requests, completions and time of the worker.
-        report: Report,
+        report: LoanReport,
         /// Empty list for reuse of its memory.
         spent: Vec<Grant>,
     },
@@ -32,7 +32,7 @@ pub enum StorageMail {
         /// Grants in the order of their decision.
         grants: Vec<Grant>,
         /// Empty lists for reuse of their memory.
-        spent: Report,
+        spent: LoanReport,
     },
     /// Budget of a store, which the receiving worker holds from now on.
     Budget {
@@ -43,7 +43,7 @@ pub enum StorageMail {
     },
 }
 
-impl StorageMail {
+impl StoreMessage {
     /// Returns the store that the message concerns.
     #[must_use]
     pub const fn store(&self) -> StoreId {
@@ -61,20 +61,20 @@ const SPENT_MAX: usize = 64;
 /// Messages not yet fetched by the caller.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    mail: VecDeque<(ProcessorId, StorageMail)>,
+    mail: VecDeque<(WorkerId, StoreMessage)>,
     grants: Vec<Vec<Grant>>,
-    reports: Vec<Report>,
+    reports: Vec<LoanReport>,
 }
 
 impl Outbox {
-    pub(crate) fn send(&mut self, to: ProcessorId, mail: StorageMail) {
+    pub(crate) fn send(&mut self, to: WorkerId, mail: StoreMessage) {
         self.mail.push_back((to, mail));
     }
 
     /// Sends a grant. Grants to the same worker that were not fetched are merged into one message.
     pub(crate) fn grant(&mut self, store: StoreId, grant: Grant) {
-        let last = self.mail.iter_mut().rev().find(|(to, _)| *to == grant.processor);
-        if let Some((_, StorageMail::Grants { store: of, grants, .. })) = last {
+        let last = self.mail.iter_mut().rev().find(|(to, _)| *to == grant.worker);
+        if let Some((_, StoreMessage::Grants { store: of, grants, .. })) = last {
             if *of == store {
                 return grants.push(grant);
             }
@@ -82,35 +82,35 @@ impl Outbox {
         let mut grants = self.grants.pop().unwrap_or_default();
         grants.push(grant);
         let spent = self.spent_report();
-        self.send(grant.processor, StorageMail::Grants { store, grants, spent });
+        self.send(grant.worker, StoreMessage::Grants { store, grants, spent });
     }
 
     /// Sends a report. Reports of the same worker that were not fetched are merged into one
     /// message.
     pub(crate) fn report(
         &mut self,
-        to: ProcessorId,
+        to: WorkerId,
         store: StoreId,
-        whose: ProcessorId,
-        mut report: Report,
+        whose: WorkerId,
+        mut report: LoanReport,
     ) {
         let last = self.mail.iter_mut().rev().find(|(of, _)| *of == to);
-        if let Some((_, StorageMail::Report { store: at, of, report: last, .. })) = last {
+        if let Some((_, StoreMessage::Report { store: at, of, report: last, .. })) = last {
             if (*at, *of) == (store, whose) {
                 last.append(&mut report);
                 return self.keep_report(report);
             }
         }
         let spent = self.grants.pop().unwrap_or_default();
-        self.send(to, StorageMail::Report { store, of: whose, report, spent });
+        self.send(to, StoreMessage::Report { store, of: whose, report, spent });
     }
 
     /// Returns an empty report, with reused memory if there is any.
-    pub(crate) fn spent_report(&mut self) -> Report {
+    pub(crate) fn spent_report(&mut self) -> LoanReport {
         self.reports.pop().unwrap_or_default()
     }
 
-    pub(crate) fn keep_report(&mut self, report: Report) {
+    pub(crate) fn keep_report(&mut self, report: LoanReport) {
         if self.reports.len() < SPENT_MAX {
             self.reports.push(report);
         }
@@ -128,14 +128,14 @@ impl Outbox {
     }
 }
 
-impl StorageWork {
+impl StorageEngine {
     /// Returns the next message for another worker. Called until `None` before the worker sleeps.
-    pub fn poll_mail(&mut self) -> Option<(ProcessorId, StorageMail)> {
+    pub fn poll_mail(&mut self) -> Option<(WorkerId, StoreMessage)> {
         self.outbox.mail.pop_front()
     }
 
     /// Queues a message of another worker for the next poll.
-    pub fn handle_mail(&mut self, from: ProcessorId, mail: StorageMail) {
+    pub fn handle_mail(&mut self, from: WorkerId, mail: StoreMessage) {
         self.inbox.push_back((from, mail));
     }
 
@@ -151,10 +151,10 @@ impl StorageWork {
         any
     }
 
-    fn read(&mut self, number: usize, from: ProcessorId, mail: StorageMail) {
+    fn read(&mut self, number: usize, from: WorkerId, mail: StoreMessage) {
         let Some(of) = self.stores.get_mut(number) else { return };
         match mail {
-            StorageMail::Report { store, of: whose, report, spent } => {
+            StoreMessage::Report { store, of: whose, report, spent } => {
                 self.outbox.keep_grants(spent);
                 match &mut of.mode {
                     Mode::Home { budget, .. } => {
@@ -167,59 +167,59 @@ impl StorageWork {
                     Mode::Sole(_) | Mode::Between => {}
                 }
             }
-            StorageMail::Grants { grants, spent, .. } => {
+            StoreMessage::Grants { grants, spent, .. } => {
                 self.outbox.keep_report(spent);
                 if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut of.mode {
                     grants.iter().for_each(|grant| own.handle_grant(self.now, *grant));
                 }
                 self.outbox.keep_grants(grants);
             }
-            StorageMail::Budget { store, budget } => match of.next_home(from) {
-                Some(home) => self.outbox.send(home, StorageMail::Budget { store, budget }),
+            StoreMessage::Budget { store, budget } => match of.next_home(from) {
+                Some(home) => self.outbox.send(home, StoreMessage::Budget { store, budget }),
                 None => of.take_budget(budget),
             },
         }
     }
 
     /// Handles a message for a store that is not on this worker any more.
-    fn redirect(&mut self, from: ProcessorId, mail: StorageMail) {
+    fn redirect(&mut self, from: WorkerId, mail: StoreMessage) {
         let store = mail.store();
         // A report that was forwarded is not returned to the worker that forwarded it. Its author may
         // be the next home.
-        let author = if let StorageMail::Report { of, .. } = &mail { Some(*of) } else { None };
-        let may_be_home = |home: ProcessorId| home != from || author == Some(from);
+        let author = if let StoreMessage::Report { of, .. } = &mail { Some(*of) } else { None };
+        let may_be_home = |home: WorkerId| home != from || author == Some(from);
         let mut homes = self.former_homes.iter().rev();
         let home = homes.find(|(of, home)| *of == store && may_be_home(*home));
         match (mail, home.map(|(_, home)| *home)) {
-            (StorageMail::Grants { grants, spent, .. }, _) => {
+            (StoreMessage::Grants { grants, spent, .. }, _) => {
                 self.return_grants(from, store, grants, spent);
             }
-            (StorageMail::Report { of, report, spent, .. }, Some(home)) => {
+            (StoreMessage::Report { of, report, spent, .. }, Some(home)) => {
                 self.outbox.keep_grants(spent);
                 self.outbox.report(home, store, of, report);
             }
-            (StorageMail::Report { of, report, spent, .. }, None) => {
+            (StoreMessage::Report { of, report, spent, .. }, None) => {
                 self.outbox.keep_grants(spent);
                 self.release(of, store, report);
             }
-            (StorageMail::Budget { budget, .. }, Some(home)) => {
-                self.outbox.send(home, StorageMail::Budget { store, budget });
+            (StoreMessage::Budget { budget, .. }, Some(home)) => {
+                self.outbox.send(home, StoreMessage::Budget { store, budget });
             }
             // No worker uses the store any more.
-            (StorageMail::Budget { .. }, None) => {}
+            (StoreMessage::Budget { .. }, None) => {}
         }
     }
 
     /// Answers a report of a worker that leaves a store whose budget has ended, so that its requests
     /// and its wait for the budget end, too.
-    fn release(&mut self, processor: ProcessorId, store: StoreId, report: Report) {
-        if processor == self.processor {
+    fn release(&mut self, processor: WorkerId, store: StoreId, report: LoanReport) {
+        if processor == self.worker {
             return self.outbox.keep_report(report);
         }
-        let waiting = report.wants.iter().map(|want| (want.disk, Lent::Waiting(1)));
-        let ahead = report.ahead.iter().map(|want| (want.disk, Lent::Nothing));
+        let waiting = report.loan_demand.iter().map(|want| (want.disk, GrantKind::Waiting(1)));
+        let ahead = report.loan_requests.iter().map(|want| (want.disk, GrantKind::Nothing));
         for (disk, of) in waiting.chain(ahead) {
-            self.outbox.grant(store, Grant { processor, disk, of });
+            self.outbox.grant(store, Grant { worker: processor, disk, of });
         }
         self.outbox.keep_report(report);
     }
@@ -227,13 +227,13 @@ impl StorageWork {
     /// Returns grants for a store that is not on this worker any more.
     fn return_grants(
         &mut self,
-        to: ProcessorId,
+        to: WorkerId,
         store: StoreId,
         grants: Vec<Grant>,
-        mut report: Report,
+        mut report: LoanReport,
     ) {
         let returns = grants.iter().filter_map(|grant| match grant.of {
-            Lent::Waiting(requests) => {
+            GrantKind::Waiting(requests) => {
                 Some(Return { disk: grant.disk, requests, cost: 0, bytes: 0 })
             }
             _ => None,
@@ -242,7 +242,7 @@ impl StorageWork {
         report.returns.extend(returns);
         self.outbox.keep_grants(grants);
         if !report.is_empty() {
-            self.outbox.report(to, store, self.processor, report);
+            self.outbox.report(to, store, self.worker, report);
         }
     }
 }

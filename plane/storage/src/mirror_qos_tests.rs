@@ -7,7 +7,7 @@ use suimon_storage_qos::{Assignment, Limits, Proposal, StoreSpec, Weight};
 use crate::fakes::FakeQueue;
 use crate::plane_mirror::{WEIGHT, copied};
 use crate::qos_bench::{Bench, Load, SECOND, STORE, deep, limits};
-use crate::{DiskPlace, copied_disk};
+use crate::{DiskLocation, copied_disk};
 
 /// Load of a copy.
 const COPYING: Load = Load { op: DiskOp::Read, bytes: 256 << 10, depth: 8 };
@@ -17,7 +17,7 @@ fn copy(bench: &mut Bench, disk: u32, load: Load) -> usize {
     let of = copied(DiskId(disk));
     let limits = Limits { weight: Weight::new(WEIGHT).unwrap(), ..Limits::default() };
     bench.propose(&[Proposal::Disk(of, Assignment::Own(limits))]);
-    let place = DiskPlace { store: STORE, slot: bench.slot(of.0) };
+    let place = DiskLocation { store: STORE, slot: bench.slot(of.0) };
     let (at, number) = bench.disks[&disk];
     bench.works[at].set_mirror(number, Some(place), None);
     let queue = FakeQueue::new(load.depth as usize);
@@ -33,19 +33,19 @@ fn a_disk_is_known_by_another_number_for_its_being_copied() {
 /// Reads of a copy are not counted for the guest, and use the capacity that the guest leaves.
 #[test]
 fn a_guest_keeps_its_maximum_while_its_disk_is_copied() {
-    for processors in [1, 2] {
-        let mut bench = Bench::new(processors, &deep(), 32, 200_000);
-        let at = processors - 1;
+    for workers in [1, 2] {
+        let mut bench = Bench::new(workers, &deep(), 32, 200_000);
+        let at = workers - 1;
         bench.add_disk(0, 1, limits(0, 0));
         bench.add_disk(at, 0, limits(0, 1000));
         let guest = bench.add_seat(0, Load::reads(4096, 32));
         let mirror = copy(&mut bench, 0, COPYING);
         bench.run(2 * SECOND);
         let got = bench.seats[guest].answered;
-        assert!((1960..=2100).contains(&got), "{got} of 2000 with {processors}");
+        assert!((1960..=2100).contains(&got), "{got} of 2000 with {workers}");
         // 8 at a time with 200 us each, less the latency of messages.
         let copied = bench.seats[mirror].answered;
-        assert!(copied > 50_000, "{copied} with {processors}");
+        assert!(copied > 50_000, "{copied} with {workers}");
     }
 }
 
@@ -112,9 +112,9 @@ fn a_mirror_that_ends_leaves_nothing_behind() {
 /// store when the device completes them.
 #[test]
 fn requests_of_a_mirror_that_ended_during_a_stall_are_accounted_for() {
-    for processors in [1, 2] {
-        let mut bench = Bench::new(processors, &deep(), 32, 3 * SECOND);
-        let at = processors - 1;
+    for workers in [1, 2] {
+        let mut bench = Bench::new(workers, &deep(), 32, 3 * SECOND);
+        let at = workers - 1;
         bench.add_disk(at, 0, limits(0, 0));
         let mirror = copy(&mut bench, 0, COPYING);
         bench.run(SECOND / 10);
@@ -127,7 +127,7 @@ fn requests_of_a_mirror_that_ended_during_a_stall_are_accounted_for() {
         bench.run(5 * SECOND);
         assert_eq!(bench.works[at].poll_closed_queue().map(|(number, _)| number), Some(queue));
         let own = bench.works[at].store_status(STORE).unwrap();
-        assert_eq!((own.waiting, own.under_way), (0, 0), "{processors}");
-        assert_eq!(bench.works[0].store_status(STORE).unwrap().in_flight, 0, "{processors}");
+        assert_eq!((own.waiting, own.under_way), (0, 0), "{workers}");
+        assert_eq!(bench.works[0].store_status(STORE).unwrap().in_flight, 0, "{workers}");
     }
 }

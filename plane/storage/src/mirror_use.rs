@@ -3,36 +3,36 @@
 use std::sync::Arc;
 
 use crate::dirty::DirtyMap;
-use crate::disk::{DiskPlace, Place};
-use crate::work::StorageWork;
+use crate::disk::{DiskIndex, DiskLocation};
+use crate::work::StorageEngine;
 
-impl StorageWork {
-    /// Sets or ends the copy of a disk. `place` is the slot in the disk's store of the copy's
+impl StorageEngine {
+    /// Sets or ends the copy of a disk. `index` is the slot in the disk's store of the copy's
     /// requests, `None` without limits. Changes are marked in `dirty`. The queue of a copy must be
     /// closed before the copy ends.
     pub(crate) fn set_mirror(
         &mut self,
         disk: usize,
-        place: Option<DiskPlace>,
+        place: Option<DiskLocation>,
         dirty: Option<Arc<DirtyMap>>,
     ) {
-        let place = place.and_then(|DiskPlace { store, slot }| {
+        let place = place.and_then(|DiskLocation { store, slot }| {
             let store = self.store_number(store)?;
-            Some(Place { store, slot })
+            Some(DiskIndex { store, slot })
         });
-        if let Some(Place { store, slot }) = place {
+        if let Some(DiskIndex { store, slot }) = place {
             if let Some(of) = self.stores.get_mut(store) {
                 of.expect(slot);
             }
         }
         if let Some(of) = self.disks.get_mut(disk) {
-            of.mirror.place = place;
+            of.mirror.index = place;
             of.mirror.dirty = dirty;
         }
     }
 
     /// Returns the number of a disk's requests that have not completed, except those of a copy.
-    pub(crate) fn under_way(&self, disk: usize) -> usize {
+    pub(crate) fn requests_in_flight(&self, disk: usize) -> usize {
         let requests = self.requests.numbers().filter_map(|number| self.requests.get(number));
         requests.filter(|request| request.disk == disk && !request.is_mirror).count()
     }

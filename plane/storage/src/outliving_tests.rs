@@ -2,7 +2,7 @@
 //! request has taken effect.
 
 use suimon_image::testing::MemoryFile;
-use suimon_image::{ByteRange, Image, ImageFile, Located};
+use suimon_image::{ByteRange, Image, ImageFile, Translation};
 use suimon_ports::testing::MemoryRecords;
 use suimon_ports::{DiskOp, DiskOutcome, RedoRecords};
 use suimon_vhdx::NewImage;
@@ -22,11 +22,11 @@ fn all_kinds() -> impl Iterator<Item = Kind> {
 /// Creates a disk whose changes are recorded in a record with this much room; without a record if
 /// there is no room.
 fn bench(kind: Kind, seed: u64, capacity: usize, room: usize) -> (Bench, MemoryRecords) {
-    let records = MemoryRecords::with_room(room);
+    let records = MemoryRecords::with_capacity(room);
     let memory = (kind.create)();
     let image = (kind.open)(&memory);
     let image = if room > 0 {
-        let record = records.begin(KEY, image.opened()).unwrap();
+        let record = records.create(KEY, image.identity()).unwrap();
         RecordedImage::new(image, record)
     } else {
         RecordedImage::without_record(image)
@@ -133,7 +133,7 @@ fn a_record_that_cannot_be_written_is_used_no_more() {
     let kinds = all_kinds().filter(|kind| kind.name != "raw");
     for (kind, (seed, writes)) in kinds.zip([(1, 0), (3, 7), (2, 1), (3, 7)]) {
         let (bench, records) = bench(kind, seed, 64, 40);
-        records.fail_after(writes);
+        records.fail_after_writes(writes);
         run_on(kind, seed, bench, &records);
         assert!(records.is_abandoned(KEY), "{}: after {writes} writes", kind.name);
     }
@@ -171,14 +171,14 @@ fn an_image_that_frees_nothing_keeps_what_is_discarded() {
     entries.rotate_left(8);
     memory.write_at(bat, &entries).unwrap();
     let image = (VHDX.open)(&memory);
-    assert!(image.linear_offset().is_none() && image.shape().block == 0);
-    let record = MemoryRecords::with_room(24).begin(KEY, image.opened()).unwrap();
+    assert!(image.linear_offset().is_none() && image.disk_geometry().block == 0);
+    let record = MemoryRecords::with_capacity(24).create(KEY, image.identity()).unwrap();
     let mut image = RecordedImage::new(image, record);
-    let all = ByteRange::new(0, image.shape().size).unwrap();
+    let all = ByteRange::new(0, image.disk_geometry().size).unwrap();
     let mut kept = Vec::new();
-    assert_eq!(image.discard(all, &mut kept).unwrap(), Located::Ready);
+    assert_eq!(image.discard(all, &mut kept).unwrap(), Translation::Ready);
     assert_eq!(kept, [all]);
-    assert_eq!(image.place_write(all, &mut Vec::new()).unwrap(), Located::Ready);
+    assert_eq!(image.translate_write(all, &mut Vec::new()).unwrap(), Translation::Ready);
 }
 
 /// Without a record, only writes to blocks with uncommitted changes wait for a commit.
@@ -234,7 +234,7 @@ mod full {
             all_kinds().skip(1).flat_map(|kind| [0, 1, 2, 5, 9].map(|at| (kind, at)))
         {
             let (bench, records) = bench(kind, writes, 64, 40);
-            records.fail_after(writes);
+            records.fail_after_writes(writes);
             run_on(kind, writes, bench, &records);
         }
     }

@@ -2,10 +2,10 @@
 
 use suimon_storage_qos::Phase;
 
-use crate::disk::Disk;
-use crate::work::StorageWork;
+use crate::disk::DiskState;
+use crate::work::StorageEngine;
 
-impl StorageWork {
+impl StorageEngine {
     /// Moves a request to another phase, and reports the change to its store.
     #[inline]
     pub(crate) fn enter_phase(&mut self, number: usize, phase: Phase) {
@@ -27,7 +27,7 @@ impl StorageWork {
 }
 
 /// Returns the phase of a request that is queued behind others of its disk.
-pub(crate) fn parked_phase(disk: &Disk) -> Phase {
+pub(crate) fn parked_phase(disk: &DiskState) -> Phase {
     let waits_for_metadata = disk.freeing.is_none() && disk.obstacle.is_some();
     if waits_for_metadata { Phase::Metadata } else { Phase::Unmeasured }
 }

@@ -8,22 +8,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use suimon_ports::{
-    DetachingQueue, DiskQueue, DiskQueueHost, FileIoSource, ProcessorWork, ProcessorWorks, Waker,
+    DetachingQueue, DiskQueue, DiskQueueHost, FileIoSource, Waker, WorkerTask, WorkerTasks,
 };
-use suimon_quantity::{DiskId, ProcessorId, StoreId};
+use suimon_quantity::{DiskId, StoreId, WorkerId};
 use suimon_recording::Sink;
 use suimon_storage_qos::Refusal;
 use thiserror::Error;
 
-use crate::command::{Command, Mirrored, Taken};
-use crate::disk::{DiskPlace, DiskSpec};
+use crate::command::{Command, DetachedDisk, Mirrored};
+use crate::disk::{DiskLocation, DiskSpec};
 use crate::full::FullPolicy;
 use crate::images;
 use crate::plane_mirror::MirrorRecord;
+use crate::plane_notices::{NoticeSender, PlaneNotice};
 use crate::plane_stores::{Mailbox, PlaneStore};
 use crate::queue_key::{QueueKey, Which};
-use crate::resident::Resident;
-use crate::told::{NoticeQueue, PlaneNotice};
+use crate::resident::StorageWorker;
 
 /// Number of checks whether a retiring worker has returned its grants, and the time between two
 /// checks.
@@ -50,7 +50,7 @@ pub enum PlaneError {
     NoSuchStore,
     /// No worker runs that could serve the disk.
     #[error("no worker is running that could serve the disk")]
-    NoProcessor,
+    NoWorker,
     /// The system refused to create the I/O of a worker.
     #[error(
         "a worker cannot create an io_uring: {0}; check `kernel.io_uring_disabled` and \
@@ -88,7 +88,7 @@ pub enum PlaneError {
 
 /// Handle of all disks of a host that are in service. Clones are handles of the same disks.
 ///
-/// Workers are added and removed by [`ProcessorWorks`], queues of disks by [`DiskQueueHost`] and
+/// Workers are added and removed by [`WorkerTasks`], queues of disks by [`DiskQueueHost`] and
 /// [`StoragePlane::attach_client`].
 #[derive(Clone)]
 pub struct StoragePlane(pub(crate) Arc<Inner>);
@@ -100,14 +100,14 @@ pub(crate) struct Inner {
     /// Sink for the recording of scheduler decisions, if they are recorded.
     recording: Option<Arc<dyn Sink>>,
     pub(crate) stores: Mutex<BTreeMap<StoreId, PlaneStore>>,
-    pub(crate) ways: Mutex<BTreeMap<ProcessorId, Arc<Way>>>,
+    pub(crate) channels: Mutex<BTreeMap<WorkerId, Arc<WorkerChannel>>>,
     disks: Mutex<BTreeMap<DiskId, Arc<Record>>>,
-    told: Arc<NoticeQueue>,
+    told: Arc<NoticeSender>,
     clients: AtomicU64,
 }
 
 /// Channel for commands to one worker.
-pub(crate) struct Way {
+pub(crate) struct WorkerChannel {
     commands: Sender<Command>,
     waker: Arc<dyn Waker>,
     mailbox: Arc<Mailbox>,
@@ -116,7 +116,7 @@ pub(crate) struct Way {
 
 /// Disk with its worker; `owner` is `None` after the disk was taken out of service.
 pub(crate) struct Record {
-    pub(crate) owner: Mutex<Option<ProcessorId>>,
+    pub(crate) owner: Mutex<Option<WorkerId>>,
     /// Store on which the disk has limits.
     pub(crate) store: Option<StoreId>,
     /// True while the disk is suspended: its worker has none of its files. Changed only with
@@ -128,26 +128,26 @@ pub(crate) struct Record {
     pub(crate) is_ending: AtomicBool,
 }
 
-impl Way {
-    pub(crate) fn tell(&self, command: Command) {
+impl WorkerChannel {
+    pub(crate) fn send(&self, command: Command) {
         // An ended worker is detected by the next command with a reply.
         let _ = self.commands.send(command);
         self.waker.wake();
     }
 
-    pub(crate) fn ask<T>(
+    pub(crate) fn call<T>(
         &self,
         command: impl FnOnce(Sender<T>) -> Command,
     ) -> Result<T, PlaneError> {
         let (reply, answer) = channel();
-        self.tell(command(reply));
-        answer.recv().map_err(|_| PlaneError::NoProcessor)
+        self.send(command(reply));
+        answer.recv().map_err(|_| PlaneError::NoWorker)
     }
 }
 
 impl Record {
     /// Locks `owner`; returns `None` if another thread holds it for longer than `limit`.
-    fn owner_within(&self, limit: Duration) -> Option<MutexGuard<'_, Option<ProcessorId>>> {
+    fn owner_within(&self, limit: Duration) -> Option<MutexGuard<'_, Option<WorkerId>>> {
         let deadline = Instant::now() + limit;
         loop {
             match self.owner.try_lock() {
@@ -174,9 +174,9 @@ impl StoragePlane {
             io,
             recording,
             stores: Mutex::default(),
-            ways: Mutex::default(),
+            channels: Mutex::default(),
             disks: Mutex::default(),
-            told: Arc::new(NoticeQueue::default()),
+            told: Arc::new(NoticeSender::default()),
             clients: AtomicU64::new(0),
         }))
     }
@@ -198,7 +198,7 @@ impl StoragePlane {
             None => None,
             Some(store) => {
                 let slot = self.slot(store, disk).ok_or(PlaneError::NoSuchStore)?;
-                Some(DiskPlace { store, slot })
+                Some(DiskLocation { store, slot })
             }
         };
         let record = Arc::new(Record {
@@ -215,11 +215,15 @@ impl StoragePlane {
                 place.insert(Arc::clone(&record));
             }
         }
-        let added = self.calmest(&[]).ok_or(PlaneError::NoProcessor).and_then(|to| {
+        let added = self.calmest(&[]).ok_or(PlaneError::NoWorker).and_then(|to| {
             let mirror = Mirrored::default();
             let full = FullPolicy::default();
-            self.give(to, disk, Taken { spec, full, place, mirror, queues: Vec::new() })
-                .map_err(|(error, _)| error)?;
+            self.give(
+                to,
+                disk,
+                DetachedDisk { spec, full, index: place, mirror, queues: Vec::new() },
+            )
+            .map_err(|(error, _)| error)?;
             Ok(to)
         });
         match added {
@@ -262,7 +266,7 @@ impl StoragePlane {
     /// # Errors
     /// The disk or the worker does not exist, the disk is suspended, or its files cannot be used
     /// there. The disk then remains on its worker.
-    pub fn move_disk(&self, disk: DiskId, to: ProcessorId) -> Result<(), PlaneError> {
+    pub fn move_disk(&self, disk: DiskId, to: WorkerId) -> Result<(), PlaneError> {
         let record = self.record(disk)?;
         let mut owner = lock(&record.owner);
         let from = owner.ok_or(PlaneError::NoSuchDisk)?;
@@ -272,7 +276,7 @@ impl StoragePlane {
         if record.is_suspended.load(Ordering::Relaxed) {
             return Err(PlaneError::Suspended);
         }
-        self.way(to).ok_or(PlaneError::NoProcessor)?;
+        self.channel(to).ok_or(PlaneError::NoWorker)?;
         let taken = self.take(from, disk).inspect_err(|_| {
             *owner = None;
             lock(&self.0.disks).remove(&disk);
@@ -317,7 +321,7 @@ impl StoragePlane {
         queue: Box<dyn DiskQueue>,
     ) -> Result<(), PlaneError> {
         let number = self.0.clients.fetch_add(1, Ordering::Relaxed);
-        self.attach_queue(disk, QueueKey::VmClient(number), queue)
+        self.attach_queue(disk, QueueKey::EmulatedDisk(number), queue)
     }
 
     /// Sets the waiting times of a disk's requests while its store is full. They apply to queued
@@ -328,9 +332,10 @@ impl StoragePlane {
     pub fn set_full_policy(&self, disk: DiskId, policy: FullPolicy) -> Result<(), PlaneError> {
         let record = self.record(disk)?;
         let owner = lock(&record.owner);
-        let way = owner.and_then(|owner| self.way(owner)).ok_or(PlaneError::NoSuchDisk)?;
+        let worker_channel =
+            owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
         let (reply, answer) = channel();
-        way.tell(Command::Full(disk, policy, reply));
+        worker_channel.send(Command::Full(disk, policy, reply));
         // The sender is dropped when the policy applies.
         let _ = answer.recv();
         Ok(())
@@ -348,8 +353,8 @@ impl StoragePlane {
         self.0.told.poll()
     }
 
-    pub(crate) fn way(&self, id: ProcessorId) -> Option<Arc<Way>> {
-        lock(&self.0.ways).get(&id).map(Arc::clone)
+    pub(crate) fn channel(&self, id: WorkerId) -> Option<Arc<WorkerChannel>> {
+        lock(&self.0.channels).get(&id).map(Arc::clone)
     }
 
     pub(crate) fn record(&self, disk: DiskId) -> Result<Arc<Record>, PlaneError> {
@@ -357,9 +362,9 @@ impl StoragePlane {
     }
 
     /// Returns the worker with the fewest disks, except for the workers in `besides`.
-    fn calmest(&self, besides: &[ProcessorId]) -> Option<ProcessorId> {
-        let mut disks: BTreeMap<ProcessorId, usize> =
-            lock(&self.0.ways).keys().map(|id| (*id, 0)).collect();
+    fn calmest(&self, besides: &[WorkerId]) -> Option<WorkerId> {
+        let mut disks: BTreeMap<WorkerId, usize> =
+            lock(&self.0.channels).keys().map(|id| (*id, 0)).collect();
         disks.retain(|id, _| !besides.contains(id));
         let records: Vec<Arc<Record>> = lock(&self.0.disks).values().map(Arc::clone).collect();
         for record in records {
@@ -375,18 +380,21 @@ impl StoragePlane {
     /// Gives a disk to a worker. Returns the disk with the error if possible.
     fn give(
         &self,
-        to: ProcessorId,
+        to: WorkerId,
         disk: DiskId,
-        taken: Taken,
-    ) -> Result<(), (PlaneError, Option<Box<Taken>>)> {
-        let back = |error: PlaneError, taken: Taken| (error, Some(Box::new(taken)));
-        let Some(way) = self.way(to) else { return Err(back(PlaneError::NoProcessor, taken)) };
-        let store = taken.place.map(|place| place.store);
-        let joined = self.equip(&way).and_then(|()| store.map_or(Ok(()), |of| self.join(of, to)));
+        taken: DetachedDisk,
+    ) -> Result<(), (PlaneError, Option<Box<DetachedDisk>>)> {
+        let back = |error: PlaneError, taken: DetachedDisk| (error, Some(Box::new(taken)));
+        let Some(worker_channel) = self.channel(to) else {
+            return Err(back(PlaneError::NoWorker, taken));
+        };
+        let store = taken.index.map(|place| place.store);
+        let joined =
+            self.equip(&worker_channel).and_then(|()| store.map_or(Ok(()), |of| self.join(of, to)));
         if let Err(error) = joined {
             return Err(back(error, taken));
         }
-        let answer = way.ask(|reply| Command::AddDisk { disk, taken, reply });
+        let answer = worker_channel.call(|reply| Command::AddDisk { disk, taken, reply });
         let given = match answer {
             Ok(Ok(())) => Ok(()),
             Ok(Err(not_taken)) => Err((PlaneError::File(not_taken.error), not_taken.taken)),
@@ -399,21 +407,21 @@ impl StoragePlane {
     }
 
     /// Creates the I/O of a worker unless it has one.
-    fn equip(&self, way: &Way) -> Result<(), PlaneError> {
+    fn equip(&self, way: &WorkerChannel) -> Result<(), PlaneError> {
         if way.has_io.load(Ordering::Relaxed) {
             return Ok(());
         }
         let io = self.0.io.open().map_err(PlaneError::Io)?;
-        way.ask(|reply| Command::Equip(io, reply))?.map_err(PlaneError::Io)?;
+        way.call(|reply| Command::SetIo(io, reply))?.map_err(PlaneError::Io)?;
         way.has_io.store(true, Ordering::Relaxed);
         Ok(())
     }
 
     /// Takes a disk with its queues from a worker.
-    fn take(&self, from: ProcessorId, disk: DiskId) -> Result<Taken, PlaneError> {
-        let way = self.way(from).ok_or(PlaneError::NoProcessor)?;
+    fn take(&self, from: WorkerId, disk: DiskId) -> Result<DetachedDisk, PlaneError> {
+        let worker_channel = self.channel(from).ok_or(PlaneError::NoWorker)?;
         let (reply, answer) = channel();
-        way.tell(Command::Take(disk, reply));
+        worker_channel.send(Command::DetachDisk(disk, reply));
         let taken = match self.wait_for_disk(disk, &answer) {
             Ok(taken) => taken?,
             Err(error) => {
@@ -421,7 +429,7 @@ impl StoragePlane {
                 return Err(error);
             }
         };
-        if let Some(place) = taken.place {
+        if let Some(place) = taken.index {
             self.leave(place.store, from);
         }
         Ok(taken)
@@ -429,11 +437,14 @@ impl StoragePlane {
 
     /// Sends the current set of workers to each worker.
     fn introduce(&self) {
-        let ways = lock(&self.0.ways);
-        let peers = ways.iter().map(|(id, way)| (*id, Arc::clone(&way.mailbox))).collect();
+        let worker_channels = lock(&self.0.channels);
+        let peers = worker_channels
+            .iter()
+            .map(|(id, worker_channel)| (*id, Arc::clone(&worker_channel.mailbox)))
+            .collect();
         let peers = Arc::new(peers);
-        for way in ways.values() {
-            way.tell(Command::Peers(Arc::clone(&peers)));
+        for worker_channel in worker_channels.values() {
+            worker_channel.send(Command::Peers(Arc::clone(&peers)));
         }
     }
 
@@ -445,22 +456,23 @@ impl StoragePlane {
     ) -> Result<(), PlaneError> {
         let record = self.record(disk)?;
         let owner = match key {
-            QueueKey::Client(_) | QueueKey::VmClient(_) => {
+            QueueKey::Client(_) | QueueKey::EmulatedDisk(_) => {
                 record.owner_within(ATTACH_MAX).ok_or(PlaneError::Stalled)?
             }
             // A VM cannot use the disk without its ring.
             QueueKey::Ring(_) | QueueKey::Mirror => lock(&record.owner),
         };
-        let way = owner.and_then(|owner| self.way(owner)).ok_or(PlaneError::NoSuchDisk)?;
-        way.tell(Command::AddQueue(disk, key, queue));
+        let worker_channel =
+            owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
+        worker_channel.send(Command::AddQueue(disk, key, queue));
         Ok(())
     }
 
     /// Blocks until a worker has returned the grants of all stores, for a bounded time.
-    fn wait_for_settled(&self, processor: ProcessorId) {
+    fn wait_for_settled(&self, processor: WorkerId) {
         for _ in 0..SETTLES_MAX {
             let stores = self.stores();
-            let has_loans = stores.iter().any(|view| view.processor == processor);
+            let has_loans = stores.iter().any(|view| view.worker == processor);
             if !has_loans {
                 return;
             }
@@ -486,10 +498,10 @@ impl StoragePlane {
             Err(PlaneError::NoSuchDisk) => {}
             Err(error) => tracing::warn!(?disk, %error, "the state of a disk is as after a crash"),
         }
-        self.0.told.tell(PlaneNotice::DiskLost { disk, reason: reason.to_string() });
+        self.0.told.emit(PlaneNotice::DiskLost { disk, reason: reason.to_string() });
     }
 
-    fn disks_of(&self, processor: ProcessorId) -> Vec<DiskId> {
+    fn disks_of(&self, processor: WorkerId) -> Vec<DiskId> {
         let records: Vec<(DiskId, Arc<Record>)> =
             lock(&self.0.disks).iter().map(|(id, of)| (*id, Arc::clone(of))).collect();
         let of_it = |(_, record): &(DiskId, Arc<Record>)| *lock(&record.owner) == Some(processor);
@@ -517,40 +529,41 @@ impl DiskQueueHost for StoragePlane {
     }
 }
 
-impl ProcessorWorks for StoragePlane {
-    fn begin(&self, processor: ProcessorId, waker: Arc<dyn Waker>) -> Box<dyn ProcessorWork> {
+impl WorkerTasks for StoragePlane {
+    fn create(&self, processor: WorkerId, waker: Arc<dyn Waker>) -> Box<dyn WorkerTask> {
         let (commands, receiver): (_, Receiver<Command>) = channel();
         let mailbox = Arc::new(Mailbox::new(Arc::clone(&waker)));
         let (told, mail) = (Arc::clone(&self.0.told), Arc::clone(&mailbox));
         let recording = self.0.recording.clone();
-        let resident = Resident::new(processor, receiver, told, mail, recording);
-        let way = Way { commands, waker, mailbox, has_io: AtomicBool::new(false) };
-        lock(&self.0.ways).insert(processor, Arc::new(way));
+        let resident = StorageWorker::new(processor, receiver, told, mail, recording);
+        let worker_channel =
+            WorkerChannel { commands, waker, mailbox, has_io: AtomicBool::new(false) };
+        lock(&self.0.channels).insert(processor, Arc::new(worker_channel));
         self.introduce();
         Box::new(resident)
     }
 
-    fn retire(&self, processors: &[ProcessorId]) {
-        for processor in processors {
-            for disk in self.disks_of(*processor) {
+    fn retire(&self, processors: &[WorkerId]) {
+        for worker in processors {
+            for disk in self.disks_of(*worker) {
                 let moved = self
                     .calmest(processors)
-                    .ok_or(PlaneError::NoProcessor)
+                    .ok_or(PlaneError::NoWorker)
                     .and_then(|to| self.move_disk(disk, to));
                 if let Err(error) = moved {
                     self.give_up(disk, &error);
                 }
             }
         }
-        for processor in processors {
-            self.wait_for_settled(*processor);
-            lock(&self.0.ways).remove(processor);
+        for worker in processors {
+            self.wait_for_settled(*worker);
+            lock(&self.0.channels).remove(worker);
         }
         self.introduce();
     }
 
-    fn end(&self) {
-        lock(&self.0.ways).clear();
+    fn handle_workers_ended(&self) {
+        lock(&self.0.channels).clear();
     }
 }
 

@@ -10,7 +10,7 @@ use suimon_storage_qos::{Assignment, DiskSlot, Limits, Proposal, Weight};
 
 use crate::command::{Command, Mirrored};
 use crate::dirty::DirtyMap;
-use crate::plane::{PlaneError, StoragePlane, Way, lock};
+use crate::plane::{PlaneError, StoragePlane, WorkerChannel, lock};
 use crate::queue_key::{QueueKey, Which};
 
 /// Weight of a disk copy in the disk's store: a quarter of the default weight. A copy gets all
@@ -58,7 +58,8 @@ impl StoragePlane {
     ) -> Result<(), PlaneError> {
         let record = self.record(disk)?;
         let owner = lock(&record.owner);
-        let way = owner.and_then(|owner| self.way(owner)).ok_or(PlaneError::NoSuchDisk)?;
+        let worker_channel =
+            owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
         if record.is_suspended.load(Ordering::Relaxed) {
             return Err(PlaneError::Suspended);
         }
@@ -67,7 +68,8 @@ impl StoragePlane {
             return Err(PlaneError::Mirrored);
         }
         let slot = record.store.map(|store| self.add_flow(store, disk)).transpose()?.flatten();
-        way.ask(|reply| Command::Mirror(disk, Mirrored { slot, dirty }, reply))
+        worker_channel
+            .call(|reply| Command::Mirror(disk, Mirrored { slot, dirty }, reply))
             .inspect_err(|_| self.remove_flow(disk))?;
         mirror.is_on = true;
         Ok(())
@@ -90,11 +92,12 @@ impl StoragePlane {
     ///
     /// # Errors
     /// The disk is not in service.
-    pub fn under_way(&self, disk: DiskId) -> Result<usize, PlaneError> {
+    pub fn in_flight(&self, disk: DiskId) -> Result<usize, PlaneError> {
         let record = self.record(disk)?;
         let owner = lock(&record.owner);
-        let way = owner.and_then(|owner| self.way(owner)).ok_or(PlaneError::NoSuchDisk)?;
-        way.ask(|reply| Command::UnderWay(disk, reply))
+        let worker_channel =
+            owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
+        worker_channel.call(|reply| Command::InFlight(disk, reply))
     }
 
     /// Ends the copy of a disk: closes its connection, waits for its requests, and ends the marking
@@ -109,18 +112,19 @@ impl StoragePlane {
             return Ok(());
         };
         let owner = lock(&record.owner);
-        let way = owner.and_then(|owner| self.way(owner));
-        let ended = way.map_or(Ok(()), |way| self.end_on(&way, disk));
+        let worker_channel = owner.and_then(|owner| self.channel(owner));
+        let ended =
+            worker_channel.map_or(Ok(()), |worker_channel| self.end_on(&worker_channel, disk));
         self.remove_flow(disk);
         lock(&record.mirror).is_on = false;
         ended
     }
 
-    fn end_on(&self, way: &Way, disk: DiskId) -> Result<(), PlaneError> {
+    fn end_on(&self, way: &WorkerChannel, disk: DiskId) -> Result<(), PlaneError> {
         let (reply, answer) = channel();
-        way.tell(Command::Detach(disk, Which::One(QueueKey::Mirror), reply));
+        way.send(Command::Detach(disk, Which::One(QueueKey::Mirror), reply));
         let waited = self.wait_for_disk(disk, &answer);
-        let told = way.ask(|reply| Command::Mirror(disk, Mirrored::default(), reply));
+        let told = way.call(|reply| Command::Mirror(disk, Mirrored::default(), reply));
         if let Err(error) = told {
             tracing::debug!(?disk, %error, "the disk of an ending copy does not exist any more");
         }

@@ -4,12 +4,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use suimon_ports::{FileIo, FileIoSource, ProcessorWorks};
-use suimon_quantity::ProcessorId;
+use suimon_ports::{FileIo, FileIoSource, WorkerTasks};
+use suimon_quantity::WorkerId;
 
 use crate::fakes::{FakeFile, FakeIo};
 use crate::kinds::KINDS;
-use crate::plane_suspend_tests::{DISK, Processors, close};
+use crate::plane_suspend_tests::{DISK, Workers, close};
 use crate::{DiskLayer, DiskSpec, PlaneError, PlaneNotice, StoragePlane};
 
 /// System with I/O for a limited number of workers.
@@ -35,10 +35,10 @@ fn disk() -> (DiskSpec, Arc<FakeFile>) {
 fn a_disk_that_cannot_be_moved_is_let_go_and_told_of() {
     let source = Arc::new(Scarce(AtomicUsize::new(1)));
     let plane = StoragePlane::new(source.clone());
-    let processors = Processors::start(&plane, 2);
+    let workers = Workers::start(&plane, 2);
     let (spec, file) = disk();
     plane.add_disk(DISK, spec, None).unwrap();
-    plane.retire(&[ProcessorId(0)]);
+    plane.retire(&[WorkerId(0)]);
     let Some(PlaneNotice::DiskLost { disk: lost, reason }) = plane.poll_notice() else {
         panic!("nobody is told")
     };
@@ -48,19 +48,19 @@ fn a_disk_that_cannot_be_moved_is_let_go_and_told_of() {
     // The disk can be opened again where there is I/O.
     source.0.store(1, Ordering::Relaxed);
     plane.add_disk(DISK, disk().0, None).unwrap();
-    assert_eq!(plane.disks()[0].processor, ProcessorId(1));
+    assert_eq!(plane.disks()[0].worker, WorkerId(1));
     close(plane.take_disk(DISK).unwrap());
-    drop(processors);
+    drop(workers);
 }
 
 #[test]
 fn a_disk_that_can_be_moved_is_and_nothing_is_told() {
     let plane = StoragePlane::new(Arc::new(Scarce(AtomicUsize::new(2))));
-    let processors = Processors::start(&plane, 2);
+    let workers = Workers::start(&plane, 2);
     plane.add_disk(DISK, disk().0, None).unwrap();
-    plane.retire(&[ProcessorId(0)]);
+    plane.retire(&[WorkerId(0)]);
     assert!(plane.poll_notice().is_none());
-    assert_eq!(plane.disks()[0].processor, ProcessorId(1));
+    assert_eq!(plane.disks()[0].worker, WorkerId(1));
     close(plane.take_disk(DISK).unwrap());
-    drop(processors);
+    drop(workers);
 }

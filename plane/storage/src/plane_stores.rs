@@ -5,14 +5,14 @@ use std::sync::{Arc, MutexGuard};
 
 use crossbeam_queue::ArrayQueue;
 use suimon_ports::Waker;
-use suimon_quantity::{Cap, ProcessorId, StoreId};
+use suimon_quantity::{StoreId, TimedRateLimit, WorkerId};
 use suimon_storage_qos::{
-    Capability, Change, DiskSlot, MeasuredLatency, PolicyId, PolicyPart, Promises, Proposal,
+    AdmittedMinimums, Capacity, Change, DiskSlot, MeasuredLatency, PolicyId, PolicyPart, Proposal,
     Refusal, Store, StoreSpec,
 };
 
 use crate::command::Command;
-use crate::mail::StorageMail;
+use crate::mail::StoreMessage;
 use crate::plane::{PlaneError, StoragePlane, lock};
 use crate::store::StoreRole;
 
@@ -20,11 +20,11 @@ use crate::store::StoreRole;
 const MAIL_MAX: usize = 1024;
 
 /// Mailboxes of the other workers.
-pub(crate) type Peers = Arc<BTreeMap<ProcessorId, Arc<Mailbox>>>;
+pub(crate) type Peers = Arc<BTreeMap<WorkerId, Arc<Mailbox>>>;
 
 /// Mailbox of one worker.
 pub(crate) struct Mailbox {
-    mail: ArrayQueue<(ProcessorId, StorageMail)>,
+    mail: ArrayQueue<(WorkerId, StoreMessage)>,
     waker: Arc<dyn Waker>,
 }
 
@@ -38,13 +38,13 @@ impl Mailbox {
         reason = "the mail itself goes back, and is not copied often"
     )]
     /// Adds a message, or returns it if there is no room.
-    pub(crate) fn send(&self, from: ProcessorId, mail: StorageMail) -> Result<(), StorageMail> {
+    pub(crate) fn send(&self, from: WorkerId, mail: StoreMessage) -> Result<(), StoreMessage> {
         self.mail.push((from, mail)).map_err(|(_, mail)| mail)?;
         self.waker.wake();
         Ok(())
     }
 
-    pub(crate) fn poll(&self) -> Option<(ProcessorId, StorageMail)> {
+    pub(crate) fn poll(&self) -> Option<(WorkerId, StoreMessage)> {
         self.mail.pop()
     }
 
@@ -58,14 +58,14 @@ pub(crate) struct PlaneStore {
     spec: StoreSpec,
     limits: Store,
     /// Limit of all disks of the store on this node together.
-    cap: Option<Cap>,
+    cap: Option<TimedRateLimit>,
     latency: Option<MeasuredLatency>,
     /// This node's parts of policies that span nodes.
     parts: BTreeMap<PolicyId, PolicyPart>,
     /// Worker that holds the budget; `None` while no disk is in service.
-    home: Option<ProcessorId>,
+    home: Option<WorkerId>,
     /// Number of disks in service by worker.
-    disks: BTreeMap<ProcessorId, usize>,
+    disks: BTreeMap<WorkerId, usize>,
 }
 
 impl PlaneStore {
@@ -89,7 +89,7 @@ impl StoragePlane {
             of.spec = spec;
             return Ok(());
         }
-        let limits = Store::new(Capability::Unknown);
+        let limits = Store::new(Capacity::Unknown);
         let (parts, disks) = (BTreeMap::new(), BTreeMap::new());
         let of = PlaneStore { spec, limits, cap: None, latency: None, parts, home: None, disks };
         stores.insert(store, of);
@@ -110,11 +110,11 @@ impl StoragePlane {
     }
 
     /// Sets the capacity of a store.
-    pub fn set_capability(&self, store: StoreId, capability: Capability) {
+    pub fn set_capacity(&self, store: StoreId, capability: Capacity) {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store) else { return };
-        let change = of.limits.set_capability(capability);
-        self.tell_all(store, of, &[change]);
+        let change = of.limits.set_capacity(capability);
+        self.send_to_all(store, of, &[change]);
     }
 
     /// Sets the latency of a store's device from a measurement; `None` if it was not measured.
@@ -122,17 +122,17 @@ impl StoragePlane {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store) else { return };
         of.latency = latency;
-        self.tell_all(store, of, &[Change::Latency(latency)]);
+        self.send_to_all(store, of, &[Change::Latency(latency)]);
     }
 
     /// Sets the limit of all disks of a store together, in normalised operations per second by the
     /// workers' clock; `None` removes it. The limit applies to disks added later, too. It is in
     /// effect when this function returns.
-    pub fn set_cap(&self, store: StoreId, cap: Option<Cap>) {
+    pub fn set_cap(&self, store: StoreId, cap: Option<TimedRateLimit>) {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store).filter(|of| of.cap != cap) else { return };
         of.cap = cap;
-        self.tell_all(store, of, &[Change::Cap(cap)]);
+        self.send_to_all(store, of, &[Change::Cap(cap)]);
         self.wait_for(stores, store);
     }
 
@@ -147,7 +147,7 @@ impl StoragePlane {
             None => of.parts.remove(&policy),
         };
         if before != part {
-            self.tell_all(store, of, &[Change::Part(policy, part)]);
+            self.send_to_all(store, of, &[Change::Part(policy, part)]);
             self.wait_for(stores, store);
         }
     }
@@ -158,19 +158,19 @@ impl StoragePlane {
         let of_it = |of: &PlaneStore| of.parts.contains_key(&policy);
         let is_known = lock(&self.0.stores).get(&store).is_none_or(of_it);
         if !is_known {
-            let nothing = PolicyPart { min_iops: 0, max: Some(Cap::default()) };
+            let nothing = PolicyPart { min_iops: 0, max: Some(TimedRateLimit::default()) };
             self.set_part(store, policy, Some(nothing));
         }
     }
 
     /// Blocks until all workers with disks of the store have applied earlier commands.
     fn wait_for(&self, stores: MutexGuard<'_, BTreeMap<StoreId, PlaneStore>>, store: StoreId) {
-        let processors = stores.get(&store).into_iter().flat_map(|of| of.disks.keys());
-        let ways: Vec<_> = processors.filter_map(|processor| self.way(*processor)).collect();
+        let workers = stores.get(&store).into_iter().flat_map(|of| of.disks.keys());
+        let worker_channels: Vec<_> = workers.filter_map(|worker| self.channel(*worker)).collect();
         drop(stores);
-        for way in ways {
+        for worker_channel in worker_channels {
             // An ended worker dispatches no requests.
-            let _ = way.ask(Command::Sync);
+            let _ = worker_channel.call(Command::Sync);
         }
     }
 
@@ -189,14 +189,14 @@ impl StoragePlane {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store) else { return Ok(()) };
         let changes = of.limits.propose(proposals, force)?;
-        self.tell_all(store, of, &changes);
+        self.send_to_all(store, of, &changes);
         Ok(())
     }
 
     /// Returns the sum of a store's minimums and its capacity.
     #[must_use]
-    pub fn promises(&self, store: StoreId) -> Option<Promises> {
-        lock(&self.0.stores).get(&store).map(|of| of.limits.promises())
+    pub fn admitted(&self, store: StoreId) -> Option<AdmittedMinimums> {
+        lock(&self.0.stores).get(&store).map(|of| of.limits.admitted())
     }
 
     /// Returns a disk's slot in its store; `None` without limits there.
@@ -205,14 +205,14 @@ impl StoragePlane {
         lock(&self.0.stores).get(&store)?.limits.slot(disk)
     }
 
-    fn tell_all(&self, store: StoreId, of: &PlaneStore, changes: &[Change]) {
-        for way in of.disks.keys().filter_map(|processor| self.way(*processor)) {
-            way.tell(Command::Change(store, changes.to_vec()));
+    fn send_to_all(&self, store: StoreId, of: &PlaneStore, changes: &[Change]) {
+        for worker_channel in of.disks.keys().filter_map(|worker| self.channel(*worker)) {
+            worker_channel.send(Command::Change(store, changes.to_vec()));
         }
     }
 
     /// Prepares a worker for a disk of a store.
-    pub(crate) fn join(&self, store: StoreId, to: ProcessorId) -> Result<(), PlaneError> {
+    pub(crate) fn join(&self, store: StoreId, to: WorkerId) -> Result<(), PlaneError> {
         let mut stores = lock(&self.0.stores);
         let of = stores.get_mut(&store).ok_or(PlaneError::NoSuchStore)?;
         if let Some(disks) = of.disks.get_mut(&to) {
@@ -227,19 +227,19 @@ impl StoragePlane {
                 StoreRole::Away(home)
             }
         };
-        let way = self.way(to).ok_or(PlaneError::NoProcessor)?;
+        let worker_channel = self.channel(to).ok_or(PlaneError::NoWorker)?;
         let (spec, mut changes) = (of.spec.clone(), of.limits.changes());
         changes.push(Change::Cap(of.cap));
         changes.push(Change::Latency(of.latency));
         changes.extend(of.parts.iter().map(|(policy, part)| Change::Part(*policy, Some(*part))));
-        let _ = way.ask(|reply| Command::Join { store, spec, role, changes, reply });
+        let _ = worker_channel.call(|reply| Command::Join { store, spec, role, changes, reply });
         of.home.get_or_insert(to);
         of.disks.insert(to, 1);
         Ok(())
     }
 
     /// Accounts for a disk of a store that a worker has given away.
-    pub(crate) fn leave(&self, store: StoreId, from: ProcessorId) {
+    pub(crate) fn leave(&self, store: StoreId, from: WorkerId) {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store) else { return };
         let Some(disks) = of.disks.get_mut(&from) else { return };
@@ -248,7 +248,7 @@ impl StoragePlane {
             return;
         }
         of.disks.remove(&from);
-        let others: Vec<ProcessorId> = of.disks.keys().copied().collect();
+        let others: Vec<WorkerId> = of.disks.keys().copied().collect();
         if of.home == Some(from) {
             of.home = others.first().copied();
             if let Some(home) = of.home {
@@ -259,8 +259,8 @@ impl StoragePlane {
                 }
             }
         }
-        if let Some(way) = self.way(from) {
-            way.tell(Command::Leave(store));
+        if let Some(worker_channel) = self.channel(from) {
+            worker_channel.send(Command::Leave(store));
         }
         if let (Some(home), [alone]) = (of.home, &others[..]) {
             if home == *alone {
@@ -270,9 +270,9 @@ impl StoragePlane {
     }
 
     /// Sets a worker's role and blocks until the worker has applied it.
-    fn set_role(&self, store: StoreId, processor: ProcessorId, role: StoreRole) {
-        if let Some(way) = self.way(processor) {
-            let _ = way.ask(|reply| Command::Role(store, role, reply));
+    fn set_role(&self, store: StoreId, processor: WorkerId, role: StoreRole) {
+        if let Some(worker_channel) = self.channel(processor) {
+            let _ = worker_channel.call(|reply| Command::Role(store, role, reply));
         }
     }
 }

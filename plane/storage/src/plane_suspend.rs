@@ -9,7 +9,7 @@ use suimon_quantity::DiskId;
 
 use crate::command::{Command, Suspension};
 use crate::disk::{DiskSpec, NotAdded};
-use crate::plane::{PlaneError, StoragePlane, Way, lock};
+use crate::plane::{PlaneError, StoragePlane, WorkerChannel, lock};
 
 /// Disk that could not be resumed and remains suspended.
 pub struct NotResumed {
@@ -58,7 +58,7 @@ impl StoragePlane {
     fn suspend(&self, disk: DiskId, suspension: Suspension) -> Result<DiskSpec, PlaneError> {
         let record = self.record(disk)?;
         let owner = lock(&record.owner);
-        let way = owner.and_then(|owner| self.way(owner)).ok_or(PlaneError::NoSuchDisk)?;
+        let way = owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
         if record.is_suspended.load(Ordering::Relaxed) {
             return Err(PlaneError::Suspended);
         }
@@ -66,7 +66,7 @@ impl StoragePlane {
             return Err(PlaneError::Mirrored);
         }
         let (reply, answer) = channel();
-        way.tell(Command::Suspend(disk, suspension, reply));
+        way.send(Command::Suspend(disk, suspension, reply));
         let spec = match self.wait_for_disk(disk, &answer) {
             Ok(spec) => spec?,
             Err(error) => {
@@ -89,10 +89,10 @@ impl StoragePlane {
             return Err(NotResumed { error: PlaneError::NoSuchDisk, spec: Some(spec) });
         };
         let owner = lock(&record.owner);
-        let Some(way) = owner.and_then(|owner| self.way(owner)) else {
+        let Some(worker_channel) = owner.and_then(|owner| self.channel(owner)) else {
             return Err(NotResumed { error: PlaneError::NoSuchDisk, spec: Some(spec) });
         };
-        match way.ask(|reply| Command::Resume(disk, spec, reply)) {
+        match worker_channel.call(|reply| Command::Resume(disk, spec, reply)) {
             Ok(Ok(())) => {
                 record.is_suspended.store(false, Ordering::Relaxed);
                 Ok(())
@@ -106,11 +106,15 @@ impl StoragePlane {
 }
 
 /// Resumes a disk whose suspension timed out, when its store completes requests again.
-fn resume_later(disk: DiskId, way: Arc<Way>, answer: Receiver<Result<DiskSpec, PlaneError>>) {
+fn resume_later(
+    disk: DiskId,
+    way: Arc<WorkerChannel>,
+    answer: Receiver<Result<DiskSpec, PlaneError>>,
+) {
     let name = format!("late-disk-{}", disk.0);
     let waiting = std::thread::Builder::new().name(name).spawn(move || {
         let Ok(Ok(spec)) = answer.recv() else { return };
-        match way.ask(|reply| Command::Resume(disk, spec, reply)) {
+        match way.call(|reply| Command::Resume(disk, spec, reply)) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(?disk, ?error, "a disk stays suspended"),
             Err(error) => tracing::error!(?disk, %error, "a disk stays suspended"),

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use suimon_image::{ImageFile, Linear, Shape};
+use suimon_image::{DiskGeometry, ImageFile, Linear};
 use suimon_ports::{
-    DiskOp, DiskOutcome, DiskRequest, FileIo, FileIoSource, ProcessorWorks, Wait, Waker, Watches,
+    DiskOp, DiskOutcome, DiskRequest, FileIo, FileIoSource, TaskDescriptors, Wait, Waker,
+    WorkerTasks,
 };
-use suimon_quantity::{DiskId, ProcessorId, Time};
+use suimon_quantity::{DiskId, Time, WorkerId};
 
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue};
 use crate::kinds::KINDS;
@@ -48,7 +49,7 @@ impl Wait for Sleepless {
     fn wait(&mut self, _: Option<Time>, _: &mut Vec<u64>) -> io::Result<()> {
         Ok(())
     }
-    fn give_way(&mut self) {}
+    fn yield_now(&mut self) {}
     fn now(&self) -> Time {
         self.now
     }
@@ -64,12 +65,12 @@ impl Waker for NoWaker {
 }
 
 /// Workers that run until the value is dropped.
-pub(crate) struct Processors {
+pub(crate) struct Workers {
     ended: Arc<AtomicBool>,
     threads: Vec<std::thread::JoinHandle<()>>,
 }
 
-impl Processors {
+impl Workers {
     pub(crate) fn start(plane: &StoragePlane, count: u16) -> Self {
         Self::start_with(plane, count, &Arc::new(AtomicUsize::new(usize::MAX)))
     }
@@ -78,7 +79,7 @@ impl Processors {
     pub(crate) fn start_with(plane: &StoragePlane, count: u16, left: &Arc<AtomicUsize>) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let threads = (0..count).map(|number| {
-            let mut work = plane.begin(ProcessorId(number), Arc::new(NoWaker));
+            let mut work = plane.create(WorkerId(number), Arc::new(NoWaker));
             let (ended, left) = (Arc::clone(&ended), Arc::clone(left));
             std::thread::spawn(move || {
                 let mut wait = Sleepless::new(left);
@@ -87,7 +88,7 @@ impl Processors {
                     wait.now = now;
                     // Simulates a wake-up of each queue in each turn.
                     (0..4).for_each(|queue| work.wake(queue));
-                    work.poll(now, false, &mut Watches::new(&mut wait));
+                    work.poll(now, false, &mut TaskDescriptors::new(&mut wait));
                 }
             })
         });
@@ -95,7 +96,7 @@ impl Processors {
     }
 }
 
-impl Drop for Processors {
+impl Drop for Workers {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
@@ -130,7 +131,7 @@ pub(crate) fn close(spec: DiskSpec) {
 #[test]
 fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
     let plane = StoragePlane::new(Arc::new(Source));
-    let processors = Processors::start(&plane, 2);
+    let workers = Workers::start(&plane, 2);
     let raw = KINDS[0];
     let memory = (raw.create)();
     let image = (raw.open)(&memory);
@@ -148,7 +149,7 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
 
     let spec = plane.suspend_disk(DISK).unwrap();
     assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::Suspended)));
-    for other in [ProcessorId(0), ProcessorId(1)] {
+    for other in [WorkerId(0), WorkerId(1)] {
         // One of the workers has the disk already, which is not a move.
         assert!(!matches!(plane.move_disk(DISK, other), Err(PlaneError::Lost(_))));
     }
@@ -163,7 +164,8 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
     close(spec);
 
     file.memory().set_len(SIZE * 2).unwrap();
-    let shape = Shape { size: SIZE * 2, logical_sector: 512, physical_sector: 4096, block: 0 };
+    let shape =
+        DiskGeometry { size: SIZE * 2, logical_sector: 512, physical_sector: 4096, block: 0 };
     let layer = DiskLayer { image: Box::new(Linear::new(shape, 0, false)), file: file.clone() };
     plane.resume_disk(DISK, DiskSpec { layers: vec![layer] }).unwrap();
     assert_eq!(answer(&client), (1, DiskOutcome::Done));
@@ -171,7 +173,7 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
     assert_eq!(file.memory().bytes()[SIZE as usize..][..512], [9; 512]);
     assert_eq!(file.memory().bytes()[512..1024], [8; 512]);
     close(plane.take_disk(DISK).unwrap());
-    drop(processors);
+    drop(workers);
 }
 
 /// Returns when each worker has polled its queues since the call.
@@ -186,7 +188,7 @@ fn take_turns(plane: &StoragePlane) {
 #[test]
 fn what_cannot_go_on_stays_suspended_until_it_is_taken_out_of_service() {
     let plane = StoragePlane::new(Arc::new(Source));
-    let processors = Processors::start(&plane, 1);
+    let workers = Workers::start(&plane, 1);
     assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::NoSuchDisk)));
     let raw = KINDS[0];
     let memory = (raw.create)();
@@ -200,14 +202,14 @@ fn what_cannot_go_on_stays_suspended_until_it_is_taken_out_of_service() {
     close(spec);
     assert!(plane.take_disk(DISK).unwrap().layers.is_empty());
     assert!(plane.disks().is_empty());
-    drop(processors);
+    drop(workers);
 }
 
 /// As if another node still had the disk's files.
 #[test]
 fn a_disk_that_comes_without_images_waits_for_them_and_asks_nothing_of_its_store() {
     let plane = StoragePlane::new(Arc::new(Source));
-    let processors = Processors::start(&plane, 2);
+    let workers = Workers::start(&plane, 2);
     plane.add_disk(DISK, DiskSpec { layers: Vec::new() }, None).unwrap();
     let queue = FakeQueue::new(4);
     let (client, payloads) = (Arc::clone(&queue.client), Arc::clone(&queue.payloads));
@@ -218,11 +220,11 @@ fn a_disk_that_comes_without_images_waits_for_them_and_asks_nothing_of_its_store
     assert!(matches!(plane.begin_mirror(DISK, None), Err(PlaneError::Suspended)));
     take_turns(&plane);
     assert_eq!(client.lock().unwrap().asks.len(), 1, "it is not read");
-    assert_eq!(plane.under_way(DISK).unwrap(), 0, "so its store hears of nothing");
+    assert_eq!(plane.in_flight(DISK).unwrap(), 0, "so its store hears of nothing");
 
     let memory = (KINDS[0].create)();
     let file = FakeFile::new(memory);
-    let shape = Shape { size: SIZE, logical_sector: 512, physical_sector: 4096, block: 0 };
+    let shape = DiskGeometry { size: SIZE, logical_sector: 512, physical_sector: 4096, block: 0 };
     let layer = DiskLayer { image: Box::new(Linear::new(shape, 0, false)), file: file.clone() };
     plane.resume_disk(DISK, DiskSpec { layers: vec![layer] }).unwrap();
     assert_eq!(answer(&client), (0, DiskOutcome::Done));
@@ -233,5 +235,5 @@ fn a_disk_that_comes_without_images_waits_for_them_and_asks_nothing_of_its_store
     plane.add_disk(DISK, DiskSpec { layers: Vec::new() }, None).unwrap();
     assert!(plane.take_disk(DISK).unwrap().layers.is_empty());
     assert!(plane.disks().is_empty());
-    drop(processors);
+    drop(workers);
 }

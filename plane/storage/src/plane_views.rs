@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
+use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
 
 use crate::command::Command;
 use crate::full::FullView;
 use crate::plane::{StoragePlane, lock};
 use crate::store::StoreStatus;
-use crate::tally::DiskTally;
+use crate::tally::DiskCounterCells;
 
 /// State of a disk on its worker.
 #[derive(Clone, Debug)]
@@ -18,11 +18,11 @@ pub struct DiskView {
     /// Identifier of the disk.
     pub disk: DiskId,
     /// Worker that serves the disk.
-    pub processor: ProcessorId,
+    pub worker: WorkerId,
     /// Number of clients other than rings of a VM.
     pub clients: usize,
     /// Counters of the disk.
-    pub tally: DiskTally,
+    pub tally: DiskCounterCells,
     /// Time for which the store has not completed an operation, if it exceeds
     /// [`STALLED_AFTER`](crate::STALLED_AFTER).
     pub stalled: Option<Duration>,
@@ -40,7 +40,7 @@ pub struct StoreView {
     /// Identifier of the store.
     pub store: StoreId,
     /// Worker of this state.
-    pub processor: ProcessorId,
+    pub worker: WorkerId,
     /// Role and counters of the worker.
     pub status: StoreStatus,
     /// Time of the reading, by the worker's clock.
@@ -60,7 +60,7 @@ impl StoragePlane {
     /// Returns the state of all disks, in ascending order.
     #[must_use]
     pub fn disks(&self) -> Vec<DiskView> {
-        let mut views: Vec<DiskView> = self.look().into_iter().flat_map(|of| of.disks).collect();
+        let mut views: Vec<DiskView> = self.query().into_iter().flat_map(|of| of.disks).collect();
         views.sort_by_key(|view| view.disk);
         views
     }
@@ -68,17 +68,17 @@ impl StoragePlane {
     /// Returns the state of stores on all workers, in ascending order of store and worker.
     #[must_use]
     pub fn stores(&self) -> Vec<StoreView> {
-        let mut views: Vec<StoreView> = self.look().into_iter().flat_map(|of| of.stores).collect();
-        views.sort_by_key(|view| (view.store, view.processor));
+        let mut views: Vec<StoreView> = self.query().into_iter().flat_map(|of| of.stores).collect();
+        views.sort_by_key(|view| (view.store, view.worker));
         views
     }
 
-    fn look(&self) -> Vec<Looked> {
+    fn query(&self) -> Vec<Looked> {
         let slots = lock(&self.0.stores).iter().map(|(id, of)| (*id, of.slots())).collect();
         let slots = Arc::new(slots);
         let (reply, answers) = channel();
-        for way in lock(&self.0.ways).values() {
-            way.tell(Command::View(Arc::clone(&slots), reply.clone()));
+        for worker_channel in lock(&self.0.channels).values() {
+            worker_channel.send(Command::View(Arc::clone(&slots), reply.clone()));
         }
         drop(reply);
         answers.into_iter().collect()

@@ -9,17 +9,19 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use suimon_image::{ByteRange, Linear, Shape};
-use suimon_ports::testing::HollowFile;
-use suimon_ports::{DiskFile, DiskOp, DiskRequest, FileDone, FileIo, FileOp, FileSlot, Wakeup};
-use suimon_quantity::{DiskId, Iops, ProcessorId, StoreId, Time};
+use suimon_image::{ByteRange, DiskGeometry, Linear};
+use suimon_ports::testing::NullFile;
+use suimon_ports::{
+    ArmResult, DiskFile, DiskOp, DiskRequest, FileCompletion, FileIo, FileRequest, FileSlot,
+};
+use suimon_quantity::{DiskId, Iops, StoreId, Time, WorkerId};
 use suimon_storage_qos::{
-    Assignment, CATCH_UP, Capability, DiskSlot, Limits, Normalization, Proposal, Store, StoreSpec,
+    Assignment, CATCH_UP, Capacity, DiskSlot, Limits, Normalization, Proposal, Store, StoreSpec,
 };
 
 use crate::disk::QueueKind;
 use crate::fakes::{Client, Dice, FakeQueue, Payloads};
-use crate::{DiskLayer, DiskPlace, DiskSpec, StorageMail, StorageWork, StoreRole};
+use crate::{DiskLayer, DiskLocation, DiskSpec, StorageEngine, StoreMessage, StoreRole};
 
 pub(crate) const STORE: StoreId = StoreId(7);
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -79,15 +81,15 @@ impl FileIo for DeviceIo {
         4096
     }
     fn add_file(&mut self, file: Arc<dyn DiskFile>) -> io::Result<FileSlot> {
-        self.files.push(file.as_any().downcast_ref::<HollowFile>().unwrap().number);
+        self.files.push(file.as_any().downcast_ref::<NullFile>().unwrap().number);
         Ok(FileSlot(self.files.len() as u32 - 1))
     }
     fn remove_file(&mut self, _: FileSlot) {}
-    fn submit(&mut self, file: FileSlot, op: FileOp<'_>, token: u64) -> bool {
+    fn submit(&mut self, file: FileSlot, op: FileRequest<'_>, token: u64) -> bool {
         let mut device = self.device.lock().unwrap();
-        let is_write = matches!(op, FileOp::Write { .. });
+        let is_write = matches!(op, FileRequest::Write { .. });
         let bytes = match op {
-            FileOp::Read { to: part, .. } | FileOp::Write { from: part, .. } => {
+            FileRequest::Read { to: part, .. } | FileRequest::Write { from: part, .. } => {
                 let of = part.payloads.downcast_ref::<Payloads>().unwrap();
                 device.order.push((Arc::as_ptr(of) as usize, part.tag));
                 part.len
@@ -106,22 +108,22 @@ impl FileIo for DeviceIo {
         self.next += 1;
         true
     }
-    fn kick(&mut self) -> io::Result<()> {
+    fn submit_queued(&mut self) -> io::Result<()> {
         Ok(())
     }
-    fn poll_done(&mut self, done: &mut Vec<FileDone>) -> usize {
+    fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize {
         let now = self.device.lock().unwrap().now;
         let before = done.len();
         while let Some(first) = self.pending.first_entry().filter(|first| first.key().0 <= now) {
-            done.push(FileDone { token: first.remove(), outcome: Ok(Vec::new()) });
+            done.push(FileCompletion { token: first.remove(), result: Ok(Vec::new()) });
         }
         done.len() - before
     }
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.pending.len()
     }
-    fn arm(&mut self) -> Wakeup {
-        Wakeup::Armed
+    fn arm(&mut self) -> ArmResult {
+        ArmResult::Armed
     }
     fn wake_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
@@ -143,7 +145,7 @@ impl Load {
 }
 
 /// Queue with its client.
-pub(crate) struct Seat {
+pub(crate) struct TestClient {
     pub(crate) at: usize,
     pub(crate) queue: usize,
     pub(crate) client: Arc<Mutex<Client>>,
@@ -160,12 +162,12 @@ pub(crate) struct Seat {
 
 /// Workers on one device.
 pub(crate) struct Bench {
-    pub(crate) works: Vec<StorageWork>,
+    pub(crate) works: Vec<StorageEngine>,
     pub(crate) device: Arc<Mutex<Device>>,
     pub(crate) store: Store,
-    pub(crate) seats: Vec<Seat>,
+    pub(crate) seats: Vec<TestClient>,
     pub(crate) disks: BTreeMap<u32, (usize, usize)>,
-    mail: VecDeque<(u64, usize, ProcessorId, StorageMail)>,
+    mail: VecDeque<(u64, usize, WorkerId, StoreMessage)>,
     pub(crate) dice: Dice,
     pub(crate) polls: u64,
     pub(crate) mails: u64,
@@ -177,12 +179,7 @@ pub(crate) fn limits(min: u64, max: u64) -> Limits {
 
 impl Bench {
     /// Creates `processors` workers. The first holds the store's budget if there are several.
-    pub(crate) fn new(
-        processors: usize,
-        spec: &StoreSpec,
-        servers: usize,
-        service_ns: u64,
-    ) -> Self {
+    pub(crate) fn new(workers: usize, spec: &StoreSpec, servers: usize, service_ns: u64) -> Self {
         let device = Arc::new(Mutex::new(Device {
             now: SECOND,
             service_ns,
@@ -199,19 +196,19 @@ impl Bench {
                 next: 0,
                 fd: File::open("/dev/null").unwrap(),
             };
-            let mut work = StorageWork::new(Box::new(io));
-            work.set_processor(ProcessorId(at as u16));
+            let mut work = StorageEngine::new(Box::new(io));
+            work.set_worker(WorkerId(at as u16));
             let role = match at {
-                0 if processors == 1 => StoreRole::Sole,
+                0 if workers == 1 => StoreRole::Sole,
                 0 => StoreRole::Home,
-                _ => StoreRole::Away(ProcessorId(0)),
+                _ => StoreRole::Away(WorkerId(0)),
             };
             assert!(work.add_store(Time::from_ns(SECOND), STORE, spec.clone(), role));
             work
         };
         Self {
-            works: (0..processors).map(work).collect(),
-            store: Store::new(Capability::Declared(10_000_000)),
+            works: (0..workers).map(work).collect(),
+            store: Store::new(Capacity::Declared(10_000_000)),
             device,
             seats: Vec::new(),
             disks: BTreeMap::new(),
@@ -252,7 +249,7 @@ impl Bench {
 
     /// Adds such a disk with these images.
     pub(crate) fn add_of_spec(&mut self, at: usize, disk: u32, spec: DiskSpec) {
-        let place = DiskPlace { store: STORE, slot: self.slot(disk) };
+        let place = DiskLocation { store: STORE, slot: self.slot(disk) };
         let number = self.works[at].add_disk(spec, Some(place)).unwrap();
         self.disks.insert(disk, (at, number));
     }
@@ -284,7 +281,8 @@ impl Bench {
         let (asked, answered) = (Vec::new(), 0);
         let load = Some(load);
         let to_begin = VecDeque::new();
-        let seat = Seat { at, queue, client, load, free, asked, payloads, to_begin, answered };
+        let seat =
+            TestClient { at, queue, client, load, free, asked, payloads, to_begin, answered };
         self.seats.push(seat);
         self.seats.len() - 1
     }
@@ -317,7 +315,7 @@ impl Bench {
     }
 
     fn next_event(&self) -> u64 {
-        let deadlines = self.works.iter().filter_map(StorageWork::next_deadline);
+        let deadlines = self.works.iter().filter_map(StorageEngine::next_deadline);
         let deadlines = deadlines.map(|time| time.as_ns());
         let mail = self.mail.iter().map(|mail| mail.0);
         let now = self.device().now;
@@ -345,7 +343,7 @@ impl Bench {
                     let due = now + self.dice.below(DELAY_MAX_NS);
                     // Messages are delivered in order.
                     let due = self.mail.back().map_or(due, |last| last.0.max(due));
-                    self.mail.push_back((due, usize::from(to.0), ProcessorId(at as u16), mail));
+                    self.mail.push_back((due, usize::from(to.0), WorkerId(at as u16), mail));
                 }
             }
             if !has_worked {
@@ -404,9 +402,9 @@ impl Bench {
 
 pub(crate) fn spec(disk: u32) -> DiskSpec {
     let (logical_sector, physical_sector) = (512, 4096);
-    let shape = Shape { size: DISK_BYTES, logical_sector, physical_sector, block: 0 };
+    let shape = DiskGeometry { size: DISK_BYTES, logical_sector, physical_sector, block: 0 };
     let image = Box::new(Linear::new(shape, 0, false));
-    let file = Arc::new(HollowFile { number: disk, len: DISK_BYTES });
+    let file = Arc::new(NullFile { number: disk, len: DISK_BYTES });
     DiskSpec { layers: vec![DiskLayer { image, file }] }
 }
 

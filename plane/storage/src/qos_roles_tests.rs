@@ -1,7 +1,7 @@
 //! Storage QoS with several workers on a store.
 
 use proptest::prelude::*;
-use suimon_quantity::{DiskId, ProcessorId};
+use suimon_quantity::{DiskId, WorkerId};
 use suimon_storage_qos::{
     Assignment, CATCH_UP, HELD_MAX, PolicyId, PolicyKind, PolicySpec, Proposal,
 };
@@ -10,15 +10,15 @@ use crate::StoreRole;
 use crate::qos_bench::{Bench, DELAY_MAX_NS, Load, MILLISECOND, SECOND, STORE, deep, limits};
 
 /// Creates workers with two disks each that share one maximum.
-fn shared(processors: usize, max: u64, bytes: u64) -> (Bench, Vec<u32>) {
-    let mut bench = Bench::new(processors, &deep(), 32, 200_000);
+fn shared(workers: usize, max: u64, bytes: u64) -> (Bench, Vec<u32>) {
+    let mut bench = Bench::new(workers, &deep(), 32, 200_000);
     let policy = PolicyId(1);
     let spec = PolicySpec { kind: PolicyKind::Aggregated, limits: limits(0, max) };
     bench.propose(&[Proposal::Policy(policy, spec)]);
-    let disks: Vec<u32> = (0..2 * processors as u32).collect();
+    let disks: Vec<u32> = (0..2 * workers as u32).collect();
     for &disk in &disks {
         bench.propose(&[Proposal::Disk(DiskId(disk), Assignment::Policy(policy))]);
-        bench.add_known(disk as usize % processors, disk);
+        bench.add_known(disk as usize % workers, disk);
         bench.add_seat(disk, Load::reads(bytes, 16));
     }
     (bench, disks)
@@ -32,44 +32,44 @@ fn late(rate: u64, largest: u64) -> f64 {
 }
 
 #[test]
-fn the_sum_over_processors_is_exact() {
-    for processors in [2, 4] {
+fn the_sum_over_workers_is_exact() {
+    for workers in [2, 4] {
         for (max, bytes) in [(1000, 4096), (4000, 65_536), (20_000, 8192)] {
-            let (mut bench, disks) = shared(processors, max, bytes);
+            let (mut bench, disks) = shared(workers, max, bytes);
             let from = bench.device().now;
             bench.run(3 * SECOND);
             let device = bench.device();
             let got: u64 = disks.iter().map(|disk| device.count(*disk, from, u64::MAX)).sum();
             let excess = device.excess(&disks, max, 0);
-            assert!(excess <= late(max, bytes.div_ceil(8192)), "{processors}, {max}: {excess}");
-            assert!(got * 100 >= 3 * max * 98, "{processors}: {got} of {max}");
+            assert!(excess <= late(max, bytes.div_ceil(8192)), "{workers}, {max}: {excess}");
+            assert!(got * 100 >= 3 * max * 98, "{workers}: {got} of {max}");
         }
     }
 }
 
 #[test]
-fn a_minimum_is_met_whichever_processor_the_disk_is_on() {
-    for processors in [2, 4] {
-        let mut bench = Bench::new(processors, &Default::default(), 8, 200_000);
-        for disk in 0..4 * processors as u32 {
+fn a_minimum_is_met_whichever_worker_the_disk_is_on() {
+    for workers in [2, 4] {
+        let mut bench = Bench::new(workers, &Default::default(), 8, 200_000);
+        for disk in 0..4 * workers as u32 {
             // The disk with the minimum is not on the worker with the budget.
             let min = if disk == 1 { 8000 } else { 0 };
-            bench.add_disk(disk as usize % processors, disk, limits(min, 0));
+            bench.add_disk(disk as usize % workers, disk, limits(min, 0));
             bench.add_seat(disk, Load::reads(4096, 32));
         }
         bench.run(SECOND);
         let from = bench.device().now;
         bench.run(2 * SECOND);
         let got = bench.device().count(1, from, u64::MAX);
-        assert!(got >= 2 * 7840, "{processors}: {got}");
+        assert!(got >= 2 * 7840, "{workers}: {got}");
         let all: u64 = (0..16).map(|disk| bench.device().count(disk, from, u64::MAX)).sum();
-        assert!(all > 2 * 36_000, "{processors}: {all} of 80 000");
+        assert!(all > 2 * 36_000, "{workers}: {all} of 80 000");
     }
 }
 
 /// Moves the budget to a worker, as the control plane does.
 fn move_home(bench: &mut Bench, to: usize) {
-    let (now, home) = (bench.time(), StoreRole::Away(ProcessorId(to as u16)));
+    let (now, home) = (bench.time(), StoreRole::Away(WorkerId(to as u16)));
     for (at, work) in bench.works.iter_mut().enumerate() {
         if at != to {
             assert!(work.set_store_role(now, STORE, home));
@@ -84,16 +84,16 @@ proptest! {
     /// request is lost or stuck.
     #[test]
     fn a_budget_that_moves_forgets_nothing(
-        processors in 2usize..5,
+        workers in 2usize..5,
         max in prop::sample::select(vec![500u64, 3000, 15_000]),
         moves in prop::collection::vec((0usize..4, 0u64..30 * MILLISECOND), 1..12),
         seed in any::<u64>(),
     ) {
-        let (mut bench, disks) = shared(processors, max, 8192);
+        let (mut bench, disks) = shared(workers, max, 8192);
         bench.dice.0 = seed;
         bench.run(100 * MILLISECOND);
         for (to, pause) in moves {
-            move_home(&mut bench, to % processors);
+            move_home(&mut bench, to % workers);
             bench.run(pause);
         }
         bench.run(300 * MILLISECOND);
@@ -156,7 +156,7 @@ proptest! {
 }
 
 #[test]
-fn a_processor_whose_disks_have_gone_lets_go_of_the_store() {
+fn a_worker_whose_disks_have_gone_lets_go_of_the_store() {
     let (mut bench, disks) = shared(2, 2000, 4096);
     bench.run(100 * MILLISECOND);
     // The first worker's disks are removed; the budget moves to the other worker, which is then
@@ -250,7 +250,7 @@ fn a_store_that_all_workers_left_is_used_again() {
 }
 
 #[test]
-fn a_disk_of_another_processor_that_is_closed_pays_too() {
+fn a_disk_of_another_worker_that_is_closed_pays_too() {
     let (mut bench, _) = shared(2, 20, 4096);
     bench.run(500 * MILLISECOND);
     let from = bench.device().now;

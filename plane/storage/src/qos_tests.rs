@@ -6,7 +6,7 @@ use suimon_quantity::{DiskId, StoreId, Time};
 use suimon_storage_qos::{Event, Proposal, StoreSpec};
 
 use crate::qos_bench::{Bench, Load, MILLISECOND, SECOND, STORE, deep, limits, spec};
-use crate::{DiskPlace, StorageNotice, StoreRole};
+use crate::{DiskLocation, StorageNotice, StoreRole};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
@@ -80,8 +80,8 @@ fn each_queue_has_its_part_of_the_room() {
     let has = |bench: &Bench, each: u32| {
         let work = &bench.works[0];
         let queues: Vec<_> = work.queues.numbers().filter_map(|at| work.queues.get(at)).collect();
-        assert!(queues.iter().all(|of| of.held_max == each && of.held <= each), "{each}");
-        (queues.len(), queues.iter().filter(|of| of.held == each).count())
+        assert!(queues.iter().all(|of| of.held_max == each && of.queued <= each), "{each}");
+        (queues.len(), queues.iter().filter(|of| of.queued == each).count())
     };
     for seat in 0..200 {
         bench.add_seat(seat % 2, Load::reads(4096, 100));
@@ -108,9 +108,9 @@ fn nothing_is_taken_from_a_disk_that_owes_from_the_moment_on() {
     bench.run(10 * MILLISECOND);
     let work = &mut bench.works[0];
     work.has_room = true;
-    assert!(work.room(second) > 0);
+    assert!(work.remaining(second) > 0);
     work.close_queue(first);
-    assert_eq!(work.room(second), 0);
+    assert_eq!(work.remaining(second), 0);
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn an_unmet_minimum_is_told() {
     let told: Vec<StorageNotice> = std::iter::from_fn(|| bench.works[0].poll_notice()).collect();
     // One event for the store, and one for each disk.
     let is_of_store = |notice: &StorageNotice| {
-        matches!(notice, StorageNotice::Qos { event: Event::CapabilityLow(_), .. })
+        matches!(notice, StorageNotice::Qos { event: Event::CapacityLow(_), .. })
     };
     let (of_store, told): (Vec<_>, Vec<_>) = told.into_iter().partition(is_of_store);
     assert_eq!((of_store.len(), told.len()), (1, 2), "{of_store:?} {told:?}");
@@ -267,7 +267,7 @@ fn an_unmet_minimum_is_told() {
         let StorageNotice::Qos { store: STORE, event: Event::MinimumUnmet(unmet) } = notice else {
             panic!("{notice:?}");
         };
-        assert!(unmet.delivered_iops < 600 && unmet.entitled_iops > 900, "{unmet:?}");
+        assert!(unmet.delivered_iops < 600 && unmet.guaranteed_iops > 900, "{unmet:?}");
     }
     // An unused store is not observed.
     bench.seats.iter_mut().for_each(|seat| seat.load = None);
@@ -280,9 +280,9 @@ fn a_disk_has_a_place_that_its_store_knows_or_none() {
     let mut bench = Bench::new(1, &deep(), 1, 200_000);
     bench.add_disk(0, 0, limits(0, 0));
     let slot = bench.slot(0);
-    let elsewhere = DiskPlace { store: StoreId(1), slot };
+    let elsewhere = DiskLocation { store: StoreId(1), slot };
     assert!(bench.works[0].add_disk(spec(1), Some(elsewhere)).is_err());
-    let unknown = DiskPlace { store: STORE, slot: suimon_storage_qos::DiskSlot(9) };
+    let unknown = DiskLocation { store: STORE, slot: suimon_storage_qos::DiskSlot(9) };
     assert!(bench.works[0].add_disk(spec(1), Some(unknown)).is_err());
     assert!(bench.works[0].add_disk(spec(1), None).is_ok());
     assert!(!bench.works[0].add_store(Time::ZERO, STORE, deep(), StoreRole::Sole));

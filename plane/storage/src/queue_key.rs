@@ -8,7 +8,7 @@ pub enum QueueKey {
     /// Connection of a client, by its number.
     Client(u64),
     /// Connection of a VM's QEMU that emulates the disk's controller, by its number.
-    VmClient(u64),
+    EmulatedDisk(u64),
     /// Connection of a disk copy, for its source or target.
     Mirror,
 }
@@ -26,7 +26,7 @@ impl Which {
         match self {
             Self::One(one) => one == key,
             Self::Rings => matches!(key, QueueKey::Ring(_)),
-            Self::Clients => matches!(key, QueueKey::Client(_) | QueueKey::VmClient(_)),
+            Self::Clients => matches!(key, QueueKey::Client(_) | QueueKey::EmulatedDisk(_)),
         }
     }
 }

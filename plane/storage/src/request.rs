@@ -5,11 +5,11 @@ use suimon_ports::{DiskOp, DiskOutcome, FileSlot};
 use suimon_quantity::Time;
 use suimon_storage_qos::{Operation, Phase};
 
-use crate::disk::Place;
+use crate::disk::DiskIndex;
 
 /// Request that a worker has taken from a queue and not completed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
+pub(crate) struct EngineRequest {
     /// Number of the disk on this worker.
     pub(crate) disk: usize,
     /// Number of the queue on this worker.
@@ -27,7 +27,7 @@ pub(crate) struct Request {
     pub(crate) moved: Time,
     /// Slot of the store that dispatched the request and must receive its completion. A copy of the
     /// disk may have ended meanwhile, so that the disk does not name the slot any more.
-    pub(crate) charged: Option<Place>,
+    pub(crate) charged: Option<DiskIndex>,
     /// Phase of the request since its dispatch.
     pub(crate) phase: Phase,
     /// Bytes that the request is charged.
@@ -67,7 +67,7 @@ impl Full {
     }
 }
 
-impl Request {
+impl EngineRequest {
     /// Returns true if the request may change the disk.
     #[inline]
     pub(crate) const fn changes(&self) -> bool {

@@ -8,24 +8,26 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use suimon_ports::{
-    DiskQueue, Expects, FaultKind, FileIo, PortFault, ProcessorWork, Serving, Watches,
+    DiskQueue, ExpectedInput, FaultKind, FileIo, PortFault, Serving, TaskDescriptors, WorkerTask,
 };
-use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
+use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
 use suimon_recording::Sink;
 use suimon_storage_qos::DiskSlot;
 
-use crate::command::{Command, Mirrored, NotTaken, Suspension, Taken, TakenQueue};
-use crate::disk::{DiskPlace, DiskSpec, NotAdded, QueueKind};
+use crate::command::{
+    Command, DetachedDisk, DetachedQueueState, Mirrored, NotAttached, Suspension,
+};
+use crate::disk::{DiskLocation, DiskSpec, NotAdded, QueueKind};
 use crate::full::FullPolicy;
-use crate::mail::StorageMail;
+use crate::mail::StoreMessage;
 use crate::notices::StorageNotice;
 use crate::plane::PlaneError;
+use crate::plane_notices::{NoticeSender, PlaneNotice};
 use crate::plane_stores::{Mailbox, Peers};
 use crate::plane_views::{DiskView, Looked, StoreView};
 use crate::queue_key::{QueueKey, Which};
-use crate::tally::DiskTally;
-use crate::told::{NoticeQueue, PlaneNotice};
-use crate::work::StorageWork;
+use crate::tally::DiskCounterCells;
+use crate::work::StorageEngine;
 
 /// Token for the descriptor of the I/O; queues have their numbers as tokens.
 const IO_TOKEN: u32 = u32::MAX;
@@ -37,26 +39,26 @@ pub(crate) const WAITERS_MAX: usize = 8;
 
 /// Command that takes a disk from this worker, and the disk's queues that the engine has closed so
 /// far.
-struct Taker {
-    reply: Sender<Result<Taken, PlaneError>>,
-    queues: Vec<TakenQueue>,
+struct PendingTake {
+    reply: Sender<Result<DetachedDisk, PlaneError>>,
+    queues: Vec<DetachedQueueState>,
 }
 
 /// Disk on this worker.
-struct Served {
+struct WorkerDisk {
     id: DiskId,
-    place: Option<DiskPlace>,
+    index: Option<DiskLocation>,
     full: FullPolicy,
     mirror: Mirrored,
     /// Numbers of the disk's queues.
     queues: BTreeMap<QueueKey, usize>,
-    taker: Option<Taker>,
+    taker: Option<PendingTake>,
     /// Channel for the disk's files when it is suspended.
     suspender: Option<Sender<Result<DiskSpec, PlaneError>>>,
 }
 
 /// Queue on this worker.
-struct Held {
+struct WorkerQueue {
     /// Number of the queue's disk.
     disk: usize,
     key: QueueKey,
@@ -66,20 +68,20 @@ struct Held {
 }
 
 /// Engine of one worker with its control state.
-pub(crate) struct Resident {
-    processor: ProcessorId,
+pub(crate) struct StorageWorker {
+    worker: WorkerId,
     commands: Receiver<Command>,
-    told: Arc<NoticeQueue>,
-    work: Option<StorageWork>,
-    disks: BTreeMap<usize, Served>,
-    queues: BTreeMap<usize, Held>,
+    told: Arc<NoticeSender>,
+    work: Option<StorageEngine>,
+    disks: BTreeMap<usize, WorkerDisk>,
+    queues: BTreeMap<usize, WorkerQueue>,
     /// Stores on this worker, including former ones.
     stores: BTreeSet<StoreId>,
     mailbox: Arc<Mailbox>,
     recording: Option<Arc<dyn Sink>>,
     peers: Peers,
     /// Messages that a peer had no room for.
-    unsent: VecDeque<(ProcessorId, StorageMail)>,
+    unsent: VecDeque<(WorkerId, StoreMessage)>,
     /// Readable queues from which no requests may be taken now.
     to_unwatch: Vec<usize>,
     /// Record of the disk that is served.
@@ -87,16 +89,16 @@ pub(crate) struct Resident {
     now: Time,
 }
 
-impl Resident {
+impl StorageWorker {
     pub(crate) fn new(
-        processor: ProcessorId,
+        processor: WorkerId,
         commands: Receiver<Command>,
-        told: Arc<NoticeQueue>,
+        told: Arc<NoticeSender>,
         mailbox: Arc<Mailbox>,
         recording: Option<Arc<dyn Sink>>,
     ) -> Self {
         Self {
-            processor,
+            worker: processor,
             commands,
             told,
             work: None,
@@ -117,9 +119,9 @@ impl Resident {
         self.disks.iter().find(|(_, served)| served.id == disk).map(|(number, _)| *number)
     }
 
-    fn handle_command(&mut self, command: Command, watches: &mut Watches<'_>) {
+    fn handle_command(&mut self, command: Command, watches: &mut TaskDescriptors<'_>) {
         match command {
-            Command::Equip(io, reply) => {
+            Command::SetIo(io, reply) => {
                 let _ = reply.send(self.equip(io, watches));
             }
             Command::AddDisk { disk, taken, reply } => {
@@ -137,12 +139,13 @@ impl Resident {
                 }
             }
             Command::Full(disk, policy, _reply) => self.set_full_policy(disk, policy),
-            Command::UnderWay(disk, reply) => {
+            Command::InFlight(disk, reply) => {
                 let under_way = self.number(disk).zip(self.work.as_ref());
-                let _ = reply.send(under_way.map_or(0, |(number, work)| work.under_way(number)));
+                let _ = reply
+                    .send(under_way.map_or(0, |(number, work)| work.requests_in_flight(number)));
             }
             Command::Detach(disk, which, reply) => self.detach(disk, which, &reply),
-            Command::Take(disk, reply) => self.take(disk, reply),
+            Command::DetachDisk(disk, reply) => self.take(disk, reply),
             Command::Suspend(disk, suspension, reply) => self.suspend(disk, suspension, reply),
             Command::Resume(disk, spec, reply) => {
                 let _ = reply.send(self.resume(disk, spec));
@@ -181,13 +184,13 @@ impl Resident {
 
     /// Takes a disk from this worker. The reply is sent when the engine has closed the disk and its
     /// queues.
-    fn take(&mut self, disk: DiskId, reply: Sender<Result<Taken, PlaneError>>) {
+    fn take(&mut self, disk: DiskId, reply: Sender<Result<DetachedDisk, PlaneError>>) {
         let Some(number) = self.number(disk) else {
             let _ = reply.send(Err(PlaneError::NoSuchDisk));
             return;
         };
         if let Some(served) = self.disks.get_mut(&number) {
-            served.taker = Some(Taker { reply, queues: Vec::new() });
+            served.taker = Some(PendingTake { reply, queues: Vec::new() });
         }
         if let Some(work) = &mut self.work {
             work.close_disk(number);
@@ -221,13 +224,13 @@ impl Resident {
         }
     }
 
-    fn equip(&mut self, io: Box<dyn FileIo>, watches: &mut Watches<'_>) -> io::Result<()> {
+    fn equip(&mut self, io: Box<dyn FileIo>, watches: &mut TaskDescriptors<'_>) -> io::Result<()> {
         if self.work.is_some() {
             return Ok(());
         }
         watches.watch(io.wake_fd(), IO_TOKEN)?;
-        let mut work = StorageWork::new(io);
-        work.set_processor(self.processor);
+        let mut work = StorageEngine::new(io);
+        work.set_worker(self.worker);
         work.set_recording(self.recording.clone());
         work.serving.clone_from(&self.serving);
         self.work = Some(work);
@@ -237,24 +240,25 @@ impl Resident {
     fn add_disk(
         &mut self,
         disk: DiskId,
-        taken: Taken,
-        watches: &mut Watches<'_>,
-    ) -> Result<(), NotTaken> {
+        taken: DetachedDisk,
+        watches: &mut TaskDescriptors<'_>,
+    ) -> Result<(), NotAttached> {
         let Some(work) = &mut self.work else {
             let error = io::ErrorKind::NotConnected.into();
-            return Err(NotTaken { error, taken: Some(Box::new(taken)) });
+            return Err(NotAttached { error, taken: Some(Box::new(taken)) });
         };
-        let Taken { spec, full, place, mirror, queues } = taken;
+        let DetachedDisk { spec, full, index: place, mirror, queues } = taken;
         let number = match work.add_disk(spec, place) {
             Ok(number) => number,
             Err(NotAdded { error, spec }) => {
-                let taken = Some(Box::new(Taken { spec, full, place, mirror, queues }));
-                return Err(NotTaken { error, taken });
+                let taken =
+                    Some(Box::new(DetachedDisk { spec, full, index: place, mirror, queues }));
+                return Err(NotAttached { error, taken });
             }
         };
-        let served = Served {
+        let served = WorkerDisk {
             id: disk,
-            place,
+            index: place,
             full,
             mirror: Mirrored::default(),
             queues: BTreeMap::new(),
@@ -264,14 +268,14 @@ impl Resident {
         self.disks.insert(number, served);
         work.set_full_policy(number, full);
         self.set_mirror(number, mirror);
-        for TakenQueue { key, queue, found_full } in queues {
+        for DetachedQueueState { key, queue, found_full } in queues {
             let added = self.add_queue(number, key, queue, watches);
             if let Some((queue, work)) = added.zip(self.work.as_mut()) {
                 work.set_found_full(queue, found_full);
             }
             // A queue whose descriptor cannot be watched was closed.
-            self.tell();
-            self.give_back(watches);
+            self.emit();
+            self.return_disk(watches);
         }
         Ok(())
     }
@@ -288,8 +292,9 @@ impl Resident {
     fn set_mirror(&mut self, number: usize, mirror: Mirrored) {
         let served = self.disks.get_mut(&number);
         if let Some((served, work)) = served.zip(self.work.as_mut()) {
-            let place = served.place.zip(mirror.slot);
-            let place = place.map(|(DiskPlace { store, .. }, slot)| DiskPlace { store, slot });
+            let place = served.index.zip(mirror.slot);
+            let place =
+                place.map(|(DiskLocation { store, .. }, slot)| DiskLocation { store, slot });
             work.set_mirror(number, place, mirror.dirty.clone());
             served.mirror = mirror;
         }
@@ -301,27 +306,27 @@ impl Resident {
         disk: usize,
         key: QueueKey,
         queue: Box<dyn DiskQueue>,
-        watches: &mut Watches<'_>,
+        watches: &mut TaskDescriptors<'_>,
     ) -> Option<usize> {
         let work = self.work.as_mut()?;
         let served = self.disks.get_mut(&disk)?;
         let number = work.insert_queue(disk, queue, kind_of(key))?;
         work.name_queue(number, served.id);
         served.queues.insert(key, number);
-        self.queues.insert(number, Held { disk, key, waiters: VecDeque::new() });
+        self.queues.insert(number, WorkerQueue { disk, key, waiters: VecDeque::new() });
         self.watch(number, watches);
         Some(number)
     }
 
     /// Watches the descriptor of a queue; closes the queue if that fails.
-    fn watch(&mut self, number: usize, watches: &mut Watches<'_>) {
+    fn watch(&mut self, number: usize, watches: &mut TaskDescriptors<'_>) {
         let Some(work) = &mut self.work else { return };
         let token = u32::try_from(number).unwrap_or(IO_TOKEN);
         let watched = work.queue_fd(number).map_or(Ok(()), |fd| watches.watch(fd, token));
         let Err(error) = watched else { return };
         let held = self.queues.get(&number);
         if let Some((held, of)) = held.and_then(|held| Some((held, self.disks.get(&held.disk)?))) {
-            self.told.tell(unwatched(of.id, held.key, &error));
+            self.told.emit(unwatched(of.id, held.key, &error));
         }
         work.close_queue(number);
     }
@@ -346,9 +351,9 @@ impl Resident {
         let Some(work) = &self.work else { return Looked::default() };
         let views = self.disks.iter().map(|(number, served)| DiskView {
             disk: served.id,
-            processor: self.processor,
+            worker: self.worker,
             clients: served.queues.keys().filter(|key| Which::Clients.has(**key)).count(),
-            tally: work.tally(*number).unwrap_or_else(DiskTally::default),
+            tally: work.tally(*number).unwrap_or_else(DiskCounterCells::default),
             stalled: work.stalled(*number),
             uncommitted_bytes: work.uncommitted_bytes(*number),
             full: work.full(*number),
@@ -358,13 +363,7 @@ impl Resident {
             let status = work.store_status(*store)?;
             let slots = slots.get(store).map_or(&[][..], Vec::as_slice).iter();
             let flows = slots.filter_map(|slot| work.disk_view(self.now, *store, *slot)).collect();
-            Some(StoreView {
-                store: *store,
-                processor: self.processor,
-                status,
-                at: self.now,
-                flows,
-            })
+            Some(StoreView { store: *store, worker: self.worker, status, at: self.now, flows })
         });
         Looked { disks: views.collect(), stores: stores.collect() }
     }
@@ -383,7 +382,7 @@ impl Resident {
         while let Some((to, mail)) = self.unsent.pop_front() {
             // Messages to a worker that has ended are discarded.
             let Some(peer) = self.peers.get(&to) else { continue };
-            if let Err(mail) = peer.send(self.processor, mail) {
+            if let Err(mail) = peer.send(self.worker, mail) {
                 self.unsent.push_front((to, mail));
                 break;
             }
@@ -392,7 +391,7 @@ impl Resident {
     }
 
     /// Passes on what the engine has closed or suspended.
-    fn give_back(&mut self, watches: &mut Watches<'_>) {
+    fn return_disk(&mut self, watches: &mut TaskDescriptors<'_>) {
         let Some(work) = &mut self.work else { return };
         while let Some((number, queue)) = work.poll_closed_queue() {
             let found_full = work.take_found_full(number);
@@ -405,7 +404,7 @@ impl Resident {
             }
             match &mut served.taker {
                 Some(taker) if held.waiters.is_empty() => {
-                    taker.queues.push(TakenQueue { key: held.key, queue, found_full });
+                    taker.queues.push(DetachedQueueState { key: held.key, queue, found_full });
                 }
                 _ => drop(queue),
             }
@@ -422,13 +421,15 @@ impl Resident {
         }
         while let Some((number, spec)) = work.poll_closed_disk() {
             let Some(served) = self.disks.remove(&number) else { continue };
-            let Served { taker: Some(taker), full, place, mirror, .. } = served else { continue };
+            let WorkerDisk { taker: Some(taker), full, index: place, mirror, .. } = served else {
+                continue;
+            };
             let queues = taker.queues;
-            let _ = taker.reply.send(Ok(Taken { spec, full, place, mirror, queues }));
+            let _ = taker.reply.send(Ok(DetachedDisk { spec, full, index: place, mirror, queues }));
         }
     }
 
-    fn tell(&mut self) {
+    fn emit(&mut self) {
         let Some(work) = &mut self.work else { return };
         while let Some(notice) = work.poll_notice() {
             let id = |disk: usize| self.disks.get(&disk).map(|served| served.id);
@@ -452,11 +453,11 @@ impl Resident {
                 }
                 StorageNotice::Qos { store, event } => Some(PlaneNotice::Qos { store, event }),
                 StorageNotice::IoFault { detail } => {
-                    Some(PlaneNotice::IoFault { processor: self.processor, detail })
+                    Some(PlaneNotice::IoFault { worker: self.worker, detail })
                 }
             };
             if let Some(told) = told {
-                self.told.tell(told);
+                self.told.emit(told);
             }
         }
     }
@@ -466,7 +467,7 @@ fn kind_of(key: QueueKey) -> QueueKind {
     match key {
         QueueKey::Ring(_) => QueueKind::Ring,
         QueueKey::Client(_) => QueueKind::Client,
-        QueueKey::VmClient(_) => QueueKind::VmClient,
+        QueueKey::EmulatedDisk(_) => QueueKind::EmulatedDisk,
         QueueKey::Mirror => QueueKind::Mirror,
     }
 }
@@ -477,8 +478,8 @@ fn unwatched(disk: DiskId, queue: QueueKey, error: &io::Error) -> PlaneNotice {
     PlaneNotice::QueueFault { disk, queue, fault: PortFault { kind: FaultKind::Host, detail } }
 }
 
-impl ProcessorWork for Resident {
-    fn poll(&mut self, now: Time, is_busy: bool, watches: &mut Watches<'_>) -> bool {
+impl WorkerTask for StorageWorker {
+    fn poll(&mut self, now: Time, is_busy: bool, watches: &mut TaskDescriptors<'_>) -> bool {
         self.now = now;
         // Before the engine may return one of these queues to be watched again.
         for queue in self.to_unwatch.drain(..) {
@@ -489,8 +490,8 @@ impl ProcessorWork for Resident {
         let mut has_worked = false;
         while let Ok(command) = self.commands.try_recv() {
             // A command may reuse the number of a disk or queue that the engine has closed.
-            self.tell();
-            self.give_back(watches);
+            self.emit();
+            self.return_disk(watches);
             self.handle_command(command, watches);
             has_worked = true;
         }
@@ -502,13 +503,13 @@ impl ProcessorWork for Resident {
             work.answer_at_once(watches.now());
             has_worked = true;
         }
-        while let Some(queue) = self.work.as_mut().and_then(StorageWork::poll_watch) {
+        while let Some(queue) = self.work.as_mut().and_then(StorageEngine::poll_watch) {
             self.watch(queue, watches);
         }
         self.exchange();
         // A queue may fail without bringing requests.
-        self.tell();
-        self.give_back(watches);
+        self.emit();
+        self.return_disk(watches);
         has_worked
     }
 
@@ -531,16 +532,16 @@ impl ProcessorWork for Resident {
     }
 
     fn is_waiting(&self) -> bool {
-        self.work.as_ref().is_some_and(StorageWork::has_waiting)
+        self.work.as_ref().is_some_and(StorageEngine::has_waiting)
     }
 
-    fn expects(&self) -> Expects {
-        self.work.as_ref().map_or(Expects::Nothing, StorageWork::expects)
+    fn expects(&self) -> ExpectedInput {
+        self.work.as_ref().map_or(ExpectedInput::None, StorageEngine::expects)
     }
 
     fn arm(&mut self) -> bool {
         let is_quiet = self.mailbox.is_empty() && self.unsent.is_empty();
-        self.work.as_mut().is_none_or(StorageWork::arm) && is_quiet
+        self.work.as_mut().is_none_or(StorageEngine::arm) && is_quiet
     }
 
     fn next_deadline(&self) -> Option<Time> {

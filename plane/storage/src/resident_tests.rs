@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use suimon_ports::DiskOp;
 use suimon_quantity::DiskId;
 
-use crate::at_once_tests::Processor;
-use crate::command::{Command, Mirrored, Taken};
+use crate::at_once_tests::Worker;
+use crate::command::{Command, DetachedDisk, Mirrored};
 use crate::fakes::{FakeFile, FakeQueue};
 use crate::full::FullPolicy;
 use crate::kinds::KINDS;
@@ -21,7 +21,7 @@ use crate::{DiskLayer, DiskSpec};
 /// ring that its VM has stopped.
 #[test]
 fn a_queue_that_is_added_when_another_one_goes_can_be_taken_back() {
-    let mut processor = Processor::new();
+    let mut worker = Worker::new();
     let queue = FakeQueue::new(4);
     let client = Arc::clone(&queue.client);
     let (detached, gone) = channel();
@@ -29,15 +29,15 @@ fn a_queue_that_is_added_when_another_one_goes_can_be_taken_back() {
         Command::Detach(DISK, Which::Clients, detached),
         Command::AddQueue(DISK, QueueKey::Client(1), Box::new(queue)),
     ] {
-        processor.commands.send(command).unwrap();
+        worker.commands.send(command).unwrap();
     }
-    processor.poll();
-    assert!(gone.try_recv().is_err() && Arc::strong_count(&processor.client) == 1);
+    worker.poll();
+    assert!(gone.try_recv().is_err() && Arc::strong_count(&worker.client) == 1);
     assert_eq!(Arc::strong_count(&client), 2, "it is served");
     let (detached, gone) = channel();
     let one = Which::One(QueueKey::Client(1));
-    processor.commands.send(Command::Detach(DISK, one, detached)).unwrap();
-    processor.poll();
+    worker.commands.send(Command::Detach(DISK, one, detached)).unwrap();
+    worker.poll();
     assert!(gone.try_recv().is_err());
     assert_eq!(Arc::strong_count(&client), 1, "it was given back");
 }
@@ -46,27 +46,27 @@ fn a_queue_that_is_added_when_another_one_goes_can_be_taken_back() {
 #[test]
 fn a_disk_that_is_added_when_another_one_goes_is_there() {
     const OTHER: DiskId = DiskId(77);
-    let mut processor = Processor::new();
+    let mut worker = Worker::new();
     let memory = (KINDS[0].create)();
     let image = (KINDS[0].open)(&memory);
     let layers = vec![DiskLayer { image, file: FakeFile::new(memory) }];
     let (spec, mirror) = (DiskSpec { layers }, Mirrored::default());
     let full = FullPolicy::ERROR;
-    let other = Taken { spec, full, place: None, mirror, queues: Vec::new() };
+    let other = DetachedDisk { spec, full, index: None, mirror, queues: Vec::new() };
     let (take, taken) = channel();
     let (add, added) = channel();
-    processor.commands.send(Command::Take(DISK, take)).unwrap();
-    processor.commands.send(Command::AddDisk { disk: OTHER, taken: other, reply: add }).unwrap();
+    worker.commands.send(Command::DetachDisk(DISK, take)).unwrap();
+    worker.commands.send(Command::AddDisk { disk: OTHER, taken: other, reply: add }).unwrap();
     let taken = (0..100).find_map(|_| {
-        processor.poll();
+        worker.poll();
         taken.try_recv().ok()
     });
     let taken = taken.expect("it was given back").ok().unwrap();
     assert_eq!(taken.queues.len(), 1);
     assert!(added.recv().unwrap().is_ok());
     let (reply, views) = channel();
-    processor.commands.send(Command::View(Arc::default(), reply)).unwrap();
-    processor.poll();
+    worker.commands.send(Command::View(Arc::default(), reply)).unwrap();
+    worker.poll();
     let disks: Vec<_> = views.recv().unwrap().disks.iter().map(|disk| disk.disk).collect();
     assert_eq!(disks, [OTHER]);
 }
@@ -75,15 +75,15 @@ fn a_disk_that_is_added_when_another_one_goes_is_there() {
 /// holds one of the ring's requests.
 #[test]
 fn of_requests_to_give_a_stalled_queue_back_the_newest_are_kept() {
-    let mut processor = Processor::new();
-    processor.trouble.lock().unwrap().is_stalled = true;
-    ask(&processor.client, 0, DiskOp::Read, 0);
-    processor.poll();
+    let mut worker = Worker::new();
+    worker.trouble.lock().unwrap().is_stalled = true;
+    ask(&worker.client, 0, DiskOp::Read, 0);
+    worker.poll();
     let waits: Vec<_> = (0..=WAITERS_MAX)
         .map(|_| {
             let (detached, gone) = channel();
-            processor.commands.send(Command::Detach(DISK, Which::Clients, detached)).unwrap();
-            processor.poll();
+            worker.commands.send(Command::Detach(DISK, Which::Clients, detached)).unwrap();
+            worker.poll();
             gone
         })
         .collect();
@@ -91,7 +91,7 @@ fn of_requests_to_give_a_stalled_queue_back_the_newest_are_kept() {
     let (oldest, rest) = waits.split_first().unwrap();
     assert!(!is_waiting(oldest), "it ends when there are {WAITERS_MAX} newer ones");
     assert!(rest.iter().all(is_waiting));
-    processor.trouble.lock().unwrap().is_stalled = false;
-    (0..100).for_each(|_| drop(processor.poll()));
+    worker.trouble.lock().unwrap().is_stalled = false;
+    (0..100).for_each(|_| drop(worker.poll()));
     assert!(!rest.iter().any(is_waiting), "the queue was given back");
 }

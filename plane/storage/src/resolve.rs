@@ -1,8 +1,8 @@
 //! Translation of requests to file ranges through the layers of a disk.
 
-use suimon_image::{ByteRange, Extent, ImageError, ImageFault, Located, Place};
+use suimon_image::{ByteRange, Extent, ImageError, ImageFault, Location, Translation};
 
-use crate::disk::{Disk, Obstacle};
+use crate::disk::{BlockedBy, DiskState};
 use crate::request::{Part, PartAction};
 
 /// Result of a translation.
@@ -10,7 +10,7 @@ pub(crate) enum Resolved {
     /// The whole range is translated.
     Ready,
     /// This operation must end first.
-    Not(Obstacle),
+    Not(BlockedBy),
 }
 
 /// Lists and a stack that each translation reuses.
@@ -34,18 +34,18 @@ impl Scratch {
 }
 
 /// Returns the operation that must end before an image can translate a range.
-pub(crate) fn obstacle(layer: usize, located: Located) -> Option<Obstacle> {
+pub(crate) fn obstacle(layer: usize, located: Translation) -> Option<BlockedBy> {
     match located {
-        Located::Ready => None,
-        Located::Need(wanted) => Some(Obstacle::Metadata(layer, wanted)),
-        Located::NeedCommit => Some(Obstacle::Commit),
+        Translation::Ready => None,
+        Translation::NeedsMetadata(wanted) => Some(BlockedBy::Metadata(layer, wanted)),
+        Translation::NeedsCommit => Some(BlockedBy::Commit),
     }
 }
 
 /// Translates a read to parts of files and to zeros.
 #[inline]
 pub(crate) fn resolve_read(
-    disk: &mut Disk,
+    disk: &mut DiskState,
     request: usize,
     range: ByteRange,
     scratch: &mut Scratch,
@@ -61,10 +61,10 @@ pub(crate) fn resolve_read(
     scratch.open.push((0, range, 0));
     while let Some((number, range, payload)) = scratch.open.pop() {
         let Some(layer) = disk.layers.get_mut(number) else {
-            return Err(ImageError::new("parent", range.offset(), ImageFault::Missing));
+            return Err(ImageError::new("parent", range.offset(), ImageFault::MissingStructure));
         };
         // A parent reads as zeros beyond its end.
-        let size = layer.image.shape().size.max(range.offset());
+        let size = layer.image.disk_geometry().size.max(range.offset());
         let (range, behind) = range.split_at(size - range.offset());
         if !behind.is_empty() {
             scratch.zeros.push((payload + range.len(), behind.len()));
@@ -73,17 +73,17 @@ pub(crate) fn resolve_read(
         if range.is_empty() {
             continue;
         }
-        let located = layer.image.locate(range, &mut scratch.extents)?;
+        let located = layer.image.translate_read(range, &mut scratch.extents)?;
         if let Some(obstacle) = obstacle(number, located) {
             return Ok(Resolved::Not(obstacle));
         }
         let (mut rest, mut to) = (range, payload);
-        for &Extent { place, len } in &scratch.extents {
+        for &Extent { location: place, len } in &scratch.extents {
             let (here, next) = rest.split_at(len);
             match place {
-                Place::Zero => scratch.zeros.push((to, here.len())),
-                Place::Parent => scratch.open.push((number + 1, here, to)),
-                Place::File(offset) => scratch.parts.push(Part {
+                Location::Zero => scratch.zeros.push((to, here.len())),
+                Location::Parent => scratch.open.push((number + 1, here, to)),
+                Location::File(offset) => scratch.parts.push(Part {
                     request,
                     file: layer.file,
                     offset,
@@ -100,22 +100,22 @@ pub(crate) fn resolve_read(
 
 /// Translates a write to parts of the disk's own file.
 pub(crate) fn resolve_write(
-    disk: &mut Disk,
+    disk: &mut DiskState,
     request: usize,
     range: ByteRange,
     is_durable: bool,
     scratch: &mut Scratch,
 ) -> Result<Resolved, ImageError> {
     scratch.clear();
-    let layer = disk.own();
-    let located = layer.image.place_write(range, &mut scratch.extents)?;
+    let layer = disk.own_image();
+    let located = layer.image.translate_write(range, &mut scratch.extents)?;
     if let Some(obstacle) = obstacle(0, located) {
         return Ok(Resolved::Not(obstacle));
     }
     let mut from = 0;
-    for &Extent { place, len } in &scratch.extents {
-        let Place::File(offset) = place else {
-            return Err(ImageError::new("payload", range.offset(), ImageFault::Missing));
+    for &Extent { location: place, len } in &scratch.extents {
+        let Location::File(offset) = place else {
+            return Err(ImageError::new("payload", range.offset(), ImageFault::MissingStructure));
         };
         let action = PartAction::Write { from, is_durable };
         scratch.parts.push(Part { request, file: layer.file, offset, len, action });

@@ -29,7 +29,7 @@ const PASSES_LOG_MAX: u32 = 10;
 
 /// Effect of the pauses on a queue's client.
 #[derive(Debug)]
-pub(crate) struct Respite {
+pub(crate) struct PollPause {
     /// Length of the next pause.
     length: Duration,
     /// True if a pause has ended and the queue was not polled since.
@@ -40,13 +40,13 @@ pub(crate) struct Respite {
     passes: u32,
 }
 
-impl Default for Respite {
+impl Default for PollPause {
     fn default() -> Self {
         Self { length: SHORTEST, is_over: false, misses: 0, passes: 0 }
     }
 }
 
-impl Respite {
+impl PollPause {
     /// Accounts for a poll that returned `requests` requests. `is_all`: the queue is empty now.
     /// `has_answers` returns true if the client has unprocessed completions. Returns the end of the
     /// pause; `None` if the queue is polled without a pause.
@@ -63,7 +63,7 @@ impl Respite {
         }
         let has_answers = has_answers();
         if was_left_alone {
-            self.judge(has_answers);
+            self.adjust(has_answers);
         }
         if !has_answers || !is_all {
             return None;
@@ -82,7 +82,7 @@ impl Respite {
     }
 
     /// Adjusts the length after a pause.
-    fn judge(&mut self, has_answers: bool) {
+    fn adjust(&mut self, has_answers: bool) {
         if has_answers {
             self.misses = 0;
             self.length = (self.length + STEP).min(LONGEST);

@@ -1,7 +1,7 @@
 //! Pauses between polls of a queue, and their length.
 
 use suimon_image::ByteRange;
-use suimon_ports::{DiskOp, DiskOutcome, Expects};
+use suimon_ports::{DiskOp, DiskOutcome, ExpectedInput};
 
 use super::*;
 use crate::fakes::FakeQueue;
@@ -10,7 +10,7 @@ use crate::work_tests::Bench;
 
 /// Client that processes completions one after another, and submits one request for each.
 struct Client {
-    respite: Respite,
+    respite: PollPause,
     now: Time,
     /// Requests in flight.
     depth: u32,
@@ -20,7 +20,7 @@ struct Client {
 
 impl Client {
     fn new(depth: u32, pace: Duration) -> Self {
-        Self { respite: Respite::default(), now: Time::ZERO, depth, pace }
+        Self { respite: PollPause::default(), now: Time::ZERO, depth, pace }
     }
 
     /// Returns the length of the pause after a poll, and how long the client is idle in it.
@@ -79,7 +79,7 @@ fn one_that_waits_for_all_its_answers_is_hardly_ever_left_alone() {
 
 #[test]
 fn where_one_request_comes_at_a_time_nobody_is_asked() {
-    let mut respite = Respite::default();
+    let mut respite = PollPause::default();
     for turn in 0..10 {
         let now = Time::ZERO + LONGEST * turn;
         assert_eq!(respite.handle_found(now, 1, true, || panic!("it was asked")), None);
@@ -94,7 +94,7 @@ fn where_one_request_comes_at_a_time_nobody_is_asked() {
 
 #[test]
 fn a_queue_that_may_have_more_is_looked_at_on() {
-    let mut respite = Respite::default();
+    let mut respite = PollPause::default();
     assert_eq!(respite.handle_found(Time::ZERO, 32, false, || true), None);
     assert!(respite.handle_found(Time::ZERO, 8, true, || true).is_some());
 }
@@ -122,7 +122,7 @@ fn what_is_left_alone_may_sleep_and_is_served_when_its_time_has_come() {
     let mut bench = bench();
     ask_two(&mut bench);
     assert_eq!(bench.wait(1), DiskOutcome::Done);
-    assert!(bench.work.expects() == Expects::Nothing && !bench.work.has_waiting());
+    assert!(bench.work.expects() == ExpectedInput::None && !bench.work.has_waiting());
     ask_two(&mut bench);
     assert!(bench.work.arm(), "its processor may sleep although something is there");
     let until = bench.work.next_deadline().unwrap();

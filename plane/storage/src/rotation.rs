@@ -28,7 +28,7 @@ impl Rotation {
     }
 
     /// Returns the number of queues to poll in a turn.
-    pub(crate) fn per_turn(&self) -> usize {
+    pub(crate) fn per_round(&self) -> usize {
         self.queues.len().min(QUEUES_PER_TURN)
     }
 
@@ -93,7 +93,7 @@ mod tests {
                         rotation.add(number);
                     }
                 }
-                for _ in 0..rotation.per_turn() {
+                for _ in 0..rotation.per_round() {
                     let Some(queue) = rotation.next() else { break };
                     polled.insert(queue, turn);
                     if dice.below(8) < rests {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use suimon_image::{CommitOutcome, Step};
-use suimon_ports::FileOp;
+use suimon_ports::FileRequest;
 
 /// Largest number of steps of a commit in flight. The rest of the I/O's capacity remains for requests.
 const STEPS_IN_FLIGHT_MAX: usize = 32;
@@ -67,7 +67,7 @@ impl RunningCommit {
     pub(crate) fn new(steps: Option<Vec<Step>>, waiters: Vec<usize>, is_repeated: bool) -> Self {
         Self {
             is_of_image: steps.is_some(),
-            steps: steps.unwrap_or_else(|| vec![Step::Flush, Step::Durable]).into(),
+            steps: steps.unwrap_or_else(|| vec![Step::Flush, Step::DurableMarker]).into(),
             begun: 0,
             in_flight: Vec::new(),
             may_overlap: false,
@@ -89,7 +89,7 @@ impl RunningCommit {
         match self.steps.front() {
             _ if self.failed.is_some() => NextStep::End,
             None => NextStep::End,
-            Some(Step::Durable) => {
+            Some(Step::DurableMarker) => {
                 self.steps.pop_front();
                 self.begun += 1;
                 NextStep::Durable
@@ -99,22 +99,24 @@ impl RunningCommit {
     }
 
     /// Returns the operation of the next step, and the step's number.
-    pub(crate) fn begin_step(&mut self) -> Option<(usize, FileOp<'static>)> {
+    pub(crate) fn begin_step(&mut self) -> Option<(usize, FileRequest<'static>)> {
         let step = self.steps.pop_front()?;
         self.may_overlap = self.steps.front().is_some_and(|next| step.may_overlap(next));
         let number = self.begun;
         self.begun += 1;
         let (offset, op) = match step {
-            Step::Durable => return None,
-            Step::Write { offset, bytes } => (Some(offset), FileOp::WriteBytes { offset, bytes }),
-            Step::Extend { len, needed } => (Some(len), FileOp::Extend { len, needed }),
+            Step::DurableMarker => return None,
+            Step::Write { offset, bytes } => {
+                (Some(offset), FileRequest::WriteBytes { offset, bytes })
+            }
+            Step::Extend { len, required } => (Some(len), FileRequest::Extend { len, required }),
             Step::Zero(range) => {
-                let zero = FileOp::Zero { range, may_unmap: true, only_if_fast: false };
+                let zero = FileRequest::Zero { range, may_unmap: true, only_if_fast: false };
                 (Some(range.offset()), zero)
             }
-            Step::Flush => (None, FileOp::Flush),
+            Step::Flush => (None, FileRequest::Flush),
         };
-        let is_flush = matches!(op, FileOp::Flush);
+        let is_flush = matches!(op, FileRequest::Flush);
         self.in_flight.push(StepInFlight { number, offset, is_flush });
         Some((number, op))
     }
@@ -178,9 +180,9 @@ mod tests {
             write(1024),
             zero.clone(),
             zero,
-            Step::Extend { len: 1, needed: 1 },
+            Step::Extend { len: 1, required: 1 },
             Step::Flush,
-            Step::Durable,
+            Step::DurableMarker,
             write(0),
         ];
         let mut commit = RunningCommit::new(Some(steps), Vec::new(), false);
@@ -199,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_commit_with_a_failed_step_ends_when_no_step_is_in_flight() {
-        let steps = vec![write(0), write(512), write(1024), Step::Flush, Step::Durable];
+        let steps = vec![write(0), write(512), write(1024), Step::Flush, Step::DurableMarker];
         let mut commit = RunningCommit::new(Some(steps), vec![7], false);
         assert_eq!(begin_all(&mut commit), [0, 1, 2]);
         assert!(commit.handle_step(2, Err(io::ErrorKind::StorageFull.into())));

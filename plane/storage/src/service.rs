@@ -3,33 +3,33 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::disk::{Disk, DiskLayer, DiskSpec, Layer, NotAdded, Service};
-use crate::work::StorageWork;
+use crate::disk::{DiskLayer, DiskSpec, DiskState, Layer, NotAdded, Service};
+use crate::work::StorageEngine;
 
-impl StorageWork {
+impl StorageEngine {
     /// Suspends a disk: no further requests are taken from its queues, the requests taken end, and
-    /// changes are committed. [`StorageWork::poll_suspended_disk`] then returns the disk's images
+    /// changes are committed. [`StorageEngine::poll_suspended_disk`] then returns the disk's images
     /// and files. The queues remain. Requests queued for their store begin at once, as when a disk
     /// is closed.
     pub fn suspend_disk(&mut self, disk: usize) {
         self.suspend(disk, false);
     }
 
-    /// Suspends a disk like [`StorageWork::suspend_disk`]. A disk whose flush has failed is released as
+    /// Suspends a disk like [`StorageEngine::suspend_disk`]. A disk whose flush has failed is released as
     /// it is, without a commit; the caller drops its images instead of closing them.
     pub fn suspend_disk_to_reopen(&mut self, disk: usize) {
         self.suspend(disk, true);
     }
 
     fn suspend(&mut self, disk: usize, is_reopening: bool) {
-        let is_on = |of: &&mut Disk| of.service == Service::On && !of.is_closing;
+        let is_on = |of: &&mut DiskState| of.service == Service::On && !of.is_closing;
         let Some(of) = self.disks.get_mut(disk).filter(is_on) else { return };
         of.service = Service::Suspending;
         of.is_reopening = is_reopening;
         of.has_failed_commit = false;
         self.update_queues(disk);
-        self.let_through(disk, false, true);
-        self.let_through(disk, true, true);
+        self.bypass_scheduler(disk, false, true);
+        self.bypass_scheduler(disk, true, true);
         self.end_disk(disk);
     }
 
@@ -45,7 +45,7 @@ impl StorageWork {
     /// # Errors
     /// The files cannot be used, the disk does not exist, or it is in service. Nothing was changed.
     pub fn resume_disk(&mut self, disk: usize, spec: DiskSpec) -> Result<(), NotAdded> {
-        let is_suspended = |of: &Disk| of.service == Service::Suspended && !of.is_closing;
+        let is_suspended = |of: &DiskState| of.service == Service::Suspended && !of.is_closing;
         if !self.disks.get(disk).is_some_and(is_suspended) {
             return Err(NotAdded { error: io::ErrorKind::NotFound.into(), spec });
         }
@@ -66,7 +66,7 @@ impl StorageWork {
 
     /// Starts or stops reading the disk's queues according to its state.
     pub(crate) fn update_queues(&mut self, disk: usize) {
-        let is_stopped = self.disks.get(disk).is_none_or(Disk::is_stopped);
+        let is_stopped = self.disks.get(disk).is_none_or(DiskState::is_stopped);
         for queue in self.queues.numbers() {
             if let Some(of) = self.queues.get_mut(queue).filter(|of| of.disk == disk) {
                 of.is_stopped = is_stopped;
@@ -96,7 +96,7 @@ impl StorageWork {
         // A disk of another worker may have uncommitted changes.
         self.idle_look.is_wanted = true;
         let layers = spec.layers.into_iter().zip(slots).map(|(layer, file)| {
-            let facts = layer.file.facts();
+            let facts = layer.file.properties();
             let (can_punch, is_direct) = (facts.can_punch, facts.is_direct);
             Layer { image: layer.image, source: layer.file, file, can_punch, is_direct }
         });
@@ -128,7 +128,7 @@ impl StorageWork {
             let is_released = if disk.has_failed_flush { disk.is_reopening } else { is_durable };
             self.end_suspending(disk_number, is_released);
         } else if let Some(disk) = self.disks.remove(disk_number) {
-            let place = disk.place.and_then(|place| self.stores.get_mut(place.store));
+            let place = disk.index.and_then(|place| self.stores.get_mut(place.store));
             if let Some(of) = place {
                 of.disks -= 1;
             }

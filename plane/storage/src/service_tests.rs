@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use suimon_image::{Image, Linear, Shape};
+use suimon_image::{DiskGeometry, Image, Linear};
 use suimon_ports::{DiskOp, DiskOutcome};
 use suimon_quantity::Time;
 
@@ -89,7 +89,7 @@ fn a_disk_that_is_suspended_and_resumed_loses_nothing() {
 
 fn raw(size: u64) -> Box<dyn Image> {
     let (logical_sector, physical_sector) = (512, 4096);
-    let shape = Shape { size, logical_sector, physical_sector, block: 0 };
+    let shape = DiskGeometry { size, logical_sector, physical_sector, block: 0 };
     Box::new(Linear::new(shape, 0, false))
 }
 

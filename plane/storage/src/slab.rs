@@ -3,13 +3,13 @@
 /// Table of values by number. Numbers of removed values are reused.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
-    places: Vec<Option<T>>,
+    slots: Vec<Option<T>>,
     free: Vec<usize>,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Self { places: Vec::new(), free: Vec::new() }
+        Self { slots: Vec::new(), free: Vec::new() }
     }
 }
 
@@ -17,28 +17,28 @@ impl<T> Slab<T> {
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> usize {
         if let Some(at) = self.free.pop() {
-            if let Some(place) = self.places.get_mut(at) {
+            if let Some(place) = self.slots.get_mut(at) {
                 *place = Some(value);
             }
             return at;
         }
-        self.places.push(Some(value));
-        self.places.len() - 1
+        self.slots.push(Some(value));
+        self.slots.len() - 1
     }
 
     #[inline]
     pub(crate) fn get(&self, at: usize) -> Option<&T> {
-        self.places.get(at)?.as_ref()
+        self.slots.get(at)?.as_ref()
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
-        self.places.get_mut(at)?.as_mut()
+        self.slots.get_mut(at)?.as_mut()
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, at: usize) -> Option<T> {
-        let value = self.places.get_mut(at)?.take()?;
+        let value = self.slots.get_mut(at)?.take()?;
         self.free.push(at);
         Some(value)
     }
@@ -46,7 +46,7 @@ impl<T> Slab<T> {
     /// Removes and drops a value.
     #[inline]
     pub(crate) fn free(&mut self, at: usize) {
-        if let Some(place) = self.places.get_mut(at).filter(|place| place.is_some()) {
+        if let Some(place) = self.slots.get_mut(at).filter(|place| place.is_some()) {
             *place = None;
             self.free.push(at);
         }
@@ -54,12 +54,12 @@ impl<T> Slab<T> {
 
     /// Returns the number of values.
     pub(crate) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.slots.len() - self.free.len()
     }
 
     /// Returns the numbers of all places, used and free.
     pub(crate) fn numbers(&self) -> core::ops::Range<usize> {
-        0..self.places.len()
+        0..self.slots.len()
     }
 }
 

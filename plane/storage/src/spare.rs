@@ -8,7 +8,7 @@ use core::time::Duration;
 use suimon_quantity::Time;
 
 use crate::disk::QueueKind;
-use crate::work::StorageWork;
+use crate::work::StorageEngine;
 
 /// Interval of the check for unused buffers, while any queue has some.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -32,7 +32,7 @@ impl SpareLook {
     }
 }
 
-impl StorageWork {
+impl StorageEngine {
     /// Returns unused buffers of queues to the system.
     pub(crate) fn release_spares(&mut self) {
         if !self.spare_look.is_wanted || self.now < self.spare_look.since + LOOK_EVERY {

@@ -8,13 +8,13 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
-use suimon_quantity::{DiskId, ProcessorId, Time};
+use suimon_quantity::{DiskId, Time, WorkerId};
 
-use crate::command::Taken;
+use crate::command::DetachedDisk;
 use crate::images;
 use crate::notices::StorageNotice;
 use crate::plane::{PlaneError, StoragePlane};
-use crate::work::StorageWork;
+use crate::work::StorageEngine;
 
 /// Time without a completion after which a disk counts as stalled.
 pub const STALLED_AFTER: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ const ASK_EVERY: Duration = Duration::from_millis(500);
 /// Longest time to wait for operations in flight when a worker ends.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
-impl StorageWork {
+impl StorageEngine {
     /// Returns the start of the oldest operation in flight of each disk.
     fn oldest(&self) -> BTreeMap<usize, Time> {
         let moving = self.requests.numbers().filter_map(|number| self.requests.get(number));
@@ -70,7 +70,7 @@ impl StorageWork {
 
     /// Returns the time of the next check for stalled disks.
     pub(crate) fn stalls_deadline(&self) -> Option<Time> {
-        let is_due = self.io.under_way() > 0
+        let is_due = self.io.in_flight() > 0
             || self
                 .disks
                 .numbers()
@@ -84,9 +84,9 @@ impl StorageWork {
     }
 }
 
-impl Drop for StorageWork {
+impl Drop for StorageEngine {
     fn drop(&mut self) {
-        if self.io.under_way() > 0 && !self.io.drain(LAST_PATIENCE) {
+        if self.io.in_flight() > 0 && !self.io.drain(LAST_PATIENCE) {
             // The kernel may still access the buffers of these requests.
             std::mem::forget(std::mem::take(&mut self.queues));
         }
@@ -103,7 +103,7 @@ impl StoragePlane {
         loop {
             match answer.recv_timeout(ASK_EVERY) {
                 Ok(answer) => return Ok(answer),
-                Err(RecvTimeoutError::Disconnected) => return Err(PlaneError::NoProcessor),
+                Err(RecvTimeoutError::Disconnected) => return Err(PlaneError::NoWorker),
                 Err(RecvTimeoutError::Timeout) => {
                     if self.is_stalled(disk) {
                         return Err(PlaneError::Stalled);
@@ -123,14 +123,14 @@ impl StoragePlane {
     pub(crate) fn close_later(
         &self,
         disk: DiskId,
-        from: ProcessorId,
-        answer: Receiver<Result<Taken, PlaneError>>,
+        from: WorkerId,
+        answer: Receiver<Result<DetachedDisk, PlaneError>>,
     ) {
         let plane = self.clone();
         let name = format!("late-disk-{}", disk.0);
         let waiting = std::thread::Builder::new().name(name).spawn(move || {
             let Ok(Ok(taken)) = answer.recv() else { return };
-            if let Some(place) = taken.place {
+            if let Some(place) = taken.index {
                 plane.leave(place.store, from);
             }
             drop(taken.queues);

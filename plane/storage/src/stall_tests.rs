@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use suimon_ports::{DetachingQueue, DiskOutcome, DiskQueueHost, FileIo, FileIoSource, FileSlot};
-use suimon_quantity::{DiskId, ProcessorId};
+use suimon_quantity::{DiskId, WorkerId};
 
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
 use crate::kinds::KINDS;
-use crate::plane_suspend_tests::{DISK, Processors, answer, ask, close};
+use crate::plane_suspend_tests::{DISK, Workers, answer, ask, close};
 use crate::work_tests::WRITE;
 use crate::{DiskLayer, DiskSpec, PlaneError, PlaneNotice, STALLED_AFTER, StoragePlane};
 
@@ -64,7 +64,7 @@ fn stall(plane: &StoragePlane) -> (DiskId, bool, Duration) {
 fn a_stall_is_told_and_its_end_while_others_go_on() {
     let source = Arc::new(Source::default());
     let plane = StoragePlane::new(source.clone());
-    let processors = Processors::start(&plane, 1);
+    let workers = Workers::start(&plane, 1);
     let ((_, client), (_, other)) = (add(&plane, DISK), add(&plane, OTHER));
     source.stall(true);
     ask(&client, 0, WRITE, 0);
@@ -84,14 +84,14 @@ fn a_stall_is_told_and_its_end_while_others_go_on() {
     for disk in [DISK, OTHER] {
         close(plane.take_disk(disk).unwrap());
     }
-    drop(processors);
+    drop(workers);
 }
 
 #[test]
 fn a_disk_that_stalls_is_not_waited_for_and_is_closed_when_its_store_answers() {
     let source = Arc::new(Source::default());
     let plane = StoragePlane::new(source.clone());
-    let processors = Processors::start(&plane, 1);
+    let workers = Workers::start(&plane, 1);
     let ((file, client), (_, other)) = (add(&plane, DISK), add(&plane, OTHER));
     source.stall(true);
     ask(&client, 0, WRITE, 0);
@@ -111,7 +111,7 @@ fn a_disk_that_stalls_is_not_waited_for_and_is_closed_when_its_store_answers() {
         std::thread::yield_now();
     }
     close(plane.take_disk(OTHER).unwrap());
-    drop(processors);
+    drop(workers);
 }
 
 /// Creates a ring of a stalled disk that is being detached.
@@ -138,7 +138,7 @@ fn connection() -> (FakeQueue, Arc<Mutex<Client>>) {
 fn a_ring_that_a_stalled_disk_has_not_given_back_keeps_nobody_from_the_disk() {
     let source = Arc::new(Source::default());
     let plane = StoragePlane::new(source.clone());
-    let processors = Processors::start(&plane, 1);
+    let workers = Workers::start(&plane, 1);
     let (_, client) = add(&plane, DISK);
     source.stall(true);
     let mut detaching = with_ring_requested_back(&plane, &client);
@@ -158,14 +158,14 @@ fn a_ring_that_a_stalled_disk_has_not_given_back_keeps_nobody_from_the_disk() {
     ask(&connected, 1, WRITE, 0);
     assert_eq!(answer(&connected), (1, DiskOutcome::Done));
     close(plane.take_disk(DISK).unwrap());
-    drop(processors);
+    drop(workers);
 }
 
 #[test]
 fn a_ring_of_a_disk_that_ends_while_it_stalls_is_not_waited_for() {
     let source = Arc::new(Source::default());
     let plane = StoragePlane::new(source.clone());
-    let processors = Processors::start(&plane, 1);
+    let workers = Workers::start(&plane, 1);
     let (_, client) = add(&plane, DISK);
     source.stall(true);
     let mut detaching = with_ring_requested_back(&plane, &client);
@@ -173,7 +173,7 @@ fn a_ring_of_a_disk_that_ends_while_it_stalls_is_not_waited_for() {
     assert!(detaching.wait(Duration::from_millis(10)));
     source.stall(false);
     close(plane.take_disk(DISK).unwrap());
-    drop(processors);
+    drop(workers);
 }
 
 /// A request of the detached ring completes on the disk's old worker; the new worker gets the disk
@@ -182,10 +182,10 @@ fn a_ring_of_a_disk_that_ends_while_it_stalls_is_not_waited_for() {
 fn a_ring_that_was_requested_back_does_not_move_with_its_disk() {
     let source = Arc::new(Source::default());
     let plane = StoragePlane::new(source.clone());
-    let processors = Processors::start(&plane, 2);
+    let workers = Workers::start(&plane, 2);
     let (_, client) = add(&plane, DISK);
-    let from = plane.disks().first().unwrap().processor;
-    let to = ProcessorId(1 - from.0);
+    let from = plane.disks().first().unwrap().worker;
+    let to = WorkerId(1 - from.0);
     source.stall(true);
     ask(&client, 0, WRITE, 0);
     let deadline = Instant::now() + Duration::from_secs(90);
@@ -210,5 +210,5 @@ fn a_ring_that_was_requested_back_does_not_move_with_its_disk() {
     assert_eq!(answer(&client), (0, DiskOutcome::Done));
     assert_eq!(Arc::strong_count(&client), 1, "the ring is with the new processor");
     close(plane.take_disk(DISK).unwrap());
-    drop(processors);
+    drop(workers);
 }

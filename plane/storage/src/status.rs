@@ -1,13 +1,13 @@
 //! Block status queries: allocation of a disk's bytes through its layers.
 
-use suimon_image::{ByteRange, Extent, ImageError, Place};
-use suimon_ports::{AllocatedExtent, Allocation, DiskOutcome};
+use suimon_image::{ByteRange, Extent, ImageError, Location};
+use suimon_ports::{Allocation, AllocationExtent, DiskOutcome};
 use suimon_storage_qos::Phase;
 
-use crate::disk::{Disk, Obstacle};
-use crate::request::Request;
+use crate::disk::{BlockedBy, DiskState};
+use crate::request::EngineRequest;
 use crate::resolve::obstacle;
-use crate::work::StorageWork;
+use crate::work::StorageEngine;
 
 /// Largest number of extents in a reply; clients query the rest separately.
 pub(crate) const EXTENTS_MAX: usize = 256;
@@ -18,12 +18,13 @@ const STEP_BYTES: u64 = 16 << 20;
 /// Largest number of queries to images for one request.
 const STEPS_MAX: usize = 1024;
 
-impl StorageWork {
+impl StorageEngine {
     /// Reports the allocation of a request's range to its queue, from the beginning of the range as
     /// far as known, and completes the request. Returns false if the request must wait for metadata
     /// or a commit; it is then the first of the disk's parked requests.
-    pub(crate) fn tell_status(&mut self, number: usize, is_first_only: bool) -> bool {
-        let Some(&Request { disk: disk_number, queue, tag, range, .. }) = self.requests.get(number)
+    pub(crate) fn report_status(&mut self, number: usize, is_first_only: bool) -> bool {
+        let Some(&EngineRequest { disk: disk_number, queue, tag, range, .. }) =
+            self.requests.get(number)
         else {
             return true;
         };
@@ -31,9 +32,9 @@ impl StorageWork {
         let mut found =
             Found { extents: Vec::new(), max: if is_first_only { 1 } else { EXTENTS_MAX } };
         let met = if disk.is_linear() {
-            ask_file(disk, range, &mut found).map(|()| None)
+            query_file(disk, range, &mut found).map(|()| None)
         } else {
-            ask_images(disk, range, &mut found)
+            query_images(disk, range, &mut found)
         };
         // A partial result is a valid reply, so that a client makes progress even if an image keeps
         // less metadata in memory than the range has.
@@ -49,7 +50,7 @@ impl StorageWork {
             }
             _ => {
                 if let Some(of) = self.queues.get_mut(queue) {
-                    of.queue.tell_allocation(tag, &found.extents);
+                    of.queue.set_allocation(tag, &found.extents);
                 }
                 self.answer(number, DiskOutcome::Done);
             }
@@ -60,7 +61,7 @@ impl StorageWork {
 
 /// Extents found so far, in the order of the disk.
 pub(crate) struct Found {
-    pub(crate) extents: Vec<AllocatedExtent>,
+    pub(crate) extents: Vec<AllocationExtent>,
     pub(crate) max: usize,
 }
 
@@ -72,21 +73,21 @@ impl Found {
             _ if len == 0 => {}
             Some(last) if last.allocation == allocation => last.len = last.len.saturating_add(len),
             _ if count >= self.max => return false,
-            _ => self.extents.push(AllocatedExtent { allocation, len }),
+            _ => self.extents.push(AllocationExtent { allocation, len }),
         }
         true
     }
 }
 
 /// Queries the file of a linear disk.
-pub(crate) fn ask_file(
-    disk: &mut Disk,
+pub(crate) fn query_file(
+    disk: &mut DiskState,
     range: ByteRange,
     found: &mut Found,
 ) -> Result<(), ImageError> {
-    let layer = disk.own();
+    let layer = disk.own_image();
     // The image checks the range.
-    layer.image.locate(range, &mut Vec::new())?;
+    layer.image.translate_read(range, &mut Vec::new())?;
     let start = layer.image.linear_offset().unwrap_or(0);
     let mut rest = range;
     for _ in 0..found.max.saturating_mul(2) {
@@ -94,8 +95,8 @@ pub(crate) fn ask_file(
             break;
         };
         // Unknown allocation is reported as data, which is always permitted.
-        let all = AllocatedExtent { allocation: Allocation::Data, len: rest.len() };
-        let AllocatedExtent { allocation, len } = layer.source.allocation(of_file).unwrap_or(all);
+        let all = AllocationExtent { allocation: Allocation::Data, len: rest.len() };
+        let AllocationExtent { allocation, len } = layer.source.allocation(of_file).unwrap_or(all);
         let len = len.clamp(1, rest.len());
         if !found.push(allocation, len) {
             break;
@@ -109,25 +110,25 @@ pub(crate) fn ask_file(
 }
 
 /// Queries the images, starting with the disk's own. Bytes present in any of them are data.
-pub(crate) fn ask_images(
-    disk: &mut Disk,
+pub(crate) fn query_images(
+    disk: &mut DiskState,
     range: ByteRange,
     found: &mut Found,
-) -> Result<Option<Obstacle>, ImageError> {
+) -> Result<Option<BlockedBy>, ImageError> {
     let mut rest = range;
     for _ in 0..STEPS_MAX {
         let (step, behind) = rest.split_at(STEP_BYTES);
         if step.is_empty() {
             break;
         }
-        let mut open = vec![Open::Ask(0, step)];
+        let mut open = vec![Open::Query(0, step)];
         while let Some(next) = open.pop() {
             let (number, range) = match next {
                 Open::Known(allocation, len) if found.push(allocation, len) => continue,
                 Open::Known(..) => return Ok(None),
-                Open::Ask(number, range) => (number, range),
+                Open::Query(number, range) => (number, range),
             };
-            let met = ask_image(disk, number, range, &mut open)?;
+            let met = query_image(disk, number, range, &mut open)?;
             if met.is_some() {
                 return Ok(met);
             }
@@ -141,27 +142,27 @@ pub(crate) fn ask_images(
 enum Open {
     Known(Allocation, u64),
     /// Range to query from this layer.
-    Ask(usize, ByteRange),
+    Query(usize, ByteRange),
 }
 
 /// Pushes the extents of a range in a layer onto the stack, the first extent on top.
-fn ask_image(
-    disk: &mut Disk,
+fn query_image(
+    disk: &mut DiskState,
     number: usize,
     range: ByteRange,
     open: &mut Vec<Open>,
-) -> Result<Option<Obstacle>, ImageError> {
+) -> Result<Option<BlockedBy>, ImageError> {
     let Some(layer) = disk.layers.get_mut(number) else {
         // Reading the range fails; the error is reported then.
         open.push(Open::Known(Allocation::Data, range.len()));
         return Ok(None);
     };
     // A parent reads as zeros beyond its end.
-    let size = layer.image.shape().size.max(range.offset());
+    let size = layer.image.disk_geometry().size.max(range.offset());
     let (range, behind) = range.split_at(size - range.offset());
     let mut extents: Vec<Extent> = Vec::new();
     if !range.is_empty() {
-        let located = layer.image.locate(range, &mut extents)?;
+        let located = layer.image.translate_read(range, &mut extents)?;
         if let Some(obstacle) = obstacle(number, located) {
             return Ok(Some(obstacle));
         }
@@ -169,13 +170,13 @@ fn ask_image(
     open.push(Open::Known(Allocation::Hole, behind.len()));
     let first = open.len();
     let mut rest = range;
-    for Extent { place, len } in extents {
+    for Extent { location: place, len } in extents {
         let (here, next) = rest.split_at(len);
         rest = next;
         open.push(match place {
-            Place::File(_) => Open::Known(Allocation::Data, here.len()),
-            Place::Zero => Open::Known(Allocation::Hole, here.len()),
-            Place::Parent => Open::Ask(number + 1, here),
+            Location::File(_) => Open::Known(Allocation::Data, here.len()),
+            Location::Zero => Open::Known(Allocation::Hole, here.len()),
+            Location::Parent => Open::Query(number + 1, here),
         });
     }
     if let Some(of_layer) = open.get_mut(first..) {

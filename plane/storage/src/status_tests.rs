@@ -4,53 +4,57 @@ use std::sync::Arc;
 
 use suimon_image::testing::MemoryFile;
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, Linear, Located, Place, Shape,
-    push_extent,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, Image, ImageError, Linear, Location,
+    Translation, push_extent,
 };
 use suimon_ports::{Allocation, FileSlot};
 
-use crate::disk::{Disk, Layer, Obstacle};
+use crate::disk::{BlockedBy, DiskState, Layer};
 use crate::fakes::{Dice, FakeFile};
-use crate::status::{EXTENTS_MAX, Found, ask_file, ask_images};
+use crate::status::{EXTENTS_MAX, Found, query_file, query_images};
 
 const SECTOR: u64 = 512;
 
 /// Image with a state per sector that has only a part of its metadata in memory.
 struct Sectors {
-    places: Vec<Place>,
+    places: Vec<Location>,
     /// First sector for which metadata must be read.
     known: usize,
 }
 
 impl Image for Sectors {
-    fn shape(&self) -> Shape {
+    fn disk_geometry(&self) -> DiskGeometry {
         let size = self.places.len() as u64 * SECTOR;
-        Shape { size, logical_sector: 512, physical_sector: 512, block: SECTOR }
+        DiskGeometry { size, logical_sector: 512, physical_sector: 512, block: SECTOR }
     }
     fn linear_offset(&self) -> Option<u64> {
         None
     }
-    fn locate(
+    fn translate_read(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError> {
-        self.shape().check(range)?;
+    ) -> Result<Translation, ImageError> {
+        self.disk_geometry().check(range)?;
         for (sector, _) in range.blocks(SECTOR) {
             if sector as usize >= self.known {
-                return Ok(Located::Need(range));
+                return Ok(Translation::NeedsMetadata(range));
             }
             push_extent(extents, self.places[sector as usize], SECTOR);
         }
-        Ok(Located::Ready)
+        Ok(Translation::Ready)
     }
-    fn place_write(&mut self, _: ByteRange, _: &mut Vec<Extent>) -> Result<Located, ImageError> {
+    fn translate_write(
+        &mut self,
+        _: ByteRange,
+        _: &mut Vec<Extent>,
+    ) -> Result<Translation, ImageError> {
         unreachable!("nothing is written")
     }
     fn handle_failed(&mut self, _: ByteRange) {}
 
     fn handle_written(&mut self, _: ByteRange) {}
-    fn discard(&mut self, _: ByteRange, _: &mut Vec<ByteRange>) -> Result<Located, ImageError> {
+    fn discard(&mut self, _: ByteRange, _: &mut Vec<ByteRange>) -> Result<Translation, ImageError> {
         unreachable!("nothing is freed")
     }
     fn handle_metadata(&mut self, _: ByteRange, _: &[u8]) -> Result<(), ImageError> {
@@ -65,12 +69,12 @@ impl Image for Sectors {
     fn handle_commit(&mut self, _: CommitOutcome) {}
 }
 
-fn disk(images: Vec<Box<dyn Image>>) -> Disk {
+fn disk(images: Vec<Box<dyn Image>>) -> DiskState {
     let layer = |image| {
         let source = FakeFile::new(MemoryFile::new(vec![0; 4096])) as Arc<_>;
         Layer { image, source, file: FileSlot(0), can_punch: true, is_direct: false }
     };
-    Disk::new(images.into_iter().map(layer).collect(), None)
+    DiskState::new(images.into_iter().map(layer).collect(), None)
 }
 
 fn range(offset: u64, len: u64) -> ByteRange {
@@ -83,7 +87,7 @@ fn found(max: usize) -> Found {
 
 /// Returns the reported state of each sector.
 fn told(found: &Found) -> Vec<Allocation> {
-    let each = |of: &suimon_ports::AllocatedExtent| {
+    let each = |of: &suimon_ports::AllocationExtent| {
         vec![of.allocation; usize::try_from(of.len / SECTOR).unwrap()]
     };
     found.extents.iter().flat_map(each).collect()
@@ -93,13 +97,13 @@ fn told(found: &Found) -> Vec<Allocation> {
 fn what_any_layer_has_is_data_and_what_is_behind_a_parent_is_none() {
     for seed in 0..200 {
         let mut dice = Dice(seed);
-        let layers: Vec<Vec<Place>> = (0..1 + dice.below(3))
+        let layers: Vec<Vec<Location>> = (0..1 + dice.below(3))
             .map(|_| {
                 let sectors = 1 + dice.below(60);
                 let mut place = |_| match dice.below(3) {
-                    0 => Place::File(4096),
-                    1 => Place::Zero,
-                    _ => Place::Parent,
+                    0 => Location::File(4096),
+                    1 => Location::Zero,
+                    _ => Location::Parent,
                 };
                 (0..sectors).map(&mut place).collect()
             })
@@ -110,9 +114,9 @@ fn what_any_layer_has_is_data_and_what_is_behind_a_parent_is_none() {
         let truth = |sector: u64| {
             for layer in &layers {
                 match layer.get(sector as usize) {
-                    Some(Place::Parent) => {}
-                    Some(Place::File(_)) => return Allocation::Data,
-                    Some(Place::Zero) | None => return Allocation::Hole,
+                    Some(Location::Parent) => {}
+                    Some(Location::File(_)) => return Allocation::Data,
+                    Some(Location::Zero) | None => return Allocation::Hole,
                 }
             }
             // A missing parent.
@@ -125,7 +129,7 @@ fn what_any_layer_has_is_data_and_what_is_behind_a_parent_is_none() {
         let max = 1 + dice.below(12) as usize;
         let mut found = found(max);
         let wanted = range(from * SECTOR, len * SECTOR);
-        assert_eq!(ask_images(&mut disk, wanted, &mut found).unwrap(), None);
+        assert_eq!(query_images(&mut disk, wanted, &mut found).unwrap(), None);
         let expected: Vec<Allocation> = (from..from + len).map(truth).collect();
         let told = told(&found);
         assert_eq!(told[..], expected[..told.len()], "seed {seed}");
@@ -140,23 +144,23 @@ fn what_any_layer_has_is_data_and_what_is_behind_a_parent_is_none() {
 #[test]
 fn what_was_found_before_metadata_is_missing_is_told_and_only_then_it_is_read() {
     let step = (16 << 20) / SECTOR as usize;
-    let image = |known| Box::new(Sectors { places: vec![Place::Zero; 2 * step], known });
+    let image = |known| Box::new(Sectors { places: vec![Location::Zero; 2 * step], known });
     let all = range(0, 2 * step as u64 * SECTOR);
     let mut some = found(EXTENTS_MAX);
-    let met = ask_images(&mut disk(vec![image(step)]), all, &mut some).unwrap();
-    assert!(matches!(met, Some(Obstacle::Metadata(0, _))));
+    let met = query_images(&mut disk(vec![image(step)]), all, &mut some).unwrap();
+    assert!(matches!(met, Some(BlockedBy::Metadata(0, _))));
     assert_eq!(told(&some).len(), step);
     let mut none = found(EXTENTS_MAX);
-    let met = ask_images(&mut disk(vec![image(5)]), all, &mut none).unwrap();
-    assert!(matches!(met, Some(Obstacle::Metadata(0, _))) && none.extents.is_empty());
+    let met = query_images(&mut disk(vec![image(5)]), all, &mut none).unwrap();
+    assert!(matches!(met, Some(BlockedBy::Metadata(0, _))) && none.extents.is_empty());
 }
 
 #[test]
 fn a_file_that_tells_nothing_is_data_and_a_range_beyond_the_disk_is_refused() {
-    let shape = Shape { size: 4096, logical_sector: 512, physical_sector: 512, block: 0 };
+    let shape = DiskGeometry { size: 4096, logical_sector: 512, physical_sector: 512, block: 0 };
     let mut disk = disk(vec![Box::new(Linear::new(shape, 0, false))]);
     let mut some = found(EXTENTS_MAX);
-    ask_file(&mut disk, range(512, 1024), &mut some).unwrap();
+    query_file(&mut disk, range(512, 1024), &mut some).unwrap();
     assert_eq!(told(&some), [Allocation::Data; 2]);
-    assert!(ask_file(&mut disk, range(0, 8192), &mut found(1)).is_err());
+    assert!(query_file(&mut disk, range(0, 8192), &mut found(1)).is_err());
 }

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use core::time::Duration;
-use suimon_quantity::{ProcessorId, StoreId, Time};
+use suimon_quantity::{StoreId, Time, WorkerId};
 use suimon_recording::{Recorded, Sink};
 use suimon_storage_qos::{
-    Borrower, CapabilityEstimate, Change, Completed, Completion, DiskFlow, DiskSlot, Event, Next,
-    Operation, Phase, SAMPLE, StoreBudget, StoreScheduler, StoreSpec, SubmitError, Submitted,
-    Together, Unscheduled,
+    BatchSubmitted, Borrower, CapacityEstimate, Change, Completed, Completion, DiskFlow, DiskSlot,
+    Event, Next, Operation, Phase, SAMPLE, StoreBudget, StoreScheduler, StoreSpec, SubmitError,
+    Submitted, Unscheduled,
 };
 
-use crate::ended::Ended;
+use crate::ended::CompletionBatch;
 
 /// Largest number of queued requests per disk queue, if the store's limit permits as many for each
 /// queue. Further requests stay in the disk queue.
@@ -26,7 +26,7 @@ pub enum StoreRole {
     /// Worker that holds the budget of the store; other workers borrow from the budget.
     Home,
     /// Borrows from the budget, which this worker holds.
-    Away(ProcessorId),
+    Away(WorkerId),
 }
 
 /// Status of a store on a worker.
@@ -48,7 +48,7 @@ pub struct StoreStatus {
     pub latency_ns: u64,
     /// Capacity estimate from the last time when requests were queued for the store; `None` if
     /// another worker holds the budget.
-    pub estimate: Option<CapabilityEstimate>,
+    pub estimate: Option<CapacityEstimate>,
 }
 
 /// Scheduling of a store on this worker.
@@ -59,7 +59,7 @@ pub(crate) enum Mode {
         own: Box<Borrower>,
     },
     Away {
-        home: ProcessorId,
+        home: WorkerId,
         own: Box<Borrower>,
     },
     /// Placeholder during a change of the mode.
@@ -78,7 +78,7 @@ impl Mode {
 }
 
 /// Store on a worker.
-pub(crate) struct StoreUse {
+pub(crate) struct WorkerStore {
     pub(crate) id: StoreId,
     pub(crate) spec: StoreSpec,
     pub(crate) mode: Mode,
@@ -91,17 +91,17 @@ pub(crate) struct StoreUse {
     queues: u32,
     /// Largest number of queued requests per disk queue.
     pub(crate) each: u32,
-    /// Queued requests of this worker, including those in [`StoreUse::owed`].
+    /// Queued requests of this worker, including those in [`WorkerStore::uncharged`].
     pub(crate) waiting: u32,
     /// Requests that were dispatched and have not completed.
-    pub(crate) under_way: u32,
+    pub(crate) in_flight: u32,
     /// Completions not yet passed to the scheduler, in [`Mode::Sole`]. Passed before the next poll
     /// of the scheduler.
-    ended: Ended,
+    ended: CompletionBatch,
     /// Bytes of requests that began without waiting for the scheduler. Each is charged when the
     /// scheduler dispatches its placeholder; oldest first. Placeholders are the first of the slot's
     /// requests in the scheduler's queue, or all of them.
-    pub(crate) owed: BTreeMap<DiskSlot, VecDeque<u32>>,
+    pub(crate) uncharged: BTreeMap<DiskSlot, VecDeque<u32>>,
     /// Disk queues not read because the store has no room for further queued requests.
     pub(crate) starved: VecDeque<usize>,
     /// True if a request arrived since the last observation.
@@ -109,7 +109,7 @@ pub(crate) struct StoreUse {
     observed: Time,
 }
 
-impl StoreUse {
+impl WorkerStore {
     /// Creates a store in the given role. Decisions of its scheduler are recorded if there is a
     /// sink.
     pub(crate) fn new(
@@ -136,9 +136,9 @@ impl StoreUse {
             queues: 0,
             each: WAITING_PER_QUEUE_MAX,
             waiting: 0,
-            under_way: 0,
-            ended: Ended::default(),
-            owed: BTreeMap::new(),
+            in_flight: 0,
+            ended: CompletionBatch::default(),
+            uncharged: BTreeMap::new(),
             starved: VecDeque::new(),
             is_used: false,
             observed: Time::ZERO,
@@ -168,8 +168,8 @@ impl StoreUse {
             },
         };
         match submitted {
-            Ok(Submitted::Dispatch) => self.under_way += 1,
-            Ok(Submitted::Waits) => self.waiting += 1,
+            Ok(Submitted::Dispatch) => self.in_flight += 1,
+            Ok(Submitted::Queued) => self.waiting += 1,
             Err(_) => {}
         }
         submitted
@@ -183,11 +183,11 @@ impl StoreUse {
         slot: DiskSlot,
         sizes: &[u32],
         tag: u32,
-    ) -> Option<Together> {
+    ) -> Option<BatchSubmitted> {
         let Mode::Sole(scheduler) = &mut self.mode else { return None };
         let of = scheduler.submit_together(now, slot, sizes, tag).ok()?;
         self.is_used = true;
-        self.under_way += u32::try_from(of.dispatched).unwrap_or(u32::MAX);
+        self.in_flight += u32::try_from(of.dispatched).unwrap_or(u32::MAX);
         self.waiting += u32::try_from(of.waiting).unwrap_or(u32::MAX);
         Some(of)
     }
@@ -211,7 +211,7 @@ impl StoreUse {
         of: Completed,
         is_alone: bool,
     ) {
-        self.under_way = self.under_way.saturating_sub(1);
+        self.in_flight = self.in_flight.saturating_sub(1);
         match &mut self.mode {
             Mode::Sole(scheduler) if is_alone && self.ended.is_empty() => {
                 scheduler.handle_completed(now, slot, of);
@@ -223,7 +223,7 @@ impl StoreUse {
 
     /// Accounts for a dispatched request of `bytes` bytes that ended without service.
     pub(crate) fn handle_undone(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
-        self.under_way = self.under_way.saturating_sub(1);
+        self.in_flight = self.in_flight.saturating_sub(1);
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.handle_undone(now, slot, bytes),
             mode => {
@@ -236,9 +236,9 @@ impl StoreUse {
 
     /// Passes all collected completions to the scheduler.
     #[inline]
-    pub(crate) fn tell_ended(&mut self, now: Time) {
+    pub(crate) fn report_completions(&mut self, now: Time) {
         if let Mode::Sole(scheduler) = &mut self.mode {
-            self.ended.tell(scheduler, now);
+            self.ended.report(scheduler, now);
         }
     }
 
@@ -281,18 +281,18 @@ impl StoreUse {
     /// Accounts for a dispatch. Returns true if it was the placeholder of a request that has
     /// already begun.
     #[inline]
-    pub(crate) fn handle_let_go(&mut self, now: Time, slot: DiskSlot) -> bool {
+    pub(crate) fn handle_dispatched(&mut self, now: Time, slot: DiskSlot) -> bool {
         self.waiting = self.waiting.saturating_sub(1);
-        let paid = self.owed.get_mut(&slot).and_then(VecDeque::pop_front);
+        let paid = self.uncharged.get_mut(&slot).and_then(VecDeque::pop_front);
         let Some(bytes) = paid else {
-            self.under_way += 1;
+            self.in_flight += 1;
             return false;
         };
         let operation = Operation::Other;
         let of = Completed { operation, bytes, requests: 1, latency_ns: None };
         self.complete(now, slot, of);
-        if self.owed.get(&slot).is_some_and(VecDeque::is_empty) {
-            self.owed.remove(&slot);
+        if self.uncharged.get(&slot).is_some_and(VecDeque::is_empty) {
+            self.uncharged.remove(&slot);
         }
         true
     }
@@ -307,18 +307,18 @@ impl StoreUse {
     /// Returns true if the slot's disk has requests that began without being charged.
     #[inline]
     pub(crate) fn is_owed(&self, slot: DiskSlot) -> bool {
-        !self.owed.is_empty() && self.owed.contains_key(&slot)
+        !self.uncharged.is_empty() && self.uncharged.contains_key(&slot)
     }
 
     /// Returns the number of requests that can be queued, from all disk queues together.
     #[inline]
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn remaining(&self) -> usize {
         self.spec.waiting_max.saturating_sub(self.waiting) as usize
     }
 
     /// Returns true if this number of requests can be queued, regardless of their disks.
     pub(crate) fn has_room(&self, requests: usize) -> bool {
-        self.owed.is_empty() && requests <= self.room()
+        self.uncharged.is_empty() && requests <= self.remaining()
     }
 
     /// Returns the time of the next dispatch or report that is due without another event.
@@ -339,7 +339,7 @@ impl StoreUse {
 
     fn is_busy(&self) -> bool {
         let in_flight = match &self.mode {
-            Mode::Sole(_) => self.under_way,
+            Mode::Sole(_) => self.in_flight,
             Mode::Home { budget, .. } => budget.in_flight(),
             Mode::Away { .. } | Mode::Between => return false,
         };
@@ -383,14 +383,14 @@ impl StoreUse {
             Mode::Between => (StoreRole::Home, (0, 0, 0, None)),
         };
         let (in_flight, depth, latency_ns, estimate) = budget;
-        let (waiting, under_way) = (self.waiting, self.under_way);
+        let (waiting, under_way) = (self.waiting, self.in_flight);
         StoreStatus { role, waiting, under_way, in_flight, depth, latency_ns, estimate }
     }
 
     /// Applies a step of a change. Returns true if queued requests of a slot will not be dispatched
     /// any more; the caller removes them from `waiting`.
     pub(crate) fn apply(&mut self, now: Time, change: Change) -> bool {
-        self.tell_ended(now);
+        self.report_completions(now);
         match &mut self.mode {
             Mode::Sole(scheduler) => {
                 scheduler.apply(now, change);
@@ -403,7 +403,7 @@ impl StoreUse {
             Mode::Between => {}
         }
         let Change::RemoveDisk(slot) = change else { return false };
-        let owed = self.owed.remove(&slot).map_or(0, |owed| owed.len());
+        let owed = self.uncharged.remove(&slot).map_or(0, |owed| owed.len());
         self.waiting = self.waiting.saturating_sub(u32::try_from(owed).unwrap_or(u32::MAX));
         true
     }
@@ -427,7 +427,7 @@ impl StoreUse {
 }
 
 /// Flushes the recording of the scheduler.
-impl Drop for StoreUse {
+impl Drop for WorkerStore {
     fn drop(&mut self) {
         match &mut self.mode {
             Mode::Sole(of) => of.flush(),

@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use suimon_quantity::{ProcessorId, Time};
+use suimon_quantity::{Time, WorkerId};
 use suimon_recording::{Recorded, Sink};
 use suimon_storage_qos::StoreBudget;
 
 use crate::StoreRole;
-use crate::mail::{Outbox, StorageMail};
-use crate::store::{Mode, StoreUse};
+use crate::mail::{Outbox, StoreMessage};
+use crate::store::{Mode, WorkerStore};
 
-impl StoreUse {
+impl WorkerStore {
     /// Reports this worker's requests to the budget, and applies the budget's grants.
-    pub(crate) fn exchange(&mut self, now: Time, me: ProcessorId, outbox: &mut Outbox) {
+    pub(crate) fn exchange(&mut self, now: Time, me: WorkerId, outbox: &mut Outbox) {
         match &mut self.mode {
             Mode::Sole(_) | Mode::Between => return,
             Mode::Away { home, own } => {
@@ -32,7 +32,7 @@ impl StoreUse {
                 outbox.keep_report(reported.unwrap_or_else(|spent| spent));
                 let mut has_grants = false;
                 while let Some(grant) = budget.poll_grant(now) {
-                    if grant.processor == me {
+                    if grant.worker == me {
                         own.handle_grant(now, grant);
                         has_grants = true;
                     } else {
@@ -53,7 +53,7 @@ impl StoreUse {
             return;
         }
         match core::mem::replace(&mut self.mode, Mode::Between) {
-            Mode::Home { budget, own } if budget.is_settled(&own, self.under_way) => {
+            Mode::Home { budget, own } if budget.is_settled(&own, self.in_flight) => {
                 self.mode = Mode::Sole(Box::new(budget.unshare(now, *own)));
                 self.is_to_be_sole = false;
             }
@@ -66,11 +66,11 @@ impl StoreUse {
         &mut self,
         now: Time,
         role: StoreRole,
-        me: ProcessorId,
+        me: WorkerId,
         outbox: &mut Outbox,
     ) {
         self.is_to_be_sole = role == StoreRole::Sole;
-        self.tell_ended(now);
+        self.report_completions(now);
         if role == StoreRole::Sole {
             if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
                 own.set_settling(true);
@@ -86,7 +86,7 @@ impl StoreUse {
         self.exchange(now, me, outbox);
         self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
             Mode::Home { budget, own } => {
-                outbox.send(to, StorageMail::Budget { store: self.id, budget });
+                outbox.send(to, StoreMessage::Budget { store: self.id, budget });
                 Mode::Away { home: to, own }
             }
             Mode::Away { own, .. } => Mode::Away { home: to, own },
@@ -105,7 +105,7 @@ impl StoreUse {
 
     /// Returns the worker that a budget received from `from` is forwarded to: this worker has left the
     /// store since the budget was sent to it. `None`: the budget is for this worker.
-    pub(crate) fn next_home(&self, from: ProcessorId) -> Option<ProcessorId> {
+    pub(crate) fn next_home(&self, from: WorkerId) -> Option<WorkerId> {
         match self.mode {
             Mode::Away { home, .. } if self.is_leaving && home != from => Some(home),
             _ => None,
@@ -113,12 +113,7 @@ impl StoreUse {
     }
 
     /// Creates a budget on a worker that borrowed from one that has ended with its last other user.
-    pub(crate) fn begin_budget(
-        &mut self,
-        now: Time,
-        me: ProcessorId,
-        sink: Option<&Arc<dyn Sink>>,
-    ) {
+    pub(crate) fn begin_budget(&mut self, now: Time, me: WorkerId, sink: Option<&Arc<dyn Sink>>) {
         self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
             Mode::Away { mut own, .. } => {
                 own.forget_budget();
@@ -132,7 +127,7 @@ impl StoreUse {
     }
 
     /// Converts the worker's own scheduler to a budget from which other workers can borrow.
-    fn share(&mut self, now: Time, me: ProcessorId) {
+    fn share(&mut self, now: Time, me: WorkerId) {
         self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
             Mode::Sole(scheduler) => {
                 let mut own = self.borrower();
@@ -157,6 +152,6 @@ impl StoreUse {
             Mode::Away { own, .. } => own.is_settled(),
             Mode::Sole(_) | Mode::Home { .. } | Mode::Between => true,
         };
-        self.disks == 0 && self.waiting == 0 && self.under_way == 0 && is_settled
+        self.disks == 0 && self.waiting == 0 && self.in_flight == 0 && is_settled
     }
 }

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use suimon_quantity::{ProcessorId, StoreId, Time};
+use suimon_quantity::{StoreId, Time, WorkerId};
 use suimon_recording::Sink;
 use suimon_storage_qos::{Change, DiskFlow, DiskSlot, StoreSpec};
 
-use crate::disk::{Disk, Place};
-use crate::store::{Mode, StoreRole, StoreStatus, StoreUse};
-use crate::work::StorageWork;
+use crate::disk::{DiskIndex, DiskState};
+use crate::store::{Mode, StoreRole, StoreStatus, WorkerStore};
+use crate::work::StorageEngine;
 
 /// Largest number of stores that left this worker and whose homes are kept. They are needed for messages
 /// in transit when the store left.
 const FORMER_HOMES_MAX: usize = 64;
 
-impl StorageWork {
+impl StorageEngine {
     /// Sets the worker's identifier; initially 0. Called before stores are added.
-    pub fn set_processor(&mut self, processor: ProcessorId) {
-        self.processor = processor;
+    pub fn set_worker(&mut self, processor: WorkerId) {
+        self.worker = processor;
     }
 
     /// Sets the sink for the recording of scheduler decisions. Called before stores are added.
@@ -41,14 +41,14 @@ impl StorageWork {
             let Some(of) = left else { return false };
             of.is_leaving = false;
             if !matches!(role, StoreRole::Away(_)) {
-                of.begin_budget(now, self.processor, self.recording.as_ref());
+                of.begin_budget(now, self.worker, self.recording.as_ref());
             }
-            of.set_role(now, role, self.processor, &mut self.outbox);
+            of.set_role(now, role, self.worker, &mut self.outbox);
             return true;
         }
         self.former_homes.retain(|(of, _)| *of != store);
-        let mut of = StoreUse::new(now, store, spec, role, self.recording.as_ref());
-        of.set_role(now, role, self.processor, &mut self.outbox);
+        let mut of = WorkerStore::new(now, store, spec, role, self.recording.as_ref());
+        of.set_role(now, role, self.worker, &mut self.outbox);
         self.stores.insert(of);
         true
     }
@@ -67,12 +67,12 @@ impl StorageWork {
     pub fn set_store_role(&mut self, now: Time, store: StoreId, role: StoreRole) -> bool {
         let Some(number) = self.store_number(store) else { return false };
         let Some(of) = self.stores.get_mut(number) else { return false };
-        of.set_role(now, role, self.processor, &mut self.outbox);
+        of.set_role(now, role, self.worker, &mut self.outbox);
         true
     }
 
     /// Removes a store: at once, or when its grants were returned and its disks' requests are
-    /// charged; see [`StorageWork::store_status`]. Must not be called for the holder of the budget
+    /// charged; see [`StorageEngine::store_status`]. Must not be called for the holder of the budget
     /// while other workers have the store. Returns false if the store has disks on this worker, or
     /// is not on it.
     pub fn remove_store(&mut self, store: StoreId) -> bool {
@@ -94,12 +94,12 @@ impl StorageWork {
         let Some(of) = self.stores.get_mut(number) else { return };
         of.apply(self.now, change);
         let Change::RemoveDisk(slot) = change else { return };
-        let place = Place { store: number, slot };
+        let place = DiskIndex { store: number, slot };
         for disk in self.disks.numbers() {
             for is_mirror in [false, true] {
-                let is_it = |of: &Disk| of.place_of(is_mirror) == Some(place);
+                let is_it = |of: &DiskState| of.place_of(is_mirror) == Some(place);
                 if self.disks.get(disk).is_some_and(is_it) {
-                    self.let_through(disk, is_mirror, false);
+                    self.bypass_scheduler(disk, is_mirror, false);
                 }
             }
         }
@@ -110,7 +110,7 @@ impl StorageWork {
     #[must_use]
     pub fn store_status(&self, store: StoreId) -> Option<StoreStatus> {
         let number = self.store_number(store)?;
-        self.stores.get(number).map(StoreUse::status)
+        self.stores.get(number).map(WorkerStore::status)
     }
 
     /// Returns the state of a store's disk on any worker; `None` if another worker holds the

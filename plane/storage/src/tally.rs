@@ -22,7 +22,7 @@ pub struct OpTally {
 
 /// Counters of a disk since it was added to its worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DiskTally {
+pub struct DiskCounterCells {
     /// Read requests.
     pub reads: OpTally,
     /// Write requests.
@@ -37,7 +37,7 @@ pub struct DiskTally {
     pub commits: u64,
 }
 
-impl DiskTally {
+impl DiskCounterCells {
     /// Returns the sum of the times from receipt to completion of reads, writes, flushes and
     /// discards, in nanoseconds.
     #[must_use]
@@ -87,8 +87,8 @@ impl DiskCounts {
         self.writes.tally.requests + self.discards.tally.requests
     }
 
-    pub(crate) fn tally(&self) -> DiskTally {
-        DiskTally {
+    pub(crate) fn tally(&self) -> DiskCounterCells {
+        DiskCounterCells {
             reads: self.reads.tally(),
             writes: self.writes.tally(),
             flushes: self.flushes.tally(),

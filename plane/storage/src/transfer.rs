@@ -3,21 +3,21 @@
 use std::io;
 
 use suimon_image::{ByteRange, ImageError};
-use suimon_ports::{DiskOp, DiskOutcome, FileIo, FileOp, PayloadPart};
+use suimon_ports::{DiskOp, DiskOutcome, FileIo, FileRequest, PayloadPart};
 use suimon_storage_qos::Phase;
 
-use crate::disk::{Obstacle, Queue};
+use crate::disk::{BlockedBy, QueueState};
+use crate::dispatch::report_to_store;
 use crate::freeing::{PendingFree, is_only_if_fast};
-use crate::gate::tell_store;
 use crate::notices::StorageNotice;
 use crate::phases::parked_phase;
-use crate::request::{Full, Part, PartAction, Request};
+use crate::request::{EngineRequest, Full, Part, PartAction};
 use crate::resolve::{Resolved, resolve_read, resolve_write};
 use crate::slab::Slab;
 use crate::token::{PAGE_SHIFT, Purpose};
-use crate::work::StorageWork;
+use crate::work::StorageEngine;
 
-impl StorageWork {
+impl StorageEngine {
     /// Begins the processing of a dispatched request.
     pub(crate) fn begin(&mut self, number: usize) {
         let Some(request) = self.requests.get(number) else { return };
@@ -35,7 +35,7 @@ impl StorageWork {
                 self.begin_commit(disk_number);
             }
             DiskOp::Read | DiskOp::Write { .. } | DiskOp::Status { .. } => {
-                if disk.is_in_turn(range) {
+                if disk.is_next(range) {
                     self.transfer(number);
                 } else {
                     disk.parked.push_back(number);
@@ -53,13 +53,13 @@ impl StorageWork {
     /// Translates a read or write and submits its parts. Returns false if the request must wait for
     /// metadata or a commit; it is then the first of the disk's parked requests.
     pub(crate) fn transfer(&mut self, number: usize) -> bool {
-        let Some(&Request { disk: disk_number, queue, tag, op, range, phase, .. }) =
+        let Some(&EngineRequest { disk: disk_number, queue, tag, op, range, phase, .. }) =
             self.requests.get(number)
         else {
             return true;
         };
         if let DiskOp::Status { is_first_only } = op {
-            return self.tell_status(number, is_first_only);
+            return self.report_status(number, is_first_only);
         }
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
         if disk.refuses(op) {
@@ -163,13 +163,13 @@ impl StorageWork {
         }
         self.handle_failed_durable_part(number, error);
         let offset = (page < Purpose::PAGE_MAX).then_some(page << PAGE_SHIFT);
-        self.tell(disk, offset, error.to_string());
+        self.emit(disk, offset, error.to_string());
     }
 
     /// Handles the completion of all parts of a request.
     pub(crate) fn handle_moved(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
-        let Request { disk: disk_number, op, range, outcome, .. } = *request;
+        let EngineRequest { disk: disk_number, op, range, outcome, .. } = *request;
         // Time of other operations depends on other requests, too, and is no device latency.
         if matches!(op, DiskOp::Read | DiskOp::Write { .. }) {
             request.moved = self.now;
@@ -196,13 +196,13 @@ impl StorageWork {
     /// change is durable.
     fn handle_changed(&mut self, number: usize) {
         let Some(request) = self.requests.get(number) else { return };
-        let Request { disk: disk_number, range, outcome, .. } = *request;
+        let EngineRequest { disk: disk_number, range, outcome, .. } = *request;
         let is_write = matches!(request.op, DiskOp::Write { .. });
         let is_durable = request.is_durable();
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let pieces = if is_write { None } else { disk.pieces.remove(&number) };
         let is_to_commit = is_durable && !(is_write && disk.writes_durably());
-        let image = &mut disk.own().image;
+        let image = &mut disk.own_image().image;
         for piece in is_write.then_some(range).into_iter().chain(pieces.into_iter().flatten()) {
             match outcome {
                 DiskOutcome::Done => image.handle_written(piece),
@@ -211,7 +211,7 @@ impl StorageWork {
         }
         // Until a commit, only this process has the new mapping, unless the mapping is recorded
         // elsewhere.
-        let is_kept = disk.own().image.outlives_process(range);
+        let is_kept = disk.own_image().image.has_redo_record(range);
         let is_to_commit = is_to_commit || (!is_kept && disk.has_uncommitted());
         if outcome == DiskOutcome::Done && is_to_commit {
             disk.waiters.push(number);
@@ -227,12 +227,12 @@ impl StorageWork {
     /// request may end another, with a recursion depth of the number of requests.
     pub(crate) fn calm(&mut self) {
         while let Some(disk_number) = self.restless.pop() {
-            self.go_on(disk_number);
+            self.resume(disk_number);
         }
     }
 
     /// Continues the parked requests of a disk.
-    fn go_on(&mut self, disk_number: usize) {
+    fn resume(&mut self, disk_number: usize) {
         loop {
             let Some(disk) = self.disks.get_mut(disk_number) else { return };
             if disk.obstacle.is_some() {
@@ -245,16 +245,16 @@ impl StorageWork {
                 continue;
             }
             let Some(&number) = disk.parked.front() else { break };
-            let Some(&Request { op, range, .. }) = self.requests.get(number) else {
+            let Some(&EngineRequest { op, range, .. }) = self.requests.get(number) else {
                 disk.parked.pop_front();
                 continue;
             };
             let frees = matches!(op, DiskOp::Discard | DiskOp::WriteZeroes { .. });
-            let is_in_turn = match &disk.freeing {
+            let is_next = match &disk.freeing {
                 Some(freeing) => !frees && freeing.lets_pass(range),
                 None => true,
             };
-            if !is_in_turn {
+            if !is_next {
                 return;
             }
             disk.parked.pop_front();
@@ -269,17 +269,17 @@ impl StorageWork {
 
     /// Starts the operation that a request needs, unless a discard waits for a commit already. In that
     /// case the request is translated again after the commit.
-    pub(crate) fn meet(&mut self, disk_number: usize, obstacle: Obstacle) {
+    pub(crate) fn meet(&mut self, disk_number: usize, obstacle: BlockedBy) {
         let disk = self.disks.get_mut(disk_number).filter(|disk| disk.obstacle.is_none());
         let Some(disk) = disk else { return };
         disk.obstacle = Some(obstacle);
         match obstacle {
-            Obstacle::Metadata(layer, range) => {
+            BlockedBy::Metadata(layer, range) => {
                 self.metadata_to_read.push((disk_number, layer, range));
                 self.read_waiting_metadata();
             }
             // Commits in flight may have begun before the image required one.
-            Obstacle::Commit | Obstacle::CommitUnderWay => self.begin_commit(disk_number),
+            BlockedBy::Commit | BlockedBy::CommitInFlight => self.begin_commit(disk_number),
         }
     }
 
@@ -293,7 +293,7 @@ impl StorageWork {
             };
             let file = disk.layers[layer].file;
             let token = Purpose::Metadata(disk_number).token();
-            if !self.io.submit(file, FileOp::ReadBytes(range), token) {
+            if !self.io.submit(file, FileRequest::ReadBytes(range), token) {
                 return;
             }
             disk.metadata_asked = Some(now);
@@ -305,7 +305,7 @@ impl StorageWork {
     pub(crate) fn handle_metadata(&mut self, disk_number: usize, bytes: io::Result<Vec<u8>>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.metadata_asked = None;
-        let Some(Obstacle::Metadata(layer, range)) = disk.obstacle.take() else { return };
+        let Some(BlockedBy::Metadata(layer, range)) = disk.obstacle.take() else { return };
         let image = &mut disk.layers[layer].image;
         let taken = match bytes {
             Ok(bytes) => image
@@ -317,7 +317,7 @@ impl StorageWork {
             }
         };
         if let Err((offset, detail)) = taken {
-            self.tell(disk_number, Some(offset), detail);
+            self.emit(disk_number, Some(offset), detail);
             self.give_up_first(disk_number, DiskOutcome::Failed);
         }
         self.restless.push(disk_number);
@@ -351,7 +351,7 @@ impl StorageWork {
     #[inline]
     pub(crate) fn answer_now(&mut self, number: usize, outcome: DiskOutcome) {
         let Some(request) = self.requests.get(number) else { return };
-        let is_alone = self.queues.get(request.queue).is_some_and(|of| of.under_way == 1);
+        let is_alone = self.queues.get(request.queue).is_some_and(|of| of.in_flight == 1);
         if let Some(disk) = self.disks.get_mut(request.disk) {
             let times = (request.taken, self.now);
             if !request.is_mirror {
@@ -367,12 +367,12 @@ impl StorageWork {
         if let Some((of, place)) =
             request.charged.and_then(|place| Some((self.stores.get_mut(place.store)?, place)))
         {
-            tell_store(of, self.now, place, request, (outcome, is_alone));
+            report_to_store(of, self.now, place, request, (outcome, is_alone));
         }
         let queue = request.queue;
         if let Some(of) = self.queues.get_mut(queue) {
             of.queue.complete(request.tag, outcome);
-            of.under_way -= 1;
+            of.in_flight -= 1;
             if of.is_polled_behind_answer() {
                 self.active.add(queue);
             }
@@ -395,14 +395,14 @@ impl StorageWork {
         use suimon_image::ImageFault;
         let outcome = match error.fault {
             ImageFault::ReadOnly => return DiskOutcome::ReadOnly,
-            ImageFault::Full { .. } => DiskOutcome::NoSpace,
+            ImageFault::FormatLimit { .. } => DiskOutcome::NoSpace,
             _ => DiskOutcome::Failed,
         };
-        self.tell(disk, Some(error.offset), error.to_string());
+        self.emit(disk, Some(error.offset), error.to_string());
         outcome
     }
 
-    pub(crate) fn tell(&mut self, number: usize, offset: Option<u64>, detail: String) {
+    pub(crate) fn emit(&mut self, number: usize, offset: Option<u64>, detail: String) {
         let Some(disk) = self.disks.get_mut(number) else { return };
         if let Some(untold) = disk.told.again(self.now) {
             self.notices.push(StorageNotice::DiskFault { disk: number, offset, detail, untold });
@@ -412,22 +412,27 @@ impl StorageWork {
 
 /// Submits a part of a request. Returns false if the I/O has no room.
 #[inline]
-fn submit(io: &mut dyn FileIo, queues: &Slab<Queue>, request: &Request, part: &Part) -> bool {
+fn submit(
+    io: &mut dyn FileIo,
+    queues: &Slab<QueueState>,
+    request: &EngineRequest,
+    part: &Part,
+) -> bool {
     let Some(of) = queues.get(request.queue) else { return true };
     let payload =
         |from| PayloadPart { payloads: of.queue.payloads(), tag: request.tag, from, len: part.len };
     let offset = part.offset;
     let op = match part.action {
-        PartAction::Read { to } => FileOp::Read { offset, to: payload(to) },
+        PartAction::Read { to } => FileRequest::Read { offset, to: payload(to) },
         PartAction::Write { from, is_durable } => {
-            FileOp::Write { offset, from: payload(from), is_durable }
+            FileRequest::Write { offset, from: payload(from), is_durable }
         }
         PartAction::Discard => match ByteRange::new(offset, part.len) {
-            Some(range) => FileOp::Discard(range),
+            Some(range) => FileRequest::Discard(range),
             None => return true,
         },
         PartAction::Zero { may_unmap, only_if_fast } => match ByteRange::new(offset, part.len) {
-            Some(range) => FileOp::Zero { range, may_unmap, only_if_fast },
+            Some(range) => FileRequest::Zero { range, may_unmap, only_if_fast },
             None => return true,
         },
     };

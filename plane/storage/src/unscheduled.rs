@@ -9,20 +9,20 @@ use core::time::Duration;
 
 use suimon_storage_qos::Unscheduled;
 
-use crate::disk::Place;
-use crate::work::StorageWork;
+use crate::disk::DiskIndex;
+use crate::work::StorageEngine;
 
 /// Time span that ended directly before this turn, and the disks that had requests during it.
 #[derive(Debug, Default)]
 pub(crate) struct LostTime {
     ns: u64,
     /// Disks with requests in flight, in ascending order without duplicates.
-    busy: Vec<Place>,
+    busy: Vec<DiskIndex>,
 }
 
-impl StorageWork {
+impl StorageEngine {
     /// Reports that the worker's thread was runnable and not running for `span`, which has just
-    /// ended. Called before [`StorageWork::poll`]. Costs a visit of each queue.
+    /// ended. Called before [`StorageEngine::poll`]. Costs a visit of each queue.
     pub fn handle_unscheduled(&mut self, span: Duration) {
         self.lost_time.ns = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     }
@@ -35,16 +35,17 @@ impl StorageWork {
         let Self { lost_time: LostTime { ns, busy }, queues, stores, now, .. } = self;
         busy.clear();
         for of in queues.numbers().filter_map(|number| queues.get(number)) {
-            let Some(place) = of.place else { continue };
+            let Some(place) = of.index else { continue };
             if of.in_progress() == 0 {
                 continue;
             }
             busy.push(place);
-            let in_flight = of.in_progress().saturating_sub(of.held as usize) as u64;
+            let in_flight = of.in_progress().saturating_sub(of.queued as usize) as u64;
             let in_flight_ns = ns.saturating_mul(in_flight);
             if let Some(store) = stores.get_mut(place.store).filter(|_| in_flight > 0) {
                 let disk = place.slot;
-                store.handle_unscheduled(*now, Unscheduled { disk, in_flight_ns, untaken_ns: 0 });
+                store
+                    .handle_unscheduled(*now, Unscheduled { disk, in_flight_ns, unserviced_ns: 0 });
             }
         }
         busy.sort_unstable();
@@ -54,26 +55,27 @@ impl StorageWork {
     /// Accounts for requests that were in queues during the time, after the queues were read in
     /// this turn.
     pub(crate) fn end_lost_time(&mut self) {
-        let untaken_ns = core::mem::take(&mut self.lost_time.ns);
-        if untaken_ns == 0 {
+        let unserviced_ns = core::mem::take(&mut self.lost_time.ns);
+        if unserviced_ns == 0 {
             return;
         }
         let Self { lost_time: LostTime { busy, .. }, queues, stores, now, .. } = self;
         let known = busy.len();
         for of in queues.numbers().filter_map(|number| queues.get(number)) {
-            let Some(place) = of.place.filter(|_| of.in_progress() > 0) else { continue };
+            let Some(place) = of.index.filter(|_| of.in_progress() > 0) else { continue };
             let was_busy = busy.get(..known).is_some_and(|of| of.binary_search(&place).is_ok());
             if !was_busy {
                 busy.push(place);
             }
         }
         // Each disk counts once, regardless of the number of its queues with requests.
-        let mut untaken: Vec<Place> = busy.split_off(known);
+        let mut untaken: Vec<DiskIndex> = busy.split_off(known);
         untaken.sort_unstable();
         untaken.dedup();
-        for Place { store, slot: disk } in untaken {
+        for DiskIndex { store, slot: disk } in untaken {
             if let Some(store) = stores.get_mut(store) {
-                store.handle_unscheduled(*now, Unscheduled { disk, in_flight_ns: 0, untaken_ns });
+                store
+                    .handle_unscheduled(*now, Unscheduled { disk, in_flight_ns: 0, unserviced_ns });
             }
         }
     }

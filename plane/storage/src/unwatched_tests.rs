@@ -7,7 +7,7 @@ use suimon_ports::{DiskOutcome, FaultKind};
 
 use crate::fakes::{Client, FakeFile, FakeQueue};
 use crate::kinds::KINDS;
-use crate::plane_suspend_tests::{DISK, Processors, Source, answer, ask, close};
+use crate::plane_suspend_tests::{DISK, Source, Workers, answer, ask, close};
 use crate::work_tests::WRITE;
 use crate::{DiskLayer, DiskSpec, PlaneNotice, QueueKey, StoragePlane};
 
@@ -23,7 +23,7 @@ fn a_queue_that_cannot_be_watched_is_given_up_and_others_go_on() {
     let plane = StoragePlane::new(Arc::new(Source));
     // The I/O's descriptor and that of one queue.
     let left = Arc::new(AtomicUsize::new(2));
-    let processors = Processors::start_with(&plane, 1, &left);
+    let workers = Workers::start_with(&plane, 1, &left);
     let memory = (KINDS[0].create)();
     let image = (KINDS[0].open)(&memory);
     let layer = DiskLayer { image, file: FakeFile::new(memory) };
@@ -49,5 +49,5 @@ fn a_queue_that_cannot_be_watched_is_given_up_and_others_go_on() {
     ask(&late, 1, WRITE, 512);
     assert_eq!(answer(&late), (1, DiskOutcome::Done));
     close(plane.take_disk(DISK).unwrap());
-    drop(processors);
+    drop(workers);
 }

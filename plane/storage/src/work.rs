@@ -6,25 +6,28 @@ use std::sync::Arc;
 
 use suimon_image::ByteRange;
 use suimon_ports::{
-    DiskOutcome, DiskQueue, DiskRequest, Expects, FileDone, FileIo, ServedDevice, Serving, Wakeup,
+    ArmResult, DiskOutcome, DiskQueue, DiskRequest, ExpectedInput, FileCompletion, FileIo,
+    ServedDevice, Serving,
 };
-use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
+use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
 use suimon_recording::Sink;
 use suimon_storage_qos::Phase;
 
-use crate::disk::{Disk, DiskPlace, DiskSpec, NotAdded, Place, Queue, QueueKind, Service};
+use crate::disk::{
+    DiskIndex, DiskLocation, DiskSpec, DiskState, NotAdded, QueueKind, QueueState, Service,
+};
 use crate::idle::IdleLook;
-use crate::looking::Looking;
-use crate::mail::{Outbox, StorageMail};
+use crate::looking::BusyPoll;
+use crate::mail::{Outbox, StoreMessage};
 use crate::notices::{Notices, StorageNotice};
-use crate::request::{FoundFull, Full, Part, Request};
+use crate::request::{EngineRequest, FoundFull, Full, Part};
 use crate::resolve::Scratch;
-use crate::respite::Respite;
+use crate::respite::PollPause;
 use crate::rotation::Rotation;
 use crate::slab::Slab;
 use crate::spare::SpareLook;
-use crate::store::StoreUse;
-use crate::tally::DiskTally;
+use crate::store::WorkerStore;
+use crate::tally::DiskCounterCells;
 use crate::token::Purpose;
 use crate::unscheduled::LostTime;
 
@@ -43,17 +46,17 @@ const EMPTY_POLLS_MAX: u32 = 1024;
 /// well.
 const LOOKED_AT_MAX: usize = 4;
 
-/// Storage engine of one worker. The caller polls it, and sleeps when [`StorageWork::arm`] permits.
-pub struct StorageWork {
+/// Storage engine of one worker. The caller polls it, and sleeps when [`StorageEngine::arm`] permits.
+pub struct StorageEngine {
     pub(crate) io: Box<dyn FileIo>,
-    pub(crate) disks: Slab<Disk>,
-    pub(crate) queues: Slab<Queue>,
-    pub(crate) requests: Slab<Request>,
+    pub(crate) disks: Slab<DiskState>,
+    pub(crate) queues: Slab<QueueState>,
+    pub(crate) requests: Slab<EngineRequest>,
     /// Queues that are polled.
     pub(crate) active: Rotation,
     /// Record of the disk that is served.
     pub(crate) serving: Option<Arc<Serving>>,
-    /// Queues in a pause between polls ([`Respite`]).
+    /// Queues in a pause between polls ([`PollPause`]).
     pub(crate) left_alone: Vec<usize>,
     /// Queues with completions to publish.
     answered: Vec<usize>,
@@ -70,12 +73,12 @@ pub struct StorageWork {
     pub(crate) scratch: Scratch,
     pub(crate) notices: Notices,
     /// Identifier of this engine's worker.
-    pub(crate) processor: ProcessorId,
-    pub(crate) stores: Slab<StoreUse>,
+    pub(crate) worker: WorkerId,
+    pub(crate) stores: Slab<WorkerStore>,
     /// Sink for the recording of scheduler decisions.
     pub(crate) recording: Option<Arc<dyn Sink>>,
     /// Number of requests that are queued for their store.
-    pub(crate) held: usize,
+    pub(crate) queued: usize,
     /// Number of requests that are queued because their store is full.
     pub(crate) full_queued: usize,
     /// Disks in the full state.
@@ -87,9 +90,9 @@ pub struct StorageWork {
     /// Queues whose descriptors must be watched again.
     pub(crate) to_watch: Vec<usize>,
     pub(crate) outbox: Outbox,
-    pub(crate) inbox: VecDeque<(ProcessorId, StorageMail)>,
+    pub(crate) inbox: VecDeque<(WorkerId, StoreMessage)>,
     /// Holders of the budgets of stores that left this worker, to which late messages are forwarded.
-    pub(crate) former_homes: VecDeque<(StoreId, ProcessorId)>,
+    pub(crate) former_homes: VecDeque<(StoreId, WorkerId)>,
     pub(crate) now: Time,
     /// True if the worker did some work in its last turn.
     is_busy: bool,
@@ -102,7 +105,7 @@ pub struct StorageWork {
     /// Requests that a queue brought in one turn, and their sizes.
     pub(crate) arrived: Vec<usize>,
     pub(crate) sizes: Vec<u32>,
-    done: Vec<FileDone>,
+    done: Vec<FileCompletion>,
     closed_queues: Vec<(usize, Box<dyn DiskQueue>)>,
     /// What closed queues have taken back, by their numbers.
     pub(crate) found_full: BTreeMap<usize, FoundFull>,
@@ -117,7 +120,7 @@ fn note_serving(serving: Option<&Arc<Serving>>, disk: Option<DiskId>) {
     }
 }
 
-impl StorageWork {
+impl StorageEngine {
     /// Creates an engine without disks that uses `io`.
     #[must_use]
     pub fn new(io: Box<dyn FileIo>) -> Self {
@@ -137,10 +140,10 @@ impl StorageWork {
             restless: Vec::new(),
             scratch: Scratch::default(),
             notices: Notices::default(),
-            processor: ProcessorId(0),
+            worker: WorkerId(0),
             stores: Slab::default(),
             recording: None,
-            held: 0,
+            queued: 0,
             full_queued: 0,
             full_disks: Vec::new(),
             full_due: None,
@@ -168,7 +171,7 @@ impl StorageWork {
 
     /// Adds a disk with a slot in a store of this worker, or without limits. Returns the disk's
     /// number. A disk without images is suspended: its queues wait for
-    /// [`StorageWork::resume_disk`].
+    /// [`StorageEngine::resume_disk`].
     ///
     /// # Errors
     /// The files cannot be registered with the I/O, the store is not on this worker, or the store
@@ -176,30 +179,30 @@ impl StorageWork {
     pub fn add_disk(
         &mut self,
         spec: DiskSpec,
-        place: Option<DiskPlace>,
+        place: Option<DiskLocation>,
     ) -> Result<usize, NotAdded> {
         let place = match place {
             None => None,
-            Some(DiskPlace { store, slot }) => {
+            Some(DiskLocation { store, slot }) => {
                 let number = self.store_number(store);
                 let of = number.and_then(|number| self.stores.get(number));
                 if !of.is_some_and(|of| of.has(slot) && !of.is_leaving) {
                     return Err(NotAdded { error: std::io::ErrorKind::NotFound.into(), spec });
                 }
-                number.map(|store| Place { store, slot })
+                number.map(|store| DiskIndex { store, slot })
             }
         };
         // A disk without images waits for them.
         let is_waiting = spec.layers.is_empty();
         let layers = if is_waiting { Vec::new() } else { self.take_files(spec)? };
-        if let Some(Place { store, slot }) = place {
+        if let Some(DiskIndex { store, slot }) = place {
             if let Some(of) = self.stores.get_mut(store) {
                 of.disks += 1;
                 of.expect(slot);
             }
         }
         let service = if is_waiting { Service::Suspended } else { Service::On };
-        let number = self.disks.insert(Disk { service, ..Disk::new(layers, place) });
+        let number = self.disks.insert(DiskState { service, ..DiskState::new(layers, place) });
         // The disk's former worker may have left freed space.
         self.begin_zeroing(number);
         Ok(number)
@@ -221,27 +224,27 @@ impl StorageWork {
         let owner = self.disks.get_mut(disk).filter(|owner| !owner.is_closing)?;
         owner.queues += 1;
         let (place, is_stopped) = (owner.place_of(is_mirror), owner.is_stopped());
-        if let Some(Place { store, .. }) = owner.place {
+        if let Some(DiskIndex { store, .. }) = owner.index {
             self.add_queues(store, 1);
         }
         let store = place.and_then(|place| self.stores.get(place.store));
         let held_max = store.map_or(u32::MAX, |of| of.each);
-        let number = self.queues.insert(Queue {
+        let number = self.queues.insert(QueueState {
             queue,
             disk,
             id: None,
-            under_way: 0,
+            in_flight: 0,
             has_answers: false,
             is_waiting: false,
             empty_polls: 0,
-            looking: Looking::default(),
-            respite: Respite::default(),
+            looking: BusyPoll::default(),
+            respite: PollPause::default(),
             kind,
             left_alone: None,
-            held: 0,
+            queued: 0,
             full_queued: 0,
             held_max,
-            place,
+            index: place,
             is_stopped,
             is_paused: false,
             is_unwatched: false,
@@ -260,16 +263,16 @@ impl StorageWork {
         }
     }
 
-    /// Closes a queue: no further requests are taken. [`StorageWork::poll_closed_queue`] returns
+    /// Closes a queue: no further requests are taken. [`StorageEngine::poll_closed_queue`] returns
     /// the queue when its requests have ended. These requests, and earlier ones of the disk, do not
     /// wait for the disk's maximum. Requests queued because the store is full are left to the
     /// client's next queue if possible, and fail otherwise.
     pub fn close_queue(&mut self, queue: usize) {
         if let Some(of) = self.queues.get_mut(queue) {
             of.is_closing = true;
-            if of.held > 0 {
+            if of.queued > 0 {
                 let (disk, is_mirror) = (of.disk, of.is_mirror());
-                self.let_through(disk, is_mirror, true);
+                self.bypass_scheduler(disk, is_mirror, true);
             }
         }
         self.release_full(queue);
@@ -281,7 +284,7 @@ impl StorageWork {
         self.closed_queues.pop()
     }
 
-    /// Closes a disk's queues and commits the disk. [`StorageWork::poll_closed_disk`] returns the
+    /// Closes a disk's queues and commits the disk. [`StorageEngine::poll_closed_disk`] returns the
     /// disk when this has ended.
     pub fn close_disk(&mut self, disk: usize) {
         let Some(of) = self.disks.get_mut(disk) else { return };
@@ -312,7 +315,7 @@ impl StorageWork {
 
     /// Returns the counters of a disk.
     #[must_use]
-    pub fn tally(&self, disk: usize) -> Option<DiskTally> {
+    pub fn tally(&self, disk: usize) -> Option<DiskCounterCells> {
         self.disks.get(disk).map(|disk| disk.tally.tally())
     }
 
@@ -331,13 +334,13 @@ impl StorageWork {
     /// Returns which events polling could find shortly: completions of files and devices, or
     /// requests of polled queues.
     #[must_use]
-    pub fn expects(&self) -> Expects {
-        if self.io.under_way() > 0 {
-            Expects::Answers
+    pub fn expects(&self) -> ExpectedInput {
+        if self.io.in_flight() > 0 {
+            ExpectedInput::Completions
         } else if self.active.is_empty() {
-            Expects::Nothing
+            ExpectedInput::None
         } else {
-            Expects::More
+            ExpectedInput::Requests
         }
     }
 
@@ -348,7 +351,7 @@ impl StorageWork {
     }
 
     /// Handles a readable descriptor of a queue. Returns false if no requests may be taken from the
-    /// queue now; the caller must not watch the descriptor until [`StorageWork::poll_watch`]
+    /// queue now; the caller must not watch the descriptor until [`StorageEngine::poll_watch`]
     /// returns the queue.
     pub fn wake_queue(&mut self, queue: usize) -> bool {
         let Some(of) = self.queues.get_mut(queue) else { return true };
@@ -369,7 +372,7 @@ impl StorageWork {
     }
 
     /// Records whether the worker did some work in its last turn, including frames. Otherwise,
-    /// queues are polled until [`StorageWork::arm`]. True initially.
+    /// queues are polled until [`StorageEngine::arm`]. True initially.
     pub fn note_busy(&mut self, is_busy: bool) {
         self.is_busy = is_busy;
     }
@@ -380,14 +383,14 @@ impl StorageWork {
         self.begin_lost_time();
         let mut has_worked = self.read_mail();
         has_worked |= self.take_in();
-        has_worked |= self.let_go();
+        has_worked |= self.dispatch_ready();
         self.calm();
         // Completions are published before queues are read.
         self.show_answers();
         self.end_respites();
         has_worked |= self.look_at_queues();
         self.end_lost_time();
-        has_worked |= self.let_go();
+        has_worked |= self.dispatch_ready();
         self.calm();
         self.observe();
         self.look_for_stalls();
@@ -399,19 +402,19 @@ impl StorageWork {
         self.read_waiting_metadata();
         self.run_waiting_commits();
         self.begin_waiting_zeroing();
-        self.tell_ended();
+        self.report_completions();
         self.show_answers();
-        if let Err(error) = self.io.kick() {
+        if let Err(error) = self.io.submit_queued() {
             self.notices.push_io(now, &error);
         }
         has_worked
     }
 
     /// Returns true if I/O of this turn has completed already, because it needed no waiting. The
-    /// caller then calls [`StorageWork::answer_at_once`].
+    /// caller then calls [`StorageEngine::answer_at_once`].
     #[must_use]
     pub fn has_ended_at_once(&self) -> bool {
-        self.io.has_ended_at_once()
+        self.io.has_immediate_completions()
     }
 
     /// Completes requests whose I/O needed no waiting in the turn of their submission, instead of
@@ -420,7 +423,7 @@ impl StorageWork {
         self.now = now;
         self.take_in();
         self.calm();
-        self.tell_ended();
+        self.report_completions();
         self.show_answers();
     }
 
@@ -428,7 +431,7 @@ impl StorageWork {
     /// if each polled queue was read and was empty.
     fn look_at_queues(&mut self) -> bool {
         let mut any = false;
-        let looks = self.active.per_turn();
+        let looks = self.active.per_round();
         self.has_room = self.has_room(looks * REQUESTS_PER_TURN);
         for _ in 0..looks {
             let Some(queue) = self.active.next() else { break };
@@ -444,13 +447,13 @@ impl StorageWork {
     }
 
     /// Requests wake-ups. Returns true if the worker may sleep until a queue's descriptor or
-    /// [`StorageWork::io_fd`] is readable, a message arrives, or [`StorageWork::next_deadline`] has
+    /// [`StorageEngine::io_fd`] is readable, a message arrives, or [`StorageEngine::next_deadline`] has
     /// passed.
     pub fn arm(&mut self) -> bool {
         let queues = &mut self.queues;
         self.active.retain(|number| {
             let Some(of) = queues.get_mut(number) else { return false };
-            of.is_waiting = of.is_closing || of.queue.arm() == Wakeup::Armed;
+            of.is_waiting = of.is_closing || of.queue.arm() == ArmResult::Armed;
             of.looking.handle_end();
             !of.is_waiting
         });
@@ -458,7 +461,7 @@ impl StorageWork {
             && self.outgoing.is_empty()
             && self.outbox.is_empty()
             && self.inbox.is_empty();
-        is_quiet && self.io.arm() == Wakeup::Armed
+        is_quiet && self.io.arm() == ArmResult::Armed
     }
 
     /// Processes completions of the I/O. Returns true if there were any.
@@ -466,7 +469,7 @@ impl StorageWork {
         let mut done = std::mem::take(&mut self.done);
         self.io.poll_done(&mut done);
         let any = !done.is_empty();
-        for FileDone { token, outcome } in done.drain(..) {
+        for FileCompletion { token, result: outcome } in done.drain(..) {
             match Purpose::of(token) {
                 Purpose::Part(request, page) => {
                     self.handle_part(request, page, outcome.map(|_| ()));
@@ -484,7 +487,7 @@ impl StorageWork {
 
     /// Takes requests from a queue. Returns true if there were any.
     fn serve(&mut self, number: usize) -> bool {
-        let room = self.room(number);
+        let room = self.remaining(number);
         if room == 0 {
             self.pause_queue(number);
             return false;
@@ -504,7 +507,7 @@ impl StorageWork {
         self.mark_answered(number);
         let count = taken.len();
         for DiskRequest { tag, op, range } in taken.drain(..) {
-            let request = self.requests.insert(Request {
+            let request = self.requests.insert(EngineRequest {
                 disk,
                 queue: number,
                 is_mirror,
@@ -526,7 +529,7 @@ impl StorageWork {
                 self.note_found_before(request);
             }
             if count == 1 {
-                self.admit(request);
+                self.submit(request);
             } else {
                 self.arrived.push(request);
             }
@@ -572,10 +575,10 @@ impl StorageWork {
     /// Returns true if an empty queue is not polled any more; its descriptor signals the next
     /// request.
     fn may_rest(&mut self, number: usize) -> bool {
-        let begun = self.begun();
+        let begun = self.handle_begun();
         let Some(of) = self.queues.get_mut(number) else { return true };
         let is_due = if of.queue.is_polled_by_fd() {
-            let may_look = of.under_way == 0 && self.active.len() <= LOOKED_AT_MAX;
+            let may_look = of.in_flight == 0 && self.active.len() <= LOOKED_AT_MAX;
             !(may_look && of.looking.is_worth(self.now))
         } else {
             of.empty_polls >= EMPTY_POLLS_MAX
@@ -585,7 +588,7 @@ impl StorageWork {
         if of.is_paused {
             return true;
         }
-        of.is_waiting = of.is_closing || (is_due && has_room && of.queue.arm() == Wakeup::Armed);
+        of.is_waiting = of.is_closing || (is_due && has_room && of.queue.arm() == ArmResult::Armed);
         of.is_waiting
     }
 
@@ -608,7 +611,7 @@ impl StorageWork {
                 }
             }
             // The queue may have freed room for requests that it would otherwise not signal.
-            if of.is_waiting && !of.is_closing && of.queue.arm() == Wakeup::Pending {
+            if of.is_waiting && !of.is_closing && of.queue.arm() == ArmResult::Pending {
                 of.is_waiting = false;
                 of.empty_polls = 0;
                 self.active.add(number);
@@ -623,7 +626,7 @@ impl StorageWork {
         let is_over = self
             .queues
             .get(number)
-            .is_some_and(|of| of.is_closing && of.under_way == 0 && !of.has_answers);
+            .is_some_and(|of| of.is_closing && of.in_flight == 0 && !of.has_answers);
         if !is_over {
             return;
         }
@@ -636,7 +639,7 @@ impl StorageWork {
         self.closed_queues.push((number, of.queue));
         if let Some(disk) = self.disks.get_mut(of.disk) {
             disk.queues -= 1;
-            if let Some(Place { store, .. }) = disk.place {
+            if let Some(DiskIndex { store, .. }) = disk.index {
                 self.add_queues(store, -1);
             }
         }

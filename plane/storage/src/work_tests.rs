@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use suimon_image::testing::{Crash, Fate, MemoryFile, is_filled};
-use suimon_image::{ByteRange, Image, Linear, Shape};
+use suimon_image::testing::{Crash, MemoryFile, WriteOutcome, is_filled};
+use suimon_image::{ByteRange, DiskGeometry, Image, Linear};
 use suimon_ports::testing::MemoryRecords;
-use suimon_ports::{DiskOp, DiskOutcome, DiskRequest, Expects, FaultKind, PortFault, RedoRecords};
+use suimon_ports::{
+    DiskOp, DiskOutcome, DiskRequest, ExpectedInput, FaultKind, PortFault, RedoRecords,
+};
 use suimon_quantity::Time;
 use suimon_storage_qos::StoreSpec;
 
@@ -17,7 +19,7 @@ use crate::images::RecordedImage;
 use crate::kinds::{CHILDREN, KINDS, Kind};
 use crate::notices::FullChange;
 use crate::qos_bench::{self, Load, MILLISECOND, STORE, limits};
-use crate::{DiskLayer, DiskSpec, StorageNotice, StorageWork};
+use crate::{DiskLayer, DiskSpec, StorageEngine, StorageNotice};
 
 /// Bytes of the region of one request, unless it is for eight regions. Requests in flight do not overlap.
 const REGION: u64 = 128 << 10;
@@ -27,7 +29,7 @@ pub(crate) const SECTOR: usize = 512;
 
 /// Disk with a client.
 pub(crate) struct Bench {
-    pub(crate) work: StorageWork,
+    pub(crate) work: StorageEngine,
     pub(crate) file: Arc<FakeFile>,
     pub(crate) disk: usize,
     pub(crate) queue: usize,
@@ -54,7 +56,7 @@ impl Bench {
         queue: FakeQueue,
     ) -> Self {
         let image = (kind.open)(&memory);
-        let record = MemoryRecords::default().begin("disk", image.opened()).unwrap();
+        let record = MemoryRecords::default().create("disk", image.identity()).unwrap();
         let image = Box::new(RecordedImage::new(image, record));
         Self::with_image(kind, image, memory, seed, capacity, queue)
     }
@@ -70,13 +72,13 @@ impl Bench {
         let mut io = FakeIo::new(seed, capacity);
         io.is_sparse = kind.name == "raw";
         let trouble = Arc::clone(&io.trouble);
-        let mut work = StorageWork::new(Box::new(io));
-        memory.forget();
+        let mut work = StorageEngine::new(Box::new(io));
+        memory.clear_log();
         let file = FakeFile::new(memory);
         let layer = DiskLayer { image, file: Arc::clone(&file) as _ };
         let parent = kind.parent.map(|byte| {
             let (logical_sector, physical_sector) = (512, 4096);
-            let shape = Shape { size: SIZE, logical_sector, physical_sector, block: 0 };
+            let shape = DiskGeometry { size: SIZE, logical_sector, physical_sector, block: 0 };
             let file = FakeFile::new(MemoryFile::new(vec![byte; SIZE as usize]));
             DiskLayer { image: Box::new(Linear::new(shape, 0, true)), file }
         });
@@ -301,14 +303,14 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
             model.handle_answer(&bench, tag);
         }
         if turn % 40 == 39 {
-            let ops = bench.file.memory().ops();
-            let crash = Crash { before: &before, ops: &ops, begun: ops.len() };
+            let ops = bench.file.memory().log();
+            let crash = Crash { before: &before, ops: &ops, started: ops.len() };
             for _ in 0..4 {
                 let unsynced = crash.unsynced();
                 let fate = |dice: &mut Dice| match dice.below(3) {
-                    0 => Fate::Kept,
-                    1 => Fate::Lost,
-                    _ => Fate::Torn(dice.below(u64::MAX)),
+                    0 => WriteOutcome::Persisted,
+                    1 => WriteOutcome::Lost,
+                    _ => WriteOutcome::Torn(dice.below(u64::MAX)),
                 };
                 let fates: Vec<_> = (0..unsynced).map(|_| fate(&mut model.dice)).collect();
                 let mut order: Vec<_> = (0..unsynced).collect();
@@ -431,7 +433,7 @@ fn a_queue_that_breaks_is_given_back_when_its_requests_have_ended() {
     bench.trouble.lock().unwrap().is_stalled = true;
     bench.ask(0, WRITE, range(0, 4096), vec![1; 4096]);
     bench.poll();
-    let fault = PortFault { kind: FaultKind::Hostile, detail: "its ring".to_owned() };
+    let fault = PortFault { kind: FaultKind::ProtocolViolation, detail: "its ring".to_owned() };
     bench.client.lock().unwrap().fault = Some(fault);
     bench.ask(1, WRITE, range(4096, 4096), vec![1; 4096]);
     for _ in 0..10 {
@@ -479,7 +481,7 @@ fn a_queue_that_is_waited_for_is_polled_when_its_client_has_answers() {
     assert!(!bench.work.arm() && bench.work.has_waiting(), "its answer is to come");
     bench.trouble.lock().unwrap().is_stalled = false;
     assert_eq!(bench.wait(0), DiskOutcome::Done);
-    assert!(!bench.work.has_waiting() && bench.work.expects() == Expects::More);
+    assert!(!bench.work.has_waiting() && bench.work.expects() == ExpectedInput::Requests);
     bench.ask(1, WRITE, range(0, 512), vec![1; 512]);
     assert_eq!(bench.wait(1), DiskOutcome::Done, "nobody woke it");
 }
@@ -510,14 +512,14 @@ fn a_queue_with_a_descriptor_is_looked_at_when_all_that_it_asked_is_answered() {
 
 /// Polling ends after the worker's poll budget, and not after a number of polls.
 #[test]
-fn a_processor_without_work_polls_a_queue_until_it_sleeps() {
+fn a_worker_without_work_polls_a_queue_until_it_sleeps() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
     assert_eq!(bench.run(WRITE, range(0, 512), vec![1; 512]), DiskOutcome::Done);
     bench.work.note_busy(false);
     for _ in 0..5000 {
         bench.poll();
     }
-    assert!(bench.work.expects() != Expects::Nothing && !bench.work.has_waiting());
+    assert!(bench.work.expects() != ExpectedInput::None && !bench.work.has_waiting());
     assert!(bench.work.arm(), "it sleeps");
     assert!(bench.work.has_waiting());
     bench.work.wake_queue(bench.queue);
@@ -530,7 +532,7 @@ fn a_processor_without_work_polls_a_queue_until_it_sleeps() {
 
 /// Returns the outcomes of requests for the first sector, in order.
 fn answers(image: Box<dyn Image>, file: Arc<FakeFile>, ops: &[DiskOp]) -> Vec<DiskOutcome> {
-    let mut work = StorageWork::new(Box::new(FakeIo::new(1, 8)));
+    let mut work = StorageEngine::new(Box::new(FakeIo::new(1, 8)));
     let disk = work.add_disk(DiskSpec { layers: vec![DiskLayer { image, file }] }, None).unwrap();
     let queue = FakeQueue::new(ops.len());
     let client = Arc::clone(&queue.client);
@@ -555,13 +557,13 @@ const FAST_ZEROS: DiskOp =
 #[test]
 fn what_is_read_only_says_so() {
     use DiskOutcome::{Done, ReadOnly};
-    let shape = Shape { size: SIZE, logical_sector: 512, physical_sector: 512, block: 0 };
+    let shape = DiskGeometry { size: SIZE, logical_sector: 512, physical_sector: 512, block: 0 };
     for open in [FakeFile::new, FakeFile::solid] {
         let file = open(MemoryFile::new(vec![5; SIZE as usize]));
         let ops = [WRITE, DiskOp::Discard, ZEROS, FAST_ZEROS, DiskOp::Read];
         let said = answers(Box::new(Linear::new(shape, 0, true)), Arc::clone(&file), &ops);
         assert_eq!(said, [ReadOnly, ReadOnly, ReadOnly, ReadOnly, Done]);
-        assert!(file.memory().ops().is_empty());
+        assert!(file.memory().log().is_empty());
     }
 }
 
@@ -584,11 +586,11 @@ fn a_discard_writes_nothing_and_fast_zeros_fail_where_holes_are_refused() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
     assert_eq!(bench.run(WRITE, range(0, 4096), vec![7; 4096]), DiskOutcome::Done);
     bench.trouble.lock().unwrap().cannot_zero = true;
-    let ops = bench.file.memory().ops().len();
+    let ops = bench.file.memory().log().len();
     assert_eq!(bench.run(DiskOp::Discard, range(0, 4096), Vec::new()), DiskOutcome::Done);
     let fast = bench.run(FAST_ZEROS, range(0, 4096), Vec::new());
     assert_eq!(fast, DiskOutcome::Unsupported);
-    assert_eq!(bench.file.memory().ops().len(), ops);
+    assert_eq!(bench.file.memory().log().len(), ops);
     assert_eq!(bench.read(range(0, 4096)), [7; 4096]);
     assert!(bench.notices().is_empty());
 }
@@ -601,13 +603,13 @@ fn a_store_hears_of_what_ended_before_queues_are_looked_at() {
     bench.add_disk(0, 0, limits(0, 0));
     bench.add_seat(0, Load::reads(4096, 8));
     bench.run(1000);
-    let in_flight = |work: &StorageWork| work.store_status(STORE).unwrap().in_flight;
+    let in_flight = |work: &StorageEngine| work.store_status(STORE).unwrap().in_flight;
     assert_eq!(in_flight(&bench.works[0]), 8);
     bench.device().now += MILLISECOND;
     let now = bench.time();
     let work = &mut bench.works[0];
     work.now = now;
     assert!(work.take_in());
-    work.let_go();
+    work.dispatch_ready();
     assert_eq!(in_flight(work), 0);
 }

@@ -4,13 +4,13 @@
 
 use std::io;
 
-use suimon_ports::FileOp;
+use suimon_ports::FileRequest;
 
 use crate::disk::Service;
 use crate::token::Purpose;
-use crate::work::StorageWork;
+use crate::work::StorageEngine;
 
-impl StorageWork {
+impl StorageEngine {
     /// Begins to zero freed space of a disk, if there is any and none is being zeroed.
     pub(crate) fn begin_zeroing(&mut self, disk_number: usize) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
@@ -18,12 +18,12 @@ impl StorageWork {
         if !is_served || disk.has_failed_flush || disk.zeroing_asked.is_some() {
             return;
         }
-        if self.io.under_way() >= self.io.capacity() {
+        if self.io.in_flight() >= self.io.capacity() {
             return self.zeroing_to_begin.push(disk_number);
         }
         let Some(own) = disk.layers.first_mut() else { return };
         let Some(range) = own.image.poll_zeroing() else { return };
-        let op = FileOp::Zero { range, may_unmap: true, only_if_fast: false };
+        let op = FileRequest::Zero { range, may_unmap: true, only_if_fast: false };
         if self.io.submit(own.file, op, Purpose::Zeroing(disk_number).token()) {
             disk.zeroing_asked = Some(self.now);
         } else {
@@ -42,9 +42,9 @@ impl StorageWork {
     pub(crate) fn handle_zeroing(&mut self, disk_number: usize, outcome: io::Result<()>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.zeroing_asked = None;
-        disk.own().image.handle_zeroed(outcome.is_ok());
+        disk.own_image().image.handle_zeroed(outcome.is_ok());
         if let Err(error) = outcome {
-            self.tell(disk_number, None, format!("freed space cannot be deallocated: {error}"));
+            self.emit(disk_number, None, format!("freed space cannot be deallocated: {error}"));
         }
         self.begin_zeroing(disk_number);
         self.end_disk(disk_number);

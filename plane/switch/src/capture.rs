@@ -88,7 +88,7 @@ impl CaptureTap {
             self.dropped.add(1);
             return;
         };
-        let wire = frame.wire();
+        let wire = frame.wire_format();
         slot.time = now;
         slot.direction = direction;
         slot.original_len = u32::try_from(wire.wire_len()).unwrap_or(u32::MAX);

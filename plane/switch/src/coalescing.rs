@@ -6,7 +6,7 @@
 //! coalesced that the egress does not accept, and is segmented there into the same segments.
 
 use suimon_forwarding::{PortSlot, Verdict};
-use suimon_frame::{Coalesced, Frame, Lane, Offloads, coalesce};
+use suimon_frame::{CoalesceTarget, Coalesced, Frame, Offloads, coalesce};
 
 use crate::published::{PortRuntime, Published};
 
@@ -18,26 +18,27 @@ pub(crate) fn coalesce_decided(
     verdicts: &[Verdict],
     frames: &mut [Frame],
 ) -> Coalesced {
-    let coalesced =
-        coalesce(frames, |at| verdicts.get(at).map_or(Lane::Apart, |of| lane(published, of)));
+    let coalesced = coalesce(frames, |at| {
+        verdicts.get(at).map_or(CoalesceTarget::Excluded, |of| lane(published, of))
+    });
     if !coalesced.is_empty() {
         count(published, verdicts, coalesced);
     }
     coalesced
 }
 
-fn lane(published: &Published, verdict: &Verdict) -> Lane {
+fn lane(published: &Published, verdict: &Verdict) -> CoalesceTarget {
     match verdict {
-        Verdict::Flood { .. } => Lane::All,
-        Verdict::Drop(_) => Lane::Apart,
+        Verdict::Flood { .. } => CoalesceTarget::Multiple,
+        Verdict::Drop(_) => CoalesceTarget::Excluded,
         Verdict::Unicast { egress } => {
             let port = published.ports.get(egress.index()).filter(|port| port.receive_coalescing);
             let takes = port.map_or(Offloads::NONE, |port| forms(published, port));
             if takes.tcp4_segmentation || takes.tcp6_segmentation {
                 // Slots are 16-bit numbers.
-                Lane::Egress(egress.index() as u16, takes)
+                CoalesceTarget::Egress(egress.index() as u16, takes)
             } else {
-                Lane::Apart
+                CoalesceTarget::Excluded
             }
         }
     }
@@ -68,9 +69,9 @@ fn count(published: &Published, verdicts: &[Verdict], coalesced: Coalesced) {
         }
     };
     for (at, verdict) in verdicts.iter().enumerate() {
-        let is_unit = coalesced.is_unit(at);
+        let is_merged = coalesced.is_merged(at);
         let Verdict::Unicast { egress } = *verdict else { continue };
-        if !is_unit && !coalesced.is_absorbed(at) {
+        if !is_merged && !coalesced.was_merged_away(at) {
             continue;
         }
         let (segments, units) = match run {
@@ -80,7 +81,7 @@ fn count(published: &Published, verdicts: &[Verdict], coalesced: Coalesced) {
                 (0, 0)
             }
         };
-        run = Some((egress, segments + 1, units + u64::from(is_unit)));
+        run = Some((egress, segments + 1, units + u64::from(is_merged)));
     }
     add(run);
 }

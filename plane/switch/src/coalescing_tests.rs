@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec, Tables};
 use suimon_frame::{FrameBatch, Offloads, Sum, VnetHeader, complete_checksum, segment};
-use suimon_ports::{FrameSink, PortFault, Sent};
-use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId, Time};
+use suimon_ports::{FrameSink, PortFault, TransmitResult};
+use suimon_quantity::{Direction, PortId, QueueId, SwitchId, Time, WorkerId};
 
 use super::*;
-use crate::egress_forms::EgressForms;
+use crate::egress_forms::AcceptedOffloads;
 use crate::engine::Engine;
-use crate::link::{Link, Links, Mail};
+use crate::link::{Link, LinkMessage, Links};
 use crate::notice::Notices;
 use crate::owned::OwnedSink;
 use crate::published::{PortRuntime, PortShared};
@@ -36,16 +36,16 @@ const EVERYBODY: u8 = 0xff;
 type Sunk = Arc<Mutex<Vec<Frame>>>;
 
 struct MemorySink {
-    offloads: Arc<EgressForms>,
+    offloads: Arc<AcceptedOffloads>,
     sunk: Sunk,
 }
 
 impl FrameSink for MemorySink {
-    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
         let mut copy = Frame::new(0);
         copy.copy_from(frame);
         self.sunk.lock().unwrap().push(copy);
-        Ok(Sent::Accepted)
+        Ok(TransmitResult::Accepted)
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {
@@ -63,13 +63,13 @@ struct World {
     other: Engine,
     links: [Arc<Link>; 2],
     shared: Vec<Arc<PortShared>>,
-    offloads: Vec<Arc<EgressForms>>,
+    offloads: Vec<Arc<AcceptedOffloads>>,
     sunk: Vec<Sunk>,
 }
 
 impl World {
     fn new(receive_coalescing: bool) -> Self {
-        let links = [0, 1].map(|id| Arc::new(Link::new(ProcessorId(id), id.into())));
+        let links = [0, 1].map(|id| Arc::new(Link::new(WorkerId(id), id.into())));
         let shared: Vec<_> =
             (0..PORTS).map(|id| Arc::new(PortShared::new(PortId(id.into())))).collect();
         // Tables with queues are published after the queues have been attached.
@@ -83,12 +83,12 @@ impl World {
         let (mut engine, mut other) = (engine(0), engine(1));
         let (mut sunk, mut offloads) = (Vec::new(), Vec::new());
         for id in 0..PORTS {
-            let takes = Arc::new(EgressForms::default());
+            let takes = Arc::new(AcceptedOffloads::default());
             takes.set(if id == PLAIN { Offloads::NONE } else { Offloads::TCP });
             let frames = Sunk::default();
             let sink = MemorySink { offloads: Arc::clone(&takes), sunk: Arc::clone(&frames) };
             let shared = Arc::clone(&shared[usize::from(id)]);
-            let record = QueueRecord::new(ProcessorId(u16::from(id == REMOTE)));
+            let record = QueueRecord::new(WorkerId(u16::from(id == REMOTE)));
             let sink = OwnedSink::new(queue(id), Box::new(sink), shared, &record);
             let owner = if id == REMOTE { &mut other } else { &mut engine };
             owner.attach_sink(Box::new(sink));
@@ -139,8 +139,8 @@ impl World {
         self.engine.flush();
         while let Some(mail) = self.links[1].poll_mail() {
             match mail {
-                Mail::Parcel(parcel) => self.other.handle_parcel(parcel, &mut Probe::none()),
-                Mail::Learned(learned) => self.other.handle_learned(Time::ZERO, learned),
+                LinkMessage::Parcel(parcel) => self.other.handle_parcel(parcel, &mut Probe::none()),
+                LinkMessage::Learned(learned) => self.other.handle_learned(Time::ZERO, learned),
                 _ => panic!("mail of a hand-over"),
             }
         }
@@ -171,7 +171,7 @@ fn publish(shared: &[Arc<PortShared>], receive_coalescing: bool) -> Arc<Publishe
     let spec = |id: u8| PortSpec::new(PortId(id.into()), SwitchId(1), PortRole::Nic);
     let specs: Vec<_> = ids.clone().map(spec).collect();
     let tables = Tables::build(&[SwitchSpec::new(SwitchId(1))], &specs).unwrap();
-    let owner = |id: u8| ProcessorId(u16::from(id == REMOTE));
+    let owner = |id: u8| WorkerId(u16::from(id == REMOTE));
     let owners = ids.clone().map(|id| (queue(id), owner(id))).collect();
     let mut ports: Vec<_> = ids
         .map(|id| {
@@ -226,7 +226,7 @@ impl Order {
         bytes.extend((40 + self.payload_bytes as u16).to_be_bytes());
         bytes.extend(sent.1.to_be_bytes());
         bytes.extend([0x40, 0, 64, 6, 0, 0, 10, 0, 0, from, 10, 0, 0, self.to]);
-        let checksum = Sum::of(&bytes[14..]).checksum();
+        let checksum = Sum::from_bytes(&bytes[14..]).checksum();
         bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
         bytes.extend([0x10, self.flow, 0, 80]);
         bytes.extend(sent.0.to_be_bytes());
@@ -248,7 +248,7 @@ impl Order {
             csum_offset: 16,
             ..VnetHeader::default()
         };
-        frame.admit(&header, Offloads::TCP).unwrap();
+        frame.validate_ingress(&header, Offloads::TCP).unwrap();
     }
 }
 

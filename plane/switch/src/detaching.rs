@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use suimon_ports::{DetachedQueue, DetachingQueue};
+use suimon_ports::{AlreadyDetached, DetachingQueue};
 use suimon_quantity::{Direction, QueueId};
 
 use crate::latch::ANSWER_TIMEOUT;
@@ -15,21 +15,21 @@ use crate::plane::DataPlane;
 use crate::queue_record::QueueRecord;
 
 /// Queue that was requested back. Its counters remain those of its port.
-struct Detaching {
+struct DetachingPort {
     plane: DataPlane,
     id: QueueId,
     record: QueueRecord,
     /// Time of the request, or of the last report that the queue is not returned.
-    asked: Instant,
+    requested: Instant,
 }
 
-impl DetachingQueue for Detaching {
+impl DetachingQueue for DetachingPort {
     fn wait(&mut self, at_most: Duration) -> bool {
         let is_dropped = self.record.attachment.wait_dropped(at_most);
         if is_dropped {
             self.plane.registry().finish_detach(self.id, &self.record);
-        } else if self.asked.elapsed() >= ANSWER_TIMEOUT {
-            self.asked = Instant::now();
+        } else if self.requested.elapsed() >= ANSWER_TIMEOUT {
+            self.requested = Instant::now();
             tracing::error!(
                 queue = ?self.id,
                 "its worker does not return the queue, because the host does not schedule the \
@@ -57,11 +57,11 @@ impl DataPlane {
     pub(crate) fn begin_detach_queue(&self, id: QueueId) -> Box<dyn DetachingQueue> {
         match self.request_back(id) {
             Some(detaching) => Box::new(detaching),
-            None => Box::new(DetachedQueue),
+            None => Box::new(AlreadyDetached),
         }
     }
 
-    fn request_back(&self, id: QueueId) -> Option<Detaching> {
+    fn request_back(&self, id: QueueId) -> Option<DetachingPort> {
         let mut registry = self.registry();
         let record = match registry.queues.remove(&id) {
             None => registry.detaching.get(&id).cloned()?,
@@ -79,6 +79,6 @@ impl DataPlane {
             }
         };
         drop(registry);
-        Some(Detaching { plane: self.clone(), id, record, asked: Instant::now() })
+        Some(DetachingPort { plane: self.clone(), id, record, requested: Instant::now() })
     }
 }

@@ -6,9 +6,9 @@ use suimon_frame::Offloads;
 
 /// Offloads that a port's egress queues accept, as they last reported.
 #[derive(Debug, Default)]
-pub(crate) struct EgressForms(AtomicU8);
+pub(crate) struct AcceptedOffloads(AtomicU8);
 
-impl EgressForms {
+impl AcceptedOffloads {
     /// Sets the offloads. Called by the owner of an egress queue of the port.
     pub(crate) fn set(&self, offloads: Offloads) {
         let bits = offloads.to_bits();

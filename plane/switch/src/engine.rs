@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use suimon_forwarding::{Forwarder, Learned, Verdict};
-use suimon_frame::{BATCH_FRAMES_MAX, Coalesced, Frame, FrameBatch, LeavesAs};
+use suimon_frame::{BATCH_FRAMES_MAX, Coalesced, EgressForm, Frame, FrameBatch};
 use suimon_quantity::{Direction, QueueId, Time};
 
 use crate::coalescing::coalesce_decided;
@@ -27,7 +27,7 @@ use crate::latch::Latch;
 use crate::ledger::Ledger;
 use crate::link::{Link, Links, Parcel};
 use crate::notice::{Notices, PlaneNotice};
-use crate::outbox::Outbox;
+use crate::outbox::LinkOutbox;
 use crate::published::{Ingress, PortRuntime, Published};
 use crate::stage::Stage;
 use crate::stages::Probe;
@@ -88,7 +88,7 @@ impl Engine {
         self.forwarder.next_deadline()
     }
 
-    pub(crate) fn outbox(&mut self) -> &mut Outbox {
+    pub(crate) fn outbox(&mut self) -> &mut LinkOutbox {
         &mut self.egress.outbox
     }
 
@@ -130,7 +130,7 @@ impl Engine {
             for frame in frames.iter_mut() {
                 frame.meta.is_coalesced = frame.meta.gso.is_some();
                 if frame.meta.is_coalesced && !port.hands_over_joined {
-                    frame.meta.leaves_as = frame.meta.leaves_as.max(LeavesAs::Segments);
+                    frame.meta.egress_form = frame.meta.egress_form.max(EgressForm::Segmented);
                 }
             }
         }
@@ -148,7 +148,7 @@ impl Engine {
         let from = port.shared.id;
         let of = Batch { now, published, ingress, port, from, teams, arrival };
         for (at, frame) in frames.iter_mut().enumerate() {
-            if coalesced.is_absorbed(at) {
+            if coalesced.was_merged_away(at) {
                 continue;
             }
             match verdicts[at] {
@@ -166,7 +166,7 @@ impl Engine {
     /// Sends the addresses learned here to the other workers, and reports address moves and new
     /// sources to the control plane.
     fn report_learned(&mut self, now: Time) {
-        while let Some(learned) = self.forwarder.poll_learned() {
+        while let Some(learned) = self.forwarder.poll_announcement() {
             self.report_source(now, &learned);
             for link in self.links.iter() {
                 if link.id != self.egress.link.id {
@@ -181,14 +181,14 @@ impl Engine {
         let (shared, mac, notices) = (&port.shared, learned.mac, &self.egress.notices);
         if let Some(from) = learned.moved_from {
             shared.moves.fetch_add(1, Relaxed);
-            if shared.move_told.is_due(now) {
+            if shared.move_reports.is_due(now) {
                 let moves = shared.moves.swap(0, Relaxed);
-                notices.tell(PlaneNotice::AddressMoved { mac, from, to: shared.id, moves });
+                notices.send(PlaneNotice::AddressMoved { mac, from, to: shared.id, moves });
             }
         }
         // The port may not claim an address that is in use on another port.
-        if port.binds_source && learned.is_first && shared.source_told.is_due(now) {
-            notices.tell(PlaneNotice::SourceSeen { port: shared.id, mac });
+        if port.binds_source && learned.is_first && shared.source_reports.is_due(now) {
+            notices.send(PlaneNotice::SourceSeen { port: shared.id, mac });
         }
     }
 
@@ -211,7 +211,7 @@ impl Engine {
 fn capture_ingress(port: &PortRuntime, now: Time, frames: &mut [Frame]) {
     let Some(tap) = &port.capture else { return };
     for frame in frames {
-        frame.gather();
+        frame.linearize();
         tap.take(now, Direction::Ingress, frame);
     }
 }

@@ -27,15 +27,15 @@
 
 use std::collections::BTreeMap;
 
-use suimon_quantity::{ProcessorId, QueueId};
+use suimon_quantity::{QueueId, WorkerId};
 
 /// Destination of a frame for a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum QueueLocation {
     /// This worker owns the queue.
     Here,
     /// Put the frame into the mailbox of this worker.
-    At(ProcessorId),
+    At(WorkerId),
     /// Hold the frame: the queue is being moved here.
     Hold,
     /// Drop the frame: the queue does not exist.
@@ -45,22 +45,22 @@ pub(crate) enum Route {
 /// Fence to put into a worker's mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FenceDue {
-    pub to: ProcessorId,
+    pub to: WorkerId,
     pub queue: QueueId,
 }
 
 #[derive(Debug)]
 enum State<Held> {
     Here,
-    At(ProcessorId),
-    Arriving { held: Vec<Held> },
-    Leaving { to: ProcessorId, fences_due: usize },
+    At(WorkerId),
+    Arriving { queued: Vec<Held> },
+    Leaving { to: WorkerId, fences_due: usize },
 }
 
 /// State of all egress queues in one worker.
 #[derive(Debug)]
-pub(crate) struct Routes<Held> {
-    me: ProcessorId,
+pub(crate) struct QueueLocations<Held> {
+    me: WorkerId,
     states: BTreeMap<QueueId, State<Held>>,
     /// Number of fences received before this worker adopted the tables that they belong to.
     early_fences: BTreeMap<QueueId, usize>,
@@ -73,13 +73,13 @@ pub(crate) struct Routes<Held> {
 pub(crate) struct Adopted<Held> {
     pub fences: Vec<FenceDue>,
     /// Queues to send to their new owners at once.
-    pub departing: Vec<(QueueId, ProcessorId)>,
+    pub departing: Vec<(QueueId, WorkerId)>,
     /// Frames that were held for queues that no longer exist.
     pub orphans: Vec<Held>,
 }
 
-impl<Held> Routes<Held> {
-    pub(crate) fn new(me: ProcessorId) -> Self {
+impl<Held> QueueLocations<Held> {
+    pub(crate) fn new(me: WorkerId) -> Self {
         Self {
             me,
             states: BTreeMap::new(),
@@ -92,7 +92,7 @@ impl<Held> Routes<Held> {
     /// `is_here` returns true if this worker holds a queue.
     pub(crate) fn adopt(
         &mut self,
-        owners: &[(QueueId, ProcessorId)],
+        owners: &[(QueueId, WorkerId)],
         others: usize,
         is_here: impl Fn(QueueId) -> bool,
     ) -> Adopted<Held> {
@@ -115,7 +115,7 @@ impl<Held> Routes<Held> {
             self.states.insert(queue, state);
         }
         for state in before.into_values() {
-            if let State::Arriving { held } = state {
+            if let State::Arriving { queued: held } = state {
                 adopted.orphans.extend(held);
             }
         }
@@ -128,13 +128,13 @@ impl<Held> Routes<Held> {
     }
 
     fn arriving(&mut self, queue: QueueId) -> State<Held> {
-        State::Arriving { held: self.early_mail.remove(&queue).unwrap_or_default() }
+        State::Arriving { queued: self.early_mail.remove(&queue).unwrap_or_default() }
     }
 
     fn leaving(
         &mut self,
         queue: QueueId,
-        to: ProcessorId,
+        to: WorkerId,
         others: usize,
         adopted: &mut Adopted<Held>,
     ) -> State<Held> {
@@ -149,7 +149,7 @@ impl<Held> Routes<Held> {
     }
 
     /// Counts a received fence. Returns the new owner if the queue must be sent there now.
-    pub(crate) fn handle_fence(&mut self, queue: QueueId) -> Option<ProcessorId> {
+    pub(crate) fn handle_fence(&mut self, queue: QueueId) -> Option<WorkerId> {
         match self.states.get_mut(&queue) {
             Some(State::Leaving { to, fences_due }) => {
                 *fences_due -= 1;
@@ -171,7 +171,7 @@ impl<Held> Routes<Held> {
     /// Records the arrival of a queue. Returns the frames held for it, in order.
     pub(crate) fn handle_arrival(&mut self, queue: QueueId) -> Vec<Held> {
         match self.states.insert(queue, State::Here) {
-            Some(State::Arriving { held }) => held,
+            Some(State::Arriving { queued: held }) => held,
             _ => Vec::new(),
         }
     }
@@ -183,7 +183,7 @@ impl<Held> Routes<Held> {
     /// held already.
     pub(crate) fn hold(&mut self, queue: QueueId, what: Held, held_max: usize) -> Result<(), Held> {
         let held = match self.states.get_mut(&queue) {
-            Some(State::Arriving { held }) => held,
+            Some(State::Arriving { queued: held }) => held,
             Some(State::At(_)) => self.early_mail.entry(queue).or_default(),
             _ => return Err(what),
         };
@@ -195,22 +195,22 @@ impl<Held> Routes<Held> {
     }
 
     /// Returns the destination of a frame that this worker received from an ingress queue.
-    pub(crate) fn route(&self, queue: QueueId) -> Route {
+    pub(crate) fn route(&self, queue: QueueId) -> QueueLocation {
         match self.states.get(&queue) {
-            None => Route::Nowhere,
-            Some(State::Here) => Route::Here,
-            Some(State::At(owner) | State::Leaving { to: owner, .. }) => Route::At(*owner),
-            Some(State::Arriving { .. }) => Route::Hold,
+            None => QueueLocation::Nowhere,
+            Some(State::Here) => QueueLocation::Here,
+            Some(State::At(owner) | State::Leaving { to: owner, .. }) => QueueLocation::At(*owner),
+            Some(State::Arriving { .. }) => QueueLocation::Hold,
         }
     }
 
     /// Returns the destination of a frame from the mailbox. A queue that is leaving still accepts
     /// it. If another worker has the queue, the sender knows of a move to this worker that this
     /// worker has not adopted yet.
-    pub(crate) fn route_of_mail(&self, queue: QueueId) -> Route {
+    pub(crate) fn route_of_mail(&self, queue: QueueId) -> QueueLocation {
         match self.states.get(&queue) {
-            Some(State::Leaving { .. }) => Route::Here,
-            Some(State::At(_)) => Route::Hold,
+            Some(State::Leaving { .. }) => QueueLocation::Here,
+            Some(State::At(_)) => QueueLocation::Hold,
             _ => self.route(queue),
         }
     }

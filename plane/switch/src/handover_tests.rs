@@ -19,11 +19,11 @@ enum Mail {
 }
 
 struct Actor {
-    routes: Routes<(u16, u32)>,
+    routes: QueueLocations<(u16, u32)>,
     mailbox: VecDeque<Mail>,
     has_queue: bool,
     /// Owners in tables that were published but not adopted yet.
-    tables: VecDeque<ProcessorId>,
+    tables: VecDeque<WorkerId>,
     sent: u32,
 }
 
@@ -34,13 +34,12 @@ struct World {
 }
 
 impl World {
-    fn new(processors: u16, owner: u16) -> Self {
-        let actors = (0..processors)
+    fn new(workers: u16, owner: u16) -> Self {
+        let actors = (0..workers)
             .map(|id| {
-                let mut routes = Routes::new(ProcessorId(id));
-                routes.adopt(&[(QUEUE, ProcessorId(owner))], usize::from(processors) - 1, |_| {
-                    id == owner
-                });
+                let mut routes = QueueLocations::new(WorkerId(id));
+                routes
+                    .adopt(&[(QUEUE, WorkerId(owner))], usize::from(workers) - 1, |_| id == owner);
                 Actor {
                     routes,
                     mailbox: VecDeque::new(),
@@ -63,16 +62,16 @@ impl World {
         let frame = (at as u16, actor.sent);
         actor.sent += 1;
         match actor.routes.route(QUEUE) {
-            Route::Here => self.deliver(at, frame),
-            Route::At(owner) => self.actors[usize::from(owner.0)]
+            QueueLocation::Here => self.deliver(at, frame),
+            QueueLocation::At(owner) => self.actors[usize::from(owner.0)]
                 .mailbox
                 .push_back(Mail::Frame { from: frame.0, number: frame.1 }),
-            Route::Hold => actor.routes.hold(QUEUE, frame, usize::MAX).unwrap(),
-            Route::Nowhere => panic!("{frame:?} has nowhere to go"),
+            QueueLocation::Hold => actor.routes.hold(QUEUE, frame, usize::MAX).unwrap(),
+            QueueLocation::Nowhere => panic!("{frame:?} has nowhere to go"),
         }
     }
 
-    fn depart(&mut self, at: usize, to: ProcessorId) {
+    fn depart(&mut self, at: usize, to: WorkerId) {
         assert!(std::mem::take(&mut self.actors[at].has_queue));
         self.actors[usize::from(to.0)].mailbox.push_back(Mail::Queue);
     }
@@ -96,8 +95,8 @@ impl World {
         let Some(mail) = self.actors[at].mailbox.pop_front() else { return };
         match mail {
             Mail::Frame { from, number } => match self.actors[at].routes.route_of_mail(QUEUE) {
-                Route::Here => self.deliver(at, (from, number)),
-                Route::Hold => {
+                QueueLocation::Here => self.deliver(at, (from, number)),
+                QueueLocation::Hold => {
                     self.actors[at].routes.hold(QUEUE, (from, number), usize::MAX).unwrap();
                 }
                 route => panic!("mail for a queue that is {route:?}"),
@@ -162,15 +161,15 @@ proptest! {
 
     #[test]
     fn nothing_is_lost_and_nothing_overtakes(
-        processors in 2_u16..5,
+        workers in 2_u16..5,
         moves in prop::collection::vec((0_u16..5, prop::collection::vec(any::<u8>(), 0..60)), 1..4),
     ) {
         let mut owner = 0;
-        let mut world = World::new(processors, owner);
+        let mut world = World::new(workers, owner);
         for (to, choices) in moves {
-            let to = to % processors;
+            let to = to % workers;
             for actor in &mut world.actors {
-                actor.tables.push_back(ProcessorId(to));
+                actor.tables.push_back(WorkerId(to));
             }
             for choice in choices {
                 world.step(choice);
@@ -184,29 +183,29 @@ proptest! {
 
 #[test]
 fn what_is_held_is_bounded() {
-    let mut routes = Routes::new(ProcessorId(1));
+    let mut routes = QueueLocations::new(WorkerId(1));
     assert_eq!(routes.hold(QUEUE, 'x', 8), Err('x'), "the queue does not exist");
-    routes.adopt(&[(QUEUE, ProcessorId(0))], 1, |_| false);
-    routes.adopt(&[(QUEUE, ProcessorId(1))], 1, |_| false);
-    assert_eq!(routes.route(QUEUE), Route::Hold);
+    routes.adopt(&[(QUEUE, WorkerId(0))], 1, |_| false);
+    routes.adopt(&[(QUEUE, WorkerId(1))], 1, |_| false);
+    assert_eq!(routes.route(QUEUE), QueueLocation::Hold);
     assert_eq!(routes.hold(QUEUE, 'a', 1), Ok(()));
     assert_eq!(routes.hold(QUEUE, 'b', 1), Err('b'));
     assert_eq!(routes.handle_arrival(QUEUE), ['a']);
-    assert_eq!(routes.route(QUEUE), Route::Here);
+    assert_eq!(routes.route(QUEUE), QueueLocation::Here);
 }
 
 #[test]
 fn a_queue_that_is_gone_is_nowhere() {
-    let mut routes = Routes::new(ProcessorId(0));
-    routes.adopt(&[(QUEUE, ProcessorId(0))], 0, |_| true);
-    assert_eq!(routes.route(QUEUE), Route::Here);
+    let mut routes = QueueLocations::new(WorkerId(0));
+    routes.adopt(&[(QUEUE, WorkerId(0))], 0, |_| true);
+    assert_eq!(routes.route(QUEUE), QueueLocation::Here);
     assert!(routes.adopt(&[], 0, |_| true).orphans.is_empty());
-    routes.adopt(&[(QUEUE, ProcessorId(1))], 1, |_| false);
+    routes.adopt(&[(QUEUE, WorkerId(1))], 1, |_| false);
     assert_eq!(routes.hold(QUEUE, 'a', 8), Ok(()), "the sender knew first");
     assert_eq!(routes.adopt(&[], 0, |_| true).orphans, ['a']);
-    routes.adopt(&[(QUEUE, ProcessorId(0))], 1, |_| false);
+    routes.adopt(&[(QUEUE, WorkerId(0))], 1, |_| false);
     assert_eq!(routes.hold(QUEUE, 'b', 8), Ok(()));
     assert_eq!(routes.adopt(&[], 0, |_| true).orphans, ['b']);
-    assert_eq!(routes.route(QUEUE), Route::Nowhere);
+    assert_eq!(routes.route(QUEUE), QueueLocation::Nowhere);
     assert_eq!(routes.handle_fence(QUEUE), None);
 }

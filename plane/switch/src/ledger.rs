@@ -43,7 +43,7 @@ const SURPRISE_MAX: f64 = 4.0;
 #[derive(Debug, Default)]
 pub(crate) struct QueueCost {
     /// Index of the queue's entry, if it is in a ledger.
-    place: Option<usize>,
+    slot: Option<usize>,
     rate: Rate,
 }
 
@@ -72,7 +72,7 @@ struct Entry {
     tally: Arc<QueueTally>,
     rate: Rate,
     /// Weight for frames moved since the time was last divided.
-    owed: f64,
+    uncharged: f64,
 }
 
 /// Queues of one worker; used by the worker's thread only.
@@ -100,15 +100,15 @@ impl Ledger {
             self.owing.reserve(self.entries.len());
             self.egress.reserve(self.entries.len());
         }
-        let entry = Entry { tally: Arc::clone(tally), rate: cost.rate, owed: 0.0 };
+        let entry = Entry { tally: Arc::clone(tally), rate: cost.rate, uncharged: 0.0 };
         self.entries[place] = Some(entry);
-        cost.place = Some(place);
+        cost.slot = Some(place);
     }
 
     /// Removes a queue after settling its weight. Its estimate stays in `cost`.
     pub(crate) fn close(&mut self, cost: &mut QueueCost) {
         self.settle();
-        let Some(place) = cost.place.take() else { return };
+        let Some(place) = cost.slot.take() else { return };
         if let Some(entry) = self.entries.get_mut(place).and_then(Option::take) {
             cost.rate = entry.rate;
         }
@@ -122,19 +122,19 @@ impl Ledger {
 
     /// Charges an egress queue that is about to be flushed, once per round.
     pub(crate) fn charge_egress(&mut self, cost: &QueueCost, frames: u64, bytes: u64) {
-        if let Some(owed) = self.charge(cost, units(frames, bytes)) {
-            self.egress.push(owed);
+        if let Some(uncharged) = self.charge(cost, units(frames, bytes)) {
+            self.egress.push(uncharged);
         }
     }
 
     fn charge(&mut self, cost: &QueueCost, units: f64) -> Option<(usize, f64)> {
-        let place = cost.place?;
+        let place = cost.slot?;
         let entry = self.entries.get_mut(place)?.as_mut()?;
         let weight = units * entry.rate.ns_per_unit();
-        if entry.owed == 0.0 {
+        if entry.uncharged == 0.0 {
             self.owing.push(place);
         }
-        entry.owed += weight;
+        entry.uncharged += weight;
         self.is_round_owed = true;
         Some((place, weight))
     }
@@ -149,7 +149,7 @@ impl Ledger {
         posted_ns: u64,
     ) {
         self.posted_ns += posted_ns;
-        let entry = cost.place.and_then(|place| self.entries.get_mut(place)?.as_mut());
+        let entry = cost.slot.and_then(|place| self.entries.get_mut(place)?.as_mut());
         if let Some(entry) = entry {
             entry.rate.learn((ns + posted_ns) as f64 / units(frames, bytes));
         }
@@ -186,12 +186,12 @@ impl Ledger {
         }
         let mut left = std::mem::take(&mut self.unsplit_ns);
         let entries = &mut self.entries;
-        let owed = |place: &usize| entries.get(*place)?.as_ref().map(|entry| entry.owed);
-        let whole: f64 = self.owing.iter().filter_map(owed).sum();
+        let uncharged = |place: &usize| entries.get(*place)?.as_ref().map(|entry| entry.uncharged);
+        let whole: f64 = self.owing.iter().filter_map(uncharged).sum();
         let factor = if whole > 0.0 { left as f64 / whole } else { 0.0 };
         for place in self.owing.drain(..) {
             let Some(Some(entry)) = entries.get_mut(place) else { continue };
-            let part = ((std::mem::take(&mut entry.owed) * factor) as u64).min(left);
+            let part = ((std::mem::take(&mut entry.uncharged) * factor) as u64).min(left);
             left -= part;
             entry.tally.busy_ns.add(part);
         }

@@ -109,7 +109,7 @@ fn egress_queues_are_told_apart_by_rounds_of_their_own() {
 }
 
 #[test]
-fn what_went_to_other_processors_is_the_ingress_queues() {
+fn what_went_to_other_workers_is_the_ingress_queues() {
     let mut bench = Bench::new(2);
     for _ in 0..100 {
         bench.ledger.charge_ingress(&bench.costs[0], 32, 2048);

@@ -4,17 +4,17 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_queue::{ArrayQueue, SegQueue};
-use suimon_forwarding::{Entry, Learned};
+use suimon_forwarding::{Learned, LearnedAddress};
 use suimon_frame::Frame;
-use suimon_ports::{Placement, Waker};
-use suimon_quantity::{PortId, ProcessorId, QueueId};
+use suimon_ports::{CpuAffinity, Waker};
+use suimon_quantity::{PortId, QueueId, WorkerId};
 use suimon_teaming::Distribution;
 
 use crate::latch::Latch;
 use crate::owned::{OwnedSink, OwnedSource};
 use crate::published::Published;
 use crate::pulse::Pulse;
-use crate::tally::ProcessorTally;
+use crate::tally::WorkerTally;
 
 /// Capacity of a mailbox; further mail stays with its sender.
 const MAIL_MAX: usize = 4096;
@@ -29,7 +29,7 @@ const LEARNED_MAX: usize = 256;
 pub(crate) const PARCELS_MAX: usize = 2048;
 
 /// Mail from one worker to another. Mail of each sender arrives in the order in which it was sent.
-pub(crate) enum Mail {
+pub(crate) enum LinkMessage {
     Parcel(Parcel),
     /// See [`crate::handover`].
     Fence(QueueId),
@@ -45,7 +45,7 @@ pub(crate) struct Parcel {
     /// Worker that created it.
     pub home: Arc<Link>,
     /// Worker that owns the queue.
-    pub to: ProcessorId,
+    pub to: WorkerId,
     pub queue: QueueId,
     pub frames: Vec<Frame>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Parcel {
 pub(crate) struct Links(Vec<Option<Arc<Link>>>);
 
 impl Links {
-    pub(crate) fn of(&self, id: ProcessorId) -> Option<&Arc<Link>> {
+    pub(crate) fn of(&self, id: WorkerId) -> Option<&Arc<Link>> {
         self.0.get(usize::from(id.0))?.as_ref()
     }
 
@@ -81,22 +81,22 @@ pub(crate) enum Command {
     AttachSink(Box<OwnedSink>),
     /// Counts the latch down when this queue has arrived from its former owner.
     ExpectSink(QueueId, Latch),
-    MoveSource(QueueId, ProcessorId, Latch),
+    MoveSource(QueueId, WorkerId, Latch),
     /// Drops a queue, if the worker has it.
     Detach(QueueId),
-    Addresses(std::sync::mpsc::Sender<Vec<Entry>>),
+    Addresses(std::sync::mpsc::Sender<Vec<LearnedAddress>>),
     /// Addresses observed outside of the data plane.
-    Heard(Arc<[Learned]>),
+    RefreshAddresses(Arc<[Learned]>),
     Stop,
 }
 
 /// Mailbox and counters of one worker.
 pub(crate) struct Link {
-    pub id: ProcessorId,
-    pub placement: Placement,
-    pub tally: ProcessorTally,
+    pub id: WorkerId,
+    pub placement: CpuAffinity,
+    pub tally: WorkerTally,
     pub pulse: Pulse,
-    mail: ArrayQueue<Mail>,
+    mail: ArrayQueue<LinkMessage>,
     /// Number of sightings of addresses in `mail`.
     learned: AtomicUsize,
     commands: SegQueue<Command>,
@@ -106,11 +106,11 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(id: ProcessorId, placement: Placement) -> Self {
+    pub(crate) fn new(id: WorkerId, placement: CpuAffinity) -> Self {
         Self {
             id,
             placement,
-            tally: ProcessorTally::default(),
+            tally: WorkerTally::default(),
             pulse: Pulse::default(),
             mail: ArrayQueue::new(MAIL_MAX),
             learned: AtomicUsize::new(0),
@@ -145,7 +145,7 @@ impl Link {
     ///
     /// # Errors
     /// Returns the mail if the mailbox is full.
-    pub(crate) fn send(&self, mail: Mail) -> Result<(), Mail> {
+    pub(crate) fn send(&self, mail: LinkMessage) -> Result<(), LinkMessage> {
         self.mail.push(mail)?;
         self.wake();
         Ok(())
@@ -156,15 +156,15 @@ impl Link {
     /// address is announced again.
     pub(crate) fn send_learned(&self, learned: Learned) {
         if self.learned.fetch_add(1, Relaxed) >= LEARNED_MAX
-            || self.send(Mail::Learned(learned)).is_err()
+            || self.send(LinkMessage::Learned(learned)).is_err()
         {
             self.learned.fetch_sub(1, Relaxed);
         }
     }
 
-    pub(crate) fn poll_mail(&self) -> Option<Mail> {
+    pub(crate) fn poll_mail(&self) -> Option<LinkMessage> {
         let mail = self.mail.pop();
-        if let Some(Mail::Learned(_)) = mail {
+        if let Some(LinkMessage::Learned(_)) = mail {
             self.learned.fetch_sub(1, Relaxed);
         }
         mail
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn sightings_of_addresses_leave_room_for_other_mail() {
-        let link = Link::new(ProcessorId(0), Placement::Floating);
+        let link = Link::new(WorkerId(0), CpuAffinity::Floating);
         let learned = Learned {
             switch: SwitchId(1),
             vlan: None,
@@ -207,11 +207,12 @@ mod tests {
             (0..10 * MAIL_MAX).for_each(|_| link.send_learned(learned));
             let queue = QueueId { port: PortId(1), direction: Direction::Egress, index: 0 };
             for _ in LEARNED_MAX..MAIL_MAX {
-                assert!(link.send(Mail::Fence(queue)).is_ok());
+                assert!(link.send(LinkMessage::Fence(queue)).is_ok());
             }
-            assert!(link.send(Mail::Fence(queue)).is_err());
-            let mail: Vec<Mail> = std::iter::from_fn(|| link.poll_mail()).collect();
-            let sightings = mail.iter().filter(|mail| matches!(mail, Mail::Learned(_))).count();
+            assert!(link.send(LinkMessage::Fence(queue)).is_err());
+            let mail: Vec<LinkMessage> = std::iter::from_fn(|| link.poll_mail()).collect();
+            let sightings =
+                mail.iter().filter(|mail| matches!(mail, LinkMessage::Learned(_))).count();
             assert_eq!((sightings, mail.len()), (LEARNED_MAX, MAIL_MAX));
         }
     }

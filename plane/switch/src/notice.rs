@@ -7,7 +7,7 @@ use std::time::Duration;
 use crossbeam_queue::ArrayQueue;
 use suimon_frame::MacAddr;
 use suimon_ports::{PortFault, ServedDevice};
-use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
+use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 
 use crate::attachment::{Attached, Attachment};
 
@@ -26,7 +26,7 @@ pub enum PlaneNotice {
     /// not served.
     WorkerStalled {
         /// Number of the worker.
-        processor: ProcessorId,
+        worker: WorkerId,
         /// Device that the worker serves, if it is known.
         device: Option<ServedDevice>,
         /// Time since the start of the round.
@@ -35,7 +35,7 @@ pub enum PlaneNotice {
     /// A stalled worker proceeds.
     WorkerResumed {
         /// Number of the worker.
-        processor: ProcessorId,
+        worker: WorkerId,
     },
     /// A port reached its limit for flooded frames. Reported at most once per port in
     /// [`NOTICE_EVERY`].
@@ -97,12 +97,12 @@ impl Notices {
         Arc::new(Self { waiting: ArrayQueue::new(NOTICES_MAX) })
     }
 
-    pub(crate) fn tell(&self, notice: PlaneNotice) {
+    pub(crate) fn send(&self, notice: PlaneNotice) {
         self.push(Queued { notice, attachment: None });
     }
 
     /// Queues the notice of a queue's fault.
-    pub(crate) fn tell_fault(&self, queue: QueueId, attached: &Attached, fault: PortFault) {
+    pub(crate) fn report_fault(&self, queue: QueueId, attached: &Attached, fault: PortFault) {
         let attachment = Some((queue, Arc::clone(attached.attachment())));
         self.push(Queued { notice: PlaneNotice::QueueFault { queue, fault }, attachment });
     }
@@ -132,9 +132,9 @@ impl Notices {
 
 /// Time from which a recurring condition may be reported again.
 #[derive(Debug, Default)]
-pub(crate) struct Told(AtomicU64);
+pub(crate) struct ReportLimiter(AtomicU64);
 
-impl Told {
+impl ReportLimiter {
     /// Makes the next report due at once.
     pub(crate) fn reset(&self) {
         self.0.store(0, Relaxed);

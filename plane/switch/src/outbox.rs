@@ -3,28 +3,28 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use suimon_quantity::ProcessorId;
+use suimon_quantity::WorkerId;
 
-use crate::link::{Link, Mail};
+use crate::link::{Link, LinkMessage};
 
 /// Mail for workers whose mailboxes are full. A receiver is contained while mail for it is queued,
 /// so the cost of sending depends on the number of full receivers, not on the amount of mail.
 #[derive(Default)]
-pub(crate) struct Outbox(BTreeMap<ProcessorId, Queued>);
+pub(crate) struct LinkOutbox(BTreeMap<WorkerId, Queued>);
 
 /// Mail for one worker, oldest first.
 struct Queued {
     to: Arc<Link>,
-    mail: VecDeque<Mail>,
+    mail: VecDeque<LinkMessage>,
 }
 
-impl Outbox {
+impl LinkOutbox {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Sends mail now, or queues it behind earlier mail to the same worker.
-    pub(crate) fn send(&mut self, to: &Arc<Link>, mail: Mail) {
+    pub(crate) fn send(&mut self, to: &Arc<Link>, mail: LinkMessage) {
         if let Some(queued) = self.0.get_mut(&to.id) {
             queued.mail.push_back(mail);
         } else if let Err(mail) = to.send(mail) {
@@ -59,15 +59,15 @@ mod tests {
 
     use super::*;
 
-    fn fence(port: u32) -> Mail {
-        Mail::Fence(QueueId { port: PortId(port), direction: Direction::Egress, index: 0 })
+    fn fence(port: u32) -> LinkMessage {
+        LinkMessage::Fence(QueueId { port: PortId(port), direction: Direction::Egress, index: 0 })
     }
 
     fn ports(link: &Link) -> Vec<u32> {
         let fences = std::iter::from_fn(|| link.poll_mail());
         fences
             .map(|mail| match mail {
-                Mail::Fence(queue) => queue.port.0,
+                LinkMessage::Fence(queue) => queue.port.0,
                 _ => panic!("mail of another kind"),
             })
             .collect()
@@ -75,8 +75,8 @@ mod tests {
 
     #[test]
     fn mail_of_a_full_receiver_stays_in_order_and_does_not_delay_others() {
-        let [full, quick] = [1, 2].map(|id| Arc::new(Link::new(ProcessorId(id), id.into())));
-        let mut outbox = Outbox::default();
+        let [full, quick] = [1, 2].map(|id| Arc::new(Link::new(WorkerId(id), id.into())));
+        let mut outbox = LinkOutbox::default();
         let mut sent = 0;
         while outbox.is_empty() {
             outbox.send(&full, fence(sent));
@@ -93,7 +93,7 @@ mod tests {
         let mut read: Vec<u32> = Vec::new();
         for _ in 0..3 {
             match full.poll_mail() {
-                Some(Mail::Fence(queue)) => read.push(queue.port.0),
+                Some(LinkMessage::Fence(queue)) => read.push(queue.port.0),
                 _ => panic!("no fence"),
             }
         }

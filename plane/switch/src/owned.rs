@@ -5,7 +5,7 @@ use std::sync::Arc;
 use suimon_forwarding::DropReason;
 use suimon_frame::{Frame, Offloads, complete_checksum, segment};
 use suimon_offload::{EgressStep, plan};
-use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, Sent};
+use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, TransmitResult};
 use suimon_quantity::{QueueId, Time};
 
 use crate::attachment::Attached;
@@ -88,7 +88,7 @@ pub(crate) struct OwnedSink {
     unflushed: Unflushed,
     discarded: u64,
     /// Offloads last reported to other workers.
-    told: Offloads,
+    reported: Offloads,
     pub attached: Attached,
 }
 
@@ -120,7 +120,7 @@ impl OwnedSink {
             cost: QueueCost::default(),
             unflushed: Unflushed::default(),
             discarded,
-            told,
+            reported: told,
             attached: Attached::new(&record.attachment),
         }
     }
@@ -194,7 +194,7 @@ impl OwnedSink {
     #[inline]
     fn hand_over_as_it_is(&mut self, frame: &mut Frame) -> Result<(), PortFault> {
         if frame.has_tail() && !self.sink.reads_tails() {
-            frame.gather();
+            frame.linearize();
         }
         self.hand_over(frame)
     }
@@ -202,11 +202,11 @@ impl OwnedSink {
     fn hand_over(&mut self, frame: &Frame) -> Result<(), PortFault> {
         self.unflushed.touched = true;
         match self.sink.transmit(frame)? {
-            Sent::Accepted => {
+            TransmitResult::Accepted => {
                 self.unflushed.frames += 1;
                 self.unflushed.bytes += frame.len() as u64;
             }
-            Sent::Full => self.unflushed.full += 1,
+            TransmitResult::Full => self.unflushed.full += 1,
         }
         Ok(())
     }
@@ -215,8 +215,8 @@ impl OwnedSink {
     pub(crate) fn flush(&mut self) -> Result<(), PortFault> {
         let flushed = self.sink.flush();
         let takes = self.sink.offloads();
-        if takes != self.told {
-            self.told = takes;
+        if takes != self.reported {
+            self.reported = takes;
             self.shared.egress_forms.set(takes);
         }
         let unflushed = std::mem::take(&mut self.unflushed);

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use suimon_forwarding::{Learned, VlanMode};
 use suimon_ports::{
-    DetachingQueue, FrameSink, FrameSource, NoOtherWork, Placement, ProcessorRuntime,
-    ProcessorWorks, QueueHost, ServedDevice,
+    CpuAffinity, DetachingQueue, FrameSink, FrameSource, NoTasks, QueueHost, ServedDevice,
+    WorkerRuntime, WorkerTasks,
 };
-use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId, Time};
+use suimon_quantity::{Direction, PortId, QueueId, SwitchId, Time, WorkerId};
 use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
 use crate::capture::{CaptureOptions, CaptureReader};
@@ -23,9 +23,9 @@ use crate::notice::{Notices, PlaneNotice};
 use crate::owned::{OwnedSink, OwnedSource};
 use crate::published::PortShared;
 use crate::queue_record::QueueRecord;
-use crate::registry::{ProcessorParts, Registry};
+use crate::registry::{Registry, WorkerParts};
 use crate::topology::{MoveError, Topology, TopologyError};
-use crate::view::{AddressView, PortCountersView, ProcessorView, QueueView};
+use crate::view::{AddressView, PortCountersView, QueueView, WorkerView};
 
 /// Data plane of one host. Clones refer to the same data plane.
 ///
@@ -34,7 +34,7 @@ use crate::view::{AddressView, PortCountersView, ProcessorView, QueueView};
 pub struct DataPlane(Arc<Inner>);
 
 struct Inner {
-    parts: ProcessorParts,
+    parts: WorkerParts,
     registry: Mutex<Registry>,
 }
 
@@ -43,28 +43,28 @@ impl DataPlane {
     ///
     /// # Errors
     /// A CPU does not exist, is named twice or may not be used. No worker runs.
-    pub fn start<P: Copy + Into<Placement>>(
+    pub fn start<P: Copy + Into<CpuAffinity>>(
         placements: &[P],
-        runtime: Arc<dyn ProcessorRuntime>,
+        runtime: Arc<dyn WorkerRuntime>,
     ) -> io::Result<Self> {
-        Self::start_with(placements, runtime, Arc::new(NoOtherWork))
+        Self::start_with(placements, runtime, Arc::new(NoTasks))
     }
 
     /// Starts workers that have other work besides frames.
     ///
     /// # Errors
     /// As [`DataPlane::start`].
-    pub fn start_with<P: Copy + Into<Placement>>(
+    pub fn start_with<P: Copy + Into<CpuAffinity>>(
         placements: &[P],
-        runtime: Arc<dyn ProcessorRuntime>,
-        works: Arc<dyn ProcessorWorks>,
+        runtime: Arc<dyn WorkerRuntime>,
+        works: Arc<dyn WorkerTasks>,
     ) -> io::Result<Self> {
-        let placements: Vec<Placement> = placements.iter().map(|of| (*of).into()).collect();
-        let parts = ProcessorParts {
+        let placements: Vec<CpuAffinity> = placements.iter().map(|of| (*of).into()).collect();
+        let parts = WorkerParts {
             runtime,
             works,
             notices: Notices::new(),
-            patience: Arc::default(),
+            polling_time: Arc::default(),
             watched: Arc::default(),
         };
         let registry = Registry::start(&placements, &parts)?;
@@ -112,29 +112,29 @@ impl DataPlane {
     ///
     /// # Errors
     /// A CPU does not exist, is named twice or may not be used. The set is unchanged.
-    pub fn set_processors<P: Copy + Into<Placement>>(&self, placements: &[P]) -> io::Result<()> {
-        let placements: Vec<Placement> = placements.iter().map(|of| (*of).into()).collect();
-        self.registry().set_processors(&placements, &self.0.parts)
+    pub fn set_workers<P: Copy + Into<CpuAffinity>>(&self, placements: &[P]) -> io::Result<()> {
+        let placements: Vec<CpuAffinity> = placements.iter().map(|of| (*of).into()).collect();
+        self.registry().set_workers(&placements, &self.0.parts)
     }
 
     /// Moves a queue to another worker, and blocks until that worker owns it.
     ///
     /// # Errors
     /// There is no such queue or worker, or a worker did not respond within 10 s.
-    pub fn move_queue(&self, id: QueueId, to: ProcessorId) -> Result<(), MoveError> {
+    pub fn move_queue(&self, id: QueueId, to: WorkerId) -> Result<(), MoveError> {
         self.registry().move_queue(id, to)
     }
 
     /// Sets the home workers of these ports, on which their new queues start. Queues of other
     /// ports, or with a home that does not run, start on the worker with the fewest queues.
-    pub fn set_homes(&self, homes: BTreeMap<PortId, ProcessorId>) {
+    pub fn set_homes(&self, homes: BTreeMap<PortId, WorkerId>) {
         self.registry().homes = homes;
     }
 
     /// Sets how long workers poll their rings after the last frame before they arm notifications
     /// and sleep. Workers apply the value at their next idle check.
-    pub fn set_patience(&self, patience: Duration) {
-        self.0.parts.patience.set(patience);
+    pub fn set_polling_time(&self, polling_time: Duration) {
+        self.0.parts.polling_time.set(polling_time);
     }
 
     /// Returns all queues in ascending order of their ids.
@@ -144,7 +144,7 @@ impl DataPlane {
         queues
             .map(|(id, record)| QueueView {
                 id: *id,
-                processor: record.owner,
+                worker: record.owner,
                 frames: record.tally.frames.value(),
                 bytes: record.tally.bytes.value(),
                 full: record.tally.full.value(),
@@ -155,9 +155,9 @@ impl DataPlane {
     }
 
     /// Returns all workers in ascending order of their ids.
-    pub fn processors(&self) -> Vec<ProcessorView> {
+    pub fn workers(&self) -> Vec<WorkerView> {
         let registry = self.registry();
-        registry.processors(self.now())
+        registry.workers(self.now())
     }
 
     /// Returns the counters of a port; all are zero if it was never published. Frames and bytes of
@@ -201,10 +201,10 @@ impl DataPlane {
 
     /// Refreshes addresses that were observed outside of the data plane, so that addresses with
     /// offloaded traffic do not age. Observations that contradict the tables have no effect.
-    pub fn handle_heard(&self, heard: Vec<Learned>) {
+    pub fn refresh_addresses(&self, heard: Vec<Learned>) {
         let heard: Arc<[Learned]> = heard.into();
         for link in self.registry().links() {
-            link.command(Command::Heard(Arc::clone(&heard)));
+            link.command(Command::RefreshAddresses(Arc::clone(&heard)));
         }
     }
 
@@ -240,7 +240,7 @@ impl DataPlane {
     /// Stops all workers and drops all queues.
     pub fn stop(&self) {
         self.registry().stop();
-        self.0.parts.works.end();
+        self.0.parts.works.handle_workers_ended();
     }
 
     fn attach(&self, id: QueueId, command: impl FnOnce(Arc<PortShared>, QueueRecord) -> Command) {

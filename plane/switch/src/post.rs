@@ -11,10 +11,10 @@
 use std::sync::Arc;
 
 use suimon_frame::{BATCH_FRAMES_MAX, Frame};
-use suimon_quantity::{ProcessorId, QueueId};
+use suimon_quantity::{QueueId, WorkerId};
 
-use crate::link::{Link, Links, Mail, PARCELS_MAX, Parcel, return_home};
-use crate::outbox::Outbox;
+use crate::link::{Link, LinkMessage, Links, PARCELS_MAX, Parcel, return_home};
+use crate::outbox::LinkOutbox;
 
 /// Maximum number of shared frames in flight to other workers, in addition to [`OWN_FRAMES`] for
 /// each: the capacity of a large ring. Frames beyond it are dropped as if the egress queue were
@@ -26,7 +26,7 @@ const OWN_FRAMES: usize = BATCH_FRAMES_MAX;
 const SHARE: usize = 3;
 
 /// Outgoing frames of one worker.
-pub(crate) struct Post {
+pub(crate) struct ParcelSender {
     home: Arc<Link>,
     /// Parcels being filled, in order of creation.
     open: Vec<Parcel>,
@@ -35,12 +35,12 @@ pub(crate) struct Post {
     frames: Vec<Frame>,
     frames_made: usize,
     /// Frames in parcels that were not returned yet, by receiver.
-    under_way: Vec<usize>,
+    in_flight: Vec<usize>,
     /// Frames in flight beyond [`OWN_FRAMES`] of each receiver.
     shared: usize,
 }
 
-impl Post {
+impl ParcelSender {
     pub(crate) fn new(home: Arc<Link>) -> Self {
         Self {
             home,
@@ -49,7 +49,7 @@ impl Post {
             parcels_made: 0,
             frames: Vec::new(),
             frames_made: 0,
-            under_way: Vec::new(),
+            in_flight: Vec::new(),
             shared: 0,
         }
     }
@@ -59,7 +59,7 @@ impl Post {
     /// buffer may be taken.
     pub(crate) fn parcel(
         &mut self,
-        to: ProcessorId,
+        to: WorkerId,
         queue: QueueId,
         frame: &mut Frame,
         is_only: bool,
@@ -76,7 +76,7 @@ impl Post {
     /// because the owner lags behind.
     pub(crate) fn add(
         &mut self,
-        owner: ProcessorId,
+        owner: WorkerId,
         queue: QueueId,
         frame: &mut Frame,
         is_only: bool,
@@ -98,10 +98,10 @@ impl Post {
 
     /// Sends all parcels. There is one per queue, or only the last one of a queue has room, so
     /// their order is irrelevant.
-    pub(crate) fn send_all(&mut self, links: &Links, outbox: &mut Outbox) {
+    pub(crate) fn send_all(&mut self, links: &Links, outbox: &mut LinkOutbox) {
         for parcel in self.open.drain(..) {
             match links.of(parcel.to) {
-                Some(link) => outbox.send(link, Mail::Parcel(parcel)),
+                Some(link) => outbox.send(link, LinkMessage::Parcel(parcel)),
                 None => return_home(parcel),
             }
         }
@@ -111,13 +111,13 @@ impl Post {
         if !self.has_room(parcel.to) {
             return false;
         }
-        let under_way = &mut self.under_way[usize::from(parcel.to.0)];
+        let under_way = &mut self.in_flight[usize::from(parcel.to.0)];
         self.shared += usize::from(*under_way >= OWN_FRAMES);
         *under_way += 1;
         let mut buffer = self.spare_frame();
         if is_only {
             // The source does not wait for the other worker, so the tail is copied.
-            frame.gather();
+            frame.linearize();
             std::mem::swap(&mut buffer, frame);
         } else {
             buffer.copy_from(frame);
@@ -127,13 +127,13 @@ impl Post {
     }
 
     /// Returns true if one more frame may be in flight to this receiver.
-    fn has_room(&mut self, to: ProcessorId) -> bool {
+    fn has_room(&mut self, to: WorkerId) -> bool {
         let at = usize::from(to.0);
-        if at >= self.under_way.len() {
-            self.under_way.resize(at + 1, 0);
+        if at >= self.in_flight.len() {
+            self.in_flight.resize(at + 1, 0);
         }
         let is_room = |of: &Self| {
-            let shared = of.under_way[at].checked_sub(OWN_FRAMES);
+            let shared = of.in_flight[at].checked_sub(OWN_FRAMES);
             shared.is_none_or(|shared| shared < (FRAMES_MAX - of.shared) * SHARE)
         };
         if is_room(self) {
@@ -154,7 +154,7 @@ impl Post {
         })
     }
 
-    fn spare_parcel(&mut self, to: ProcessorId, queue: QueueId) -> Option<Parcel> {
+    fn spare_parcel(&mut self, to: WorkerId, queue: QueueId) -> Option<Parcel> {
         if self.parcels.is_empty() {
             self.collect_returns();
         }
@@ -172,7 +172,7 @@ impl Post {
 
     fn collect_returns(&mut self) {
         while let Some(mut parcel) = self.home.returns.pop() {
-            let under_way = &mut self.under_way[usize::from(parcel.to.0)];
+            let under_way = &mut self.in_flight[usize::from(parcel.to.0)];
             self.shared -= parcel.frames.len().min(under_way.saturating_sub(OWN_FRAMES));
             *under_way -= parcel.frames.len();
             self.frames.append(&mut parcel.frames);

@@ -2,14 +2,14 @@ use suimon_quantity::{Direction, PortId};
 
 use super::*;
 
-const HOME: ProcessorId = ProcessorId(0);
+const HOME: WorkerId = WorkerId(0);
 /// Worker that reads no mail.
-const STARVED: ProcessorId = ProcessorId(1);
+const STARVED: WorkerId = WorkerId(1);
 /// Worker that returns all parcels at once.
-const QUICK: ProcessorId = ProcessorId(2);
+const QUICK: WorkerId = WorkerId(2);
 
-fn post() -> Post {
-    Post::new(Arc::new(Link::new(HOME, 0.into())))
+fn post() -> ParcelSender {
+    ParcelSender::new(Arc::new(Link::new(HOME, 0.into())))
 }
 
 fn queue(port: u32) -> QueueId {
@@ -17,18 +17,18 @@ fn queue(port: u32) -> QueueId {
 }
 
 /// Adds frames; returns the number that was accepted.
-fn add(post: &mut Post, owner: ProcessorId, queue: QueueId, frames: usize) -> usize {
+fn add(post: &mut ParcelSender, owner: WorkerId, queue: QueueId, frames: usize) -> usize {
     let mut frame = Frame::new(0);
     (0..frames).filter(|_| post.add(owner, queue, &mut frame, false)).count()
 }
 
 /// Returns the parcels to send.
-fn sent(post: &mut Post) -> Vec<Parcel> {
+fn sent(post: &mut ParcelSender) -> Vec<Parcel> {
     std::mem::take(&mut post.open)
 }
 
 #[test]
-fn a_starved_processor_leaves_buffers_for_the_others() {
+fn a_starved_worker_leaves_buffers_for_the_others() {
     let mut post = post();
     let kept = add(&mut post, STARVED, queue(1), FRAMES_MAX * 2);
     let parcels = sent(&mut post);
@@ -44,13 +44,13 @@ fn a_starved_processor_leaves_buffers_for_the_others() {
 }
 
 #[test]
-fn seven_starved_processors_leave_a_batch_for_another() {
+fn seven_starved_workers_leave_a_batch_for_another() {
     let mut post = post();
     let mut parcels = Vec::new();
     for starved in 3..10 {
         for round in 0..FRAMES_MAX as u32 {
             // Parcels with one frame each, for many queues.
-            add(&mut post, ProcessorId(starved), queue(round), 1);
+            add(&mut post, WorkerId(starved), queue(round), 1);
             parcels.append(&mut post.open);
         }
     }

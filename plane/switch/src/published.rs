@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use suimon_forwarding::{Limit, LimitState, PortSlot, Tables};
-use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
+use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 use suimon_teaming::{Distribution, MemberId};
 
 use crate::capture::CaptureTap;
-use crate::egress_forms::EgressForms;
-use crate::notice::Told;
+use crate::egress_forms::AcceptedOffloads;
+use crate::notice::ReportLimiter;
 use crate::tally::PortTally;
 use crate::team_shared::TeamShared;
 
@@ -21,10 +21,10 @@ pub(crate) struct Published {
     /// *place*.
     pub ports: Vec<PortRuntime>,
     /// In ascending order of ports.
-    pub members: Vec<(PortId, MemberPlace)>,
+    pub members: Vec<(PortId, MemberTableSlot)>,
     pub teams: Vec<TeamRuntime>,
     /// All egress queues of `ports` and their owners.
-    pub owners: Vec<(QueueId, ProcessorId)>,
+    pub owners: Vec<(QueueId, WorkerId)>,
 }
 
 impl Published {
@@ -32,12 +32,12 @@ impl Published {
     pub(crate) fn port(&self, port: PortId) -> Option<&PortRuntime> {
         let place = match self.tables.slot(port) {
             Some(slot) => slot.index(),
-            None => self.member(port)?.place,
+            None => self.member(port)?.slot,
         };
         self.ports.get(place)
     }
 
-    fn member(&self, port: PortId) -> Option<MemberPlace> {
+    fn member(&self, port: PortId) -> Option<MemberTableSlot> {
         let at = self.members.binary_search_by_key(&port, |(id, _)| *id).ok()?;
         self.members.get(at).map(|(_, member)| *member)
     }
@@ -57,18 +57,18 @@ impl Published {
 pub(crate) struct Ingress {
     pub slot: PortSlot,
     /// Member that received the frames, if the port is a team.
-    pub member: Option<MemberPlace>,
+    pub member: Option<MemberTableSlot>,
 }
 
 /// Location of a team's member in one generation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MemberPlace {
+pub(crate) struct MemberTableSlot {
     /// Index in [`Published::teams`].
     pub team: usize,
     /// Index in [`TeamRuntime::members`].
     pub nth: usize,
     /// Index in [`Published::ports`].
-    pub place: usize,
+    pub slot: usize,
 }
 
 /// Team, as workers use it.
@@ -106,15 +106,15 @@ pub(crate) struct PortRuntime {
 pub(crate) struct PortShared {
     pub id: PortId,
     pub tally: PortTally,
-    pub egress_forms: EgressForms,
+    pub egress_forms: AcceptedOffloads,
     pub bandwidth: CurrentLimit,
     pub storm: CurrentLimit,
-    pub storm_told: Told,
-    pub spoofing_told: Told,
+    pub storm_reports: ReportLimiter,
+    pub spoofing_reports: ReportLimiter,
     /// Addresses that moved to this port since the last report.
     pub moves: AtomicU64,
-    pub move_told: Told,
-    pub source_told: Told,
+    pub move_reports: ReportLimiter,
+    pub source_reports: ReportLimiter,
 }
 
 impl PortShared {
@@ -122,14 +122,14 @@ impl PortShared {
         Self {
             id,
             tally: PortTally::default(),
-            egress_forms: EgressForms::default(),
+            egress_forms: AcceptedOffloads::default(),
             bandwidth: CurrentLimit::default(),
             storm: CurrentLimit::default(),
-            storm_told: Told::default(),
-            spoofing_told: Told::default(),
+            storm_reports: ReportLimiter::default(),
+            spoofing_reports: ReportLimiter::default(),
             moves: AtomicU64::new(0),
-            move_told: Told::default(),
-            source_told: Told::default(),
+            move_reports: ReportLimiter::default(),
+            source_reports: ReportLimiter::default(),
         }
     }
 }

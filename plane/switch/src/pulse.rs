@@ -16,27 +16,27 @@ pub const STALLED_AFTER: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
     /// Start of the round in ns; 0 while the worker sleeps or before its first round.
-    began: AtomicU64,
+    started: AtomicU64,
     /// Device that the worker serves.
     pub serving: Arc<Serving>,
     /// True if the worker was reported as stalled.
-    pub is_told: AtomicBool,
+    pub is_reported: AtomicBool,
 }
 
 impl Pulse {
     /// Begins a round.
     pub(crate) fn begin(&self, now: Time) {
-        self.began.store(now.as_ns().max(1), Relaxed);
+        self.started.store(now.as_ns().max(1), Relaxed);
     }
 
     /// Ends the last round; the worker sleeps, or has stopped.
     pub(crate) fn sleep(&self) {
-        self.began.store(0, Relaxed);
+        self.started.store(0, Relaxed);
     }
 
     /// Returns how long the current round has taken; zero while the worker sleeps.
     pub(crate) fn round(&self, now: Time) -> Duration {
-        match self.began.load(Relaxed) {
+        match self.started.load(Relaxed) {
             0 => Duration::ZERO,
             began => now.since(Time::from_ns(began)),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use suimon_quantity::{Direction, PortId, ProcessorId, QueueId};
+use suimon_quantity::{Direction, PortId, QueueId, WorkerId};
 
 use crate::attachment::Attachment;
 use crate::tally::QueueTally;
@@ -11,13 +11,13 @@ use crate::tally::QueueTally;
 /// Attached queue.
 #[derive(Clone)]
 pub(crate) struct QueueRecord {
-    pub owner: ProcessorId,
+    pub owner: WorkerId,
     pub tally: Arc<QueueTally>,
     pub attachment: Arc<Attachment>,
 }
 
 impl QueueRecord {
-    pub(crate) fn new(owner: ProcessorId) -> Self {
+    pub(crate) fn new(owner: WorkerId) -> Self {
         Self { owner, tally: Arc::default(), attachment: Attachment::new() }
     }
 

@@ -11,43 +11,43 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use suimon_forwarding::Tables;
-use suimon_ports::{Placement, ProcessorRuntime, ProcessorWorks, Waker};
-use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
+use suimon_ports::{CpuAffinity, Waker, WorkerRuntime, WorkerTasks};
+use suimon_quantity::{Direction, PortId, QueueId, Time, WorkerId};
 
 use crate::capture::CaptureTap;
 use crate::latch::{ANSWER_TIMEOUT, Latch};
 use crate::link::{Command, Link, Links};
 use crate::notice::Notices;
-use crate::patience::Patience;
+use crate::polling_time::PollingTime;
 use crate::port_record::PortRecord;
-use crate::processor::Processor;
 use crate::published::PortShared;
 use crate::queue_record::QueueRecord;
-use crate::topology::{MoveError, PROCESSORS_MAX, Topology, TopologyError};
-use crate::view::{PortCountersView, ProcessorView};
+use crate::topology::{MoveError, Topology, TopologyError, WORKERS_MAX};
+use crate::view::{PortCountersView, WorkerView};
 use crate::watched::Watched;
+use crate::worker::WorkerLoop;
 
 use self::teams::Teams;
 
 /// Components that workers are created with.
 #[derive(Clone)]
-pub(crate) struct ProcessorParts {
-    pub runtime: Arc<dyn ProcessorRuntime>,
-    pub works: Arc<dyn ProcessorWorks>,
+pub(crate) struct WorkerParts {
+    pub runtime: Arc<dyn WorkerRuntime>,
+    pub works: Arc<dyn WorkerTasks>,
     pub notices: Arc<Notices>,
-    pub patience: Arc<Patience>,
+    pub polling_time: Arc<PollingTime>,
     pub watched: Arc<Watched>,
 }
 
-struct RunningProcessor {
+struct RunningWorker {
     link: Arc<Link>,
     join: Box<dyn FnOnce() + Send>,
 }
 
 /// Running workers, topology, queues and ports.
 pub(crate) struct Registry {
-    /// By [`ProcessorId`]; a stopped worker leaves its index free.
-    running: Vec<Option<RunningProcessor>>,
+    /// By [`WorkerId`]; a stopped worker leaves its index free.
+    running: Vec<Option<RunningWorker>>,
     pub topology: Topology,
     pub queues: BTreeMap<QueueId, QueueRecord>,
     /// Queues that were requested back and are not dropped yet.
@@ -57,19 +57,19 @@ pub(crate) struct Registry {
     ports: BTreeMap<PortId, PortRecord>,
     captures: BTreeMap<PortId, Arc<CaptureTap>>,
     /// Home workers of ports, on which their new queues start.
-    pub homes: BTreeMap<PortId, ProcessorId>,
+    pub homes: BTreeMap<PortId, WorkerId>,
     teams: Teams,
 }
 
 impl Registry {
     /// Starts the first workers.
-    pub(crate) fn start(placements: &[Placement], parts: &ProcessorParts) -> io::Result<Self> {
-        let mut registry = Self::without_processors();
-        registry.set_processors(placements, parts)?;
+    pub(crate) fn start(placements: &[CpuAffinity], parts: &WorkerParts) -> io::Result<Self> {
+        let mut registry = Self::without_workers();
+        registry.set_workers(placements, parts)?;
         Ok(registry)
     }
 
-    fn without_processors() -> Self {
+    fn without_workers() -> Self {
         Self {
             running: Vec::new(),
             topology: Topology::default(),
@@ -89,11 +89,11 @@ impl Registry {
 
     /// Returns the mailboxes of all workers by their ids.
     fn all_links(&self) -> Links {
-        let link = |of: &RunningProcessor| Arc::clone(&of.link);
+        let link = |of: &RunningWorker| Arc::clone(&of.link);
         self.running.iter().map(|running| running.as_ref().map(link)).collect()
     }
 
-    pub(crate) fn link(&self, id: ProcessorId) -> Option<Arc<Link>> {
+    pub(crate) fn link(&self, id: WorkerId) -> Option<Arc<Link>> {
         let running = self.running.get(usize::from(id.0))?.as_ref()?;
         Some(Arc::clone(&running.link))
     }
@@ -173,7 +173,7 @@ impl Registry {
             link.command(Command::Adopt(published, links, latch.clone()));
         }
         if links.iter().next().is_some() && !latch.wait(ANSWER_TIMEOUT) {
-            return Err(TopologyError::Stuck(ANSWER_TIMEOUT.as_secs()));
+            return Err(TopologyError::Timeout(ANSWER_TIMEOUT.as_secs()));
         }
         Ok(())
     }
@@ -195,8 +195,8 @@ impl Registry {
         self.republish_or_log();
     }
 
-    pub(crate) fn move_queue(&mut self, id: QueueId, to: ProcessorId) -> Result<(), MoveError> {
-        let target = self.link(to).ok_or(MoveError::NoSuchProcessor(to))?;
+    pub(crate) fn move_queue(&mut self, id: QueueId, to: WorkerId) -> Result<(), MoveError> {
+        let target = self.link(to).ok_or(MoveError::NoSuchWorker(to))?;
         let record = self.queues.get_mut(&id).ok_or(MoveError::NoSuchQueue(id))?;
         let from = record.owner;
         if from == to {
@@ -218,10 +218,10 @@ impl Registry {
         if latch.wait(ANSWER_TIMEOUT) { Ok(()) } else { Err(MoveError::Stuck) }
     }
 
-    pub(crate) fn set_processors(
+    pub(crate) fn set_workers(
         &mut self,
-        placements: &[Placement],
-        parts: &ProcessorParts,
+        placements: &[CpuAffinity],
+        parts: &WorkerParts,
     ) -> io::Result<()> {
         check_placements(placements)?;
         let started = self.start_missing(placements, parts)?;
@@ -233,7 +233,7 @@ impl Registry {
             parts.works.retire(&retiring);
         }
         for id in &retiring {
-            self.empty_processor(*id, &retiring);
+            self.empty_worker(*id, &retiring);
         }
         let mut stopped = Vec::new();
         for id in retiring {
@@ -249,7 +249,7 @@ impl Registry {
 
     /// Returns the workers without a matching placement. Of several at one placement, those started
     /// last are returned.
-    fn surplus(&self, placements: &[Placement]) -> Vec<ProcessorId> {
+    fn surplus(&self, placements: &[CpuAffinity]) -> Vec<WorkerId> {
         let mut wanted = placements.to_vec();
         let surplus = self.links().filter(|link| {
             let place = wanted.iter().position(|placement| *placement == link.placement);
@@ -261,23 +261,23 @@ impl Registry {
     /// Starts workers for the placements that have none, all or nothing. Returns their number.
     fn start_missing(
         &mut self,
-        placements: &[Placement],
-        parts: &ProcessorParts,
+        placements: &[CpuAffinity],
+        parts: &WorkerParts,
     ) -> io::Result<usize> {
         let mut started = Vec::new();
-        let mut running: Vec<Placement> = self.links().map(|link| link.placement).collect();
+        let mut running: Vec<CpuAffinity> = self.links().map(|link| link.placement).collect();
         for placement in placements {
             if let Some(place) = running.iter().position(|running| running == placement) {
                 running.swap_remove(place);
                 continue;
             }
             let at = self.running.iter().position(Option::is_none).unwrap_or(self.running.len());
-            match self.start_one(ProcessorId(at as u16), *placement, parts) {
-                Ok(processor) => {
+            match self.start_one(WorkerId(at as u16), *placement, parts) {
+                Ok(worker) => {
                     if at == self.running.len() {
                         self.running.push(None);
                     }
-                    self.running[at] = Some(processor);
+                    self.running[at] = Some(worker);
                     started.push(at);
                 }
                 Err(error) => {
@@ -291,30 +291,30 @@ impl Registry {
 
     fn start_one(
         &mut self,
-        id: ProcessorId,
-        placement: Placement,
-        parts: &ProcessorParts,
-    ) -> io::Result<RunningProcessor> {
+        id: WorkerId,
+        placement: CpuAffinity,
+        parts: &WorkerParts,
+    ) -> io::Result<RunningWorker> {
         let link = Arc::new(Link::new(id, placement));
         let published = Arc::new(self.published().map_err(io::Error::other)?);
         let links = Arc::new(self.all_links());
-        let mut work = parts.works.begin(id, Arc::clone(&link) as Arc<dyn Waker>);
+        let mut work = parts.works.create(id, Arc::clone(&link) as Arc<dyn Waker>);
         work.set_serving(Arc::clone(&link.pulse.serving));
         parts.watched.add(&link);
         let body = {
             let (link, notices) = (Arc::clone(&link), Arc::clone(&parts.notices));
-            let patience = Arc::clone(&parts.patience);
+            let polling_time = Arc::clone(&parts.polling_time);
             Box::new(move |wait| {
-                Processor::new(link, wait, (published, links), notices, work, patience).run();
+                WorkerLoop::new(link, wait, (published, links), notices, work, polling_time).run();
             })
         };
         let (waker, join) = parts.runtime.start(&format!("processor-{id}"), placement, body)?;
         link.set_waker(waker);
-        Ok(RunningProcessor { link, join })
+        Ok(RunningWorker { link, join })
     }
 
     /// Moves all queues of a worker to workers that do not retire.
-    fn empty_processor(&mut self, id: ProcessorId, retiring: &[ProcessorId]) {
+    fn empty_worker(&mut self, id: WorkerId, retiring: &[WorkerId]) {
         let owned: Vec<QueueId> = self
             .queues
             .iter()
@@ -340,10 +340,10 @@ impl Registry {
     }
 
     /// Returns all workers in ascending order. `now` is on their clock.
-    pub(crate) fn processors(&self, now: Time) -> Vec<ProcessorView> {
+    pub(crate) fn workers(&self, now: Time) -> Vec<WorkerView> {
         let views = self.links().map(|link| {
             let (stages, asleep) = link.tally.stages.read(now);
-            ProcessorView {
+            WorkerView {
                 id: link.id,
                 placement: link.placement,
                 queues: link.tally.queues.load(Relaxed),
@@ -354,8 +354,8 @@ impl Registry {
                 frames: link.tally.frames.value(),
                 sleeps: link.tally.sleeps.value(),
                 asleep,
-                rests: link.tally.rests.value(),
-                resting: link.tally.is_resting(now),
+                polling_pauses: link.tally.rests.value(),
+                is_polling_paused: link.tally.is_resting(now),
             }
         });
         views.collect()
@@ -367,22 +367,22 @@ impl Registry {
     }
 }
 
-fn stop_all(processors: Vec<RunningProcessor>) {
-    for processor in &processors {
-        processor.link.command(Command::Stop);
+fn stop_all(workers: Vec<RunningWorker>) {
+    for worker in &workers {
+        worker.link.command(Command::Stop);
     }
-    for processor in processors {
-        (processor.join)();
+    for worker in workers {
+        (worker.join)();
     }
 }
 
-fn check_placements(placements: &[Placement]) -> io::Result<()> {
+fn check_placements(placements: &[CpuAffinity]) -> io::Result<()> {
     let refuse = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-    if placements.is_empty() || placements.len() > PROCESSORS_MAX {
-        return refuse(format!("set 1 to {PROCESSORS_MAX} CPUs for the data plane"));
+    if placements.is_empty() || placements.len() > WORKERS_MAX {
+        return refuse(format!("set 1 to {WORKERS_MAX} CPUs for the data plane"));
     }
     let twice =
-        |(at, of): &(usize, &Placement)| of.cpu().is_some() && placements[..*at].contains(of);
+        |(at, of): &(usize, &CpuAffinity)| of.cpu().is_some() && placements[..*at].contains(of);
     match placements.iter().enumerate().find(twice) {
         Some((_, placement)) => refuse(format!("{placement} is listed twice")),
         None => Ok(()),

@@ -3,7 +3,7 @@
 //! Queues that wait for their notification are not polled, so that hundreds of idle queues cost a
 //! busy worker nothing.
 
-use suimon_ports::Wakeup;
+use suimon_ports::ArmResult;
 use suimon_quantity::QueueId;
 
 use crate::owned::{OwnedSource, Readiness};
@@ -22,7 +22,7 @@ pub(crate) struct PolledSource {
 #[derive(Default)]
 pub(crate) struct Sources {
     /// Queues, indexed by token.
-    places: Vec<Option<PolledSource>>,
+    slots: Vec<Option<PolledSource>>,
     /// Tokens of all queues that do not wait, each once. After a change it may contain waiting
     /// queues, until [`Sources::forget_waiting`].
     active: Vec<usize>,
@@ -52,21 +52,21 @@ impl Sources {
 
     /// Returns the queues that are polled or throttled.
     pub(crate) fn iter_active(&self) -> impl Iterator<Item = &OwnedSource> + '_ {
-        let sources = self.active.iter().filter_map(|token| self.places.get(*token)?.as_ref());
+        let sources = self.active.iter().filter_map(|token| self.slots.get(*token)?.as_ref());
         sources.map(|source| &*source.owned)
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut OwnedSource> + '_ {
-        self.places.iter_mut().flatten().map(|source| &mut *source.owned)
+        self.slots.iter_mut().flatten().map(|source| &mut *source.owned)
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, token: usize) -> Option<&mut PolledSource> {
-        self.places.get_mut(token)?.as_mut()
+        self.slots.get_mut(token)?.as_mut()
     }
 
     pub(crate) fn token_of(&self, queue: QueueId) -> Option<usize> {
-        self.places
+        self.slots
             .iter()
             .position(|source| matches!(source, Some(source) if source.owned.id == queue))
     }
@@ -74,36 +74,36 @@ impl Sources {
     /// Adds a queue in the polling state. Returns its token.
     pub(crate) fn insert(&mut self, mut owned: Box<OwnedSource>) -> usize {
         owned.readiness = Readiness::Polling;
-        let token = self.places.iter().position(Option::is_none).unwrap_or(self.places.len());
-        if token == self.places.len() {
-            self.places.push(None);
+        let token = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
+        if token == self.slots.len() {
+            self.slots.push(None);
         }
-        self.places[token] = Some(PolledSource { owned, empty_polls: 0, is_active: true });
+        self.slots[token] = Some(PolledSource { owned, empty_polls: 0, is_active: true });
         self.active.push(token);
         self.len += 1;
         token
     }
 
     pub(crate) fn remove(&mut self, token: usize) -> Option<Box<OwnedSource>> {
-        let source = self.places.get_mut(token)?.take()?;
+        let source = self.slots.get_mut(token)?.take()?;
         self.active.retain(|active| *active != token);
         self.len -= 1;
         Some(source.owned)
     }
 
     /// Arms the notification of a queue, unless frames have just arrived.
-    pub(crate) fn arm(&mut self, token: usize) -> Wakeup {
-        let Some(source) = self.get_mut(token) else { return Wakeup::Armed };
+    pub(crate) fn arm(&mut self, token: usize) -> ArmResult {
+        let Some(source) = self.get_mut(token) else { return ArmResult::Armed };
         let owned = &mut source.owned;
         // The source may have dropped everything that arrived since the last frame.
         owned.count_malformed();
         let wakeup = owned.source.arm();
         match wakeup {
-            Wakeup::Armed => {
+            ArmResult::Armed => {
                 owned.readiness = Readiness::Waiting;
                 self.is_stale = true;
             }
-            Wakeup::Pending => owned.source.disarm(),
+            ArmResult::Pending => owned.source.disarm(),
         }
         wakeup
     }
@@ -116,7 +116,7 @@ impl Sources {
             let is_polled = self
                 .get_mut(token)
                 .is_some_and(|source| source.owned.readiness == Readiness::Polling);
-            if is_polled && self.arm(token) == Wakeup::Pending {
+            if is_polled && self.arm(token) == ArmResult::Pending {
                 all_quiet = false;
             }
         }
@@ -142,7 +142,7 @@ impl Sources {
         if !std::mem::take(&mut self.is_stale) {
             return;
         }
-        let places = &mut self.places;
+        let places = &mut self.slots;
         self.active.retain(|token| {
             let Some(Some(source)) = places.get_mut(*token) else { return false };
             source.is_active = source.owned.readiness != Readiness::Waiting;

@@ -24,7 +24,7 @@ pub(crate) struct StageTally {
     as_of_ns: AtomicU64,
     is_asleep: AtomicBool,
     /// Longest idle time that was returned to a reader.
-    told_idle_ns: AtomicU64,
+    reported_idle_ns: AtomicU64,
 }
 
 impl StageTally {
@@ -56,7 +56,7 @@ impl StageTally {
         // A worker that wakes at this moment may publish slightly less idle time than was returned
         // before. The counter never decreases.
         let idle = &mut times[Stage::Idle.index()];
-        *idle = (*idle).max(self.told_idle_ns.fetch_max(*idle, Ordering::Relaxed));
+        *idle = (*idle).max(self.reported_idle_ns.fetch_max(*idle, Ordering::Relaxed));
         (StageTimes::new(times), is_asleep)
     }
 
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeping_processor_is_idle_until_it_is_asked() {
+    fn a_sleeping_worker_is_idle_until_it_is_asked() {
         let tally = StageTally::default();
         let mut totals = Nanoseconds::default();
         totals[Stage::Poll.index()] = 600;

@@ -32,7 +32,7 @@ impl Wait for Clock {
         Ok(())
     }
 
-    fn give_way(&mut self) {}
+    fn yield_now(&mut self) {}
 
     fn now(&self) -> Time {
         Time::from_ns(self.ns.fetch_add(self.look_ns, Relaxed))

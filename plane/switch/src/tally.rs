@@ -109,7 +109,7 @@ fn occurred(counters: &[Tally; DropReason::COUNT]) -> Vec<(&'static str, u64)> {
 
 /// Counters of one worker since it started.
 #[derive(Debug, Default)]
-pub(crate) struct ProcessorTally {
+pub(crate) struct WorkerTally {
     pub batches: OwnTally,
     pub frames: OwnTally,
     pub sleeps: OwnTally,
@@ -125,7 +125,7 @@ pub(crate) struct ProcessorTally {
     pub stages: StageTally,
 }
 
-impl ProcessorTally {
+impl WorkerTally {
     /// Records a pause in polling until this time.
     pub(crate) fn note_rest(&self, until: Time) {
         self.rests.add(1);

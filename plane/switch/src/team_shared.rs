@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use suimon_frame::MacAddr;
-use suimon_quantity::{ProcessorId, Time};
+use suimon_quantity::{Time, WorkerId};
 use suimon_teaming::{BUCKETS, Bucket, BucketLoad, FlowletState};
 
 use crate::tally::OwnTally;
-use crate::topology::PROCESSORS_MAX;
+use crate::topology::WORKERS_MAX;
 
 /// Bytes that one worker carried, by bucket.
 pub(crate) type BucketTallies = Arc<[OwnTally]>;
@@ -28,7 +28,7 @@ impl TeamShared {
     pub(crate) fn new() -> Self {
         Self {
             flowlets: (0..BUCKETS).map(|_| AtomicU64::default()).collect(),
-            carried: (0..PROCESSORS_MAX).map(|_| OnceLock::new()).collect(),
+            carried: (0..WORKERS_MAX).map(|_| OnceLock::new()).collect(),
             sent: SentLately::default(),
         }
     }
@@ -40,9 +40,9 @@ impl TeamShared {
     }
 
     /// Returns the counters of this worker.
-    pub(crate) fn tallies_of(&self, processor: ProcessorId) -> BucketTallies {
+    pub(crate) fn tallies_of(&self, processor: WorkerId) -> BucketTallies {
         let new = || (0..BUCKETS).map(|_| OwnTally::default()).collect();
-        // Worker ids are below PROCESSORS_MAX.
+        // Worker ids are below WORKERS_MAX.
         self.carried
             .get(usize::from(processor.0))
             .map_or_else(new, |tallies| Arc::clone(tallies.get_or_init(new)))
@@ -167,10 +167,10 @@ mod tests {
     }
 
     #[test]
-    fn what_processors_carried_is_summed() {
+    fn what_workers_carried_is_summed() {
         let shared = TeamShared::new();
-        for processor in [0, 1, 1] {
-            shared.tallies_of(ProcessorId(processor))[7].add(100);
+        for worker in [0, 1, 1] {
+            shared.tallies_of(WorkerId(worker))[7].add(100);
         }
         let loads = shared.loads();
         assert_eq!(loads[7], BucketLoad { bytes: 300, member: None });

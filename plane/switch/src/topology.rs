@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec, TablesError};
-use suimon_quantity::{BitRate, PortId, ProcessorId, QueueId};
+use suimon_quantity::{BitRate, PortId, QueueId, WorkerId};
 use suimon_teaming::{Distribution, MemberId};
 use thiserror::Error;
 
 /// Maximum number of workers, a bound for tables.
-pub(crate) const PROCESSORS_MAX: usize = 64;
+pub(crate) const WORKERS_MAX: usize = 64;
 
 /// Switches and their ports. Queues are attached separately by devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,7 +115,7 @@ pub enum TopologyError {
     NoSuchTeam(PortId),
     /// A worker did not adopt the change in time.
     #[error("a worker did not adopt the new forwarding tables within {0} s; see the log")]
-    Stuck(u64),
+    Timeout(u64),
 }
 
 /// Reason why a queue was not moved, or not in time.
@@ -126,7 +126,7 @@ pub enum MoveError {
     NoSuchQueue(QueueId),
     /// The worker does not exist.
     #[error("there is no worker {0}; `suimon processor list` lists the workers")]
-    NoSuchProcessor(ProcessorId),
+    NoSuchWorker(WorkerId),
     /// A worker did not respond in time. The queue is assigned to the new worker and moves as soon
     /// as the worker runs.
     #[error("the move of the queue was not confirmed in time; see the log")]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use suimon_frame::{MacAddr, VlanId};
-use suimon_ports::Placement;
-use suimon_quantity::{PortId, ProcessorId, QueueId};
+use suimon_ports::CpuAffinity;
+use suimon_quantity::{PortId, QueueId, WorkerId};
 
 use crate::stage::{Nanoseconds, Stage};
 
@@ -14,7 +14,7 @@ pub struct QueueView {
     /// Id of the queue.
     pub id: QueueId,
     /// Worker that owns the queue.
-    pub processor: ProcessorId,
+    pub worker: WorkerId,
     /// Frames carried since it was attached.
     pub frames: u64,
     /// Bytes carried since it was attached.
@@ -33,11 +33,11 @@ pub struct QueueView {
 
 /// Status of one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProcessorView {
+pub struct WorkerView {
     /// Id of the worker.
-    pub id: ProcessorId,
+    pub id: WorkerId,
     /// CPU and placement of the worker.
-    pub placement: Placement,
+    pub placement: CpuAffinity,
     /// Number of queues that it owns.
     pub queues: u64,
     /// CPU time used, up to about one millisecond of work ago.
@@ -58,9 +58,9 @@ pub struct ProcessorView {
     pub asleep: bool,
     /// Number of times it stopped polling for completions of devices for a while, because other
     /// threads compete for its CPU.
-    pub rests: u64,
+    pub polling_pauses: u64,
     /// True while polling is paused for that reason.
-    pub resting: bool,
+    pub is_polling_paused: bool,
 }
 
 /// Time of a worker by stage.

@@ -31,11 +31,11 @@ impl Watched {
         for link in links.iter().filter_map(Weak::upgrade) {
             let (round, device) = (link.pulse.round(now), link.pulse.serving.get());
             let is_stalled = round >= STALLED_AFTER;
-            if link.pulse.is_told.swap(is_stalled, Relaxed) != is_stalled {
+            if link.pulse.is_reported.swap(is_stalled, Relaxed) != is_stalled {
                 let processor = link.id;
-                notices.tell(match is_stalled {
-                    true => PlaneNotice::WorkerStalled { processor, device, round },
-                    false => PlaneNotice::WorkerResumed { processor },
+                notices.send(match is_stalled {
+                    true => PlaneNotice::WorkerStalled { worker: processor, device, round },
+                    false => PlaneNotice::WorkerResumed { worker: processor },
                 });
             }
             if round > longest.0 {

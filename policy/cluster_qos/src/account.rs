@@ -17,7 +17,7 @@ struct Entry {
     /// received.
     expires: Time,
     reserved: u64,
-    late: u64,
+    fallback: u64,
 }
 
 /// Properties of a grant other than its share.
@@ -48,7 +48,7 @@ impl Account {
             leased: share.leased_held_iops,
             expires,
             reserved: share.reserved_held_iops,
-            late: share.late_held_iops,
+            fallback: share.late_held_iops,
         };
         let last = Entry {
             id,
@@ -56,29 +56,30 @@ impl Account {
             leased: share.leased_iops,
             expires,
             reserved: share.reserved_iops,
-            late: share.late_iops,
+            fallback: share.fallback_iops,
         };
         Self { entries: vec![held, last] }
     }
 
     /// Records that a node reports a reservation of `reserved` without a matching grant.
-    pub(crate) fn confess(&mut self, reserved: u64) {
+    pub(crate) fn add_unaccounted(&mut self, reserved: u64) {
         let id = self.entries.last().map_or_else(GrantId::default, |entry| entry.id);
         let incarnation = u64::MAX;
-        let entry = Entry { id, incarnation, leased: 0, expires: Time::ZERO, reserved, late: 0 };
+        let entry =
+            Entry { id, incarnation, leased: 0, expires: Time::ZERO, reserved, fallback: 0 };
         self.entries.push(entry);
     }
 
     /// Adds a grant and returns its share with the totals that the next leader needs.
     pub(crate) fn give(&mut self, now: Time, given: Given, share: Share) -> Share {
         let Given { id, incarnation, expires } = given;
-        let Share { leased_iops: leased, reserved_iops: reserved, late_iops: late, .. } = share;
+        let Share { leased_iops: leased, reserved_iops: reserved, fallback_iops: late, .. } = share;
         self.forget_leases(now);
-        self.entries.push(Entry { id, incarnation, leased, expires, reserved, late });
+        self.entries.push(Entry { id, incarnation, leased, expires, reserved, fallback: late });
         Share {
             leased_held_iops: self.leased(now),
             reserved_held_iops: self.reserved(),
-            late_held_iops: self.late(),
+            late_held_iops: self.fallback(),
             ..share
         }
     }
@@ -106,7 +107,7 @@ impl Account {
             let sum = ended.get_or_insert(*entry);
             sum.id = sum.id.max(entry.id);
             sum.reserved = sum.reserved.max(entry.reserved);
-            sum.late = sum.late.max(entry.late);
+            sum.fallback = sum.fallback.max(entry.fallback);
             false
         });
         if let Some(mut sum) = ended {
@@ -130,28 +131,28 @@ impl Account {
     }
 
     /// Returns the smallest reserved share, which the node certainly has.
-    pub(crate) fn surely_reserved(&self) -> u64 {
+    pub(crate) fn reserved_min(&self) -> u64 {
         self.entries.iter().map(|entry| entry.reserved).min().unwrap_or_default()
     }
 
     /// Returns the largest fallback share.
-    pub(crate) fn late(&self) -> u64 {
-        self.most(|entry| entry.late)
+    pub(crate) fn fallback(&self) -> u64 {
+        self.most(|entry| entry.fallback)
     }
 
     /// Returns the largest share that can apply once all leases have ended.
     pub(crate) fn end(&self) -> u64 {
-        self.reserved().max(self.late())
+        self.reserved().max(self.fallback())
     }
 
     /// Returns the largest share that can apply at `then`, excluding the fallback share.
-    pub(crate) fn held(&self, then: Time) -> u64 {
+    pub(crate) fn held_total(&self, then: Time) -> u64 {
         self.leased(then).max(self.reserved())
     }
 
     /// Returns the leased share in effect at the node's last report: the first entry is the
     /// acknowledged grant.
-    pub(crate) fn heard_leased(&self) -> u64 {
+    pub(crate) fn acknowledged_leased(&self) -> u64 {
         self.entries.first().map_or(0, |entry| entry.leased)
     }
 
@@ -160,7 +161,7 @@ impl Account {
         self.entries.last().map_or_else(Share::default, |entry| Share {
             leased_iops: entry.leased,
             reserved_iops: entry.reserved,
-            late_iops: entry.late,
+            fallback_iops: entry.fallback,
             ..Share::default()
         })
     }

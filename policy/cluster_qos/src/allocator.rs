@@ -11,9 +11,11 @@ use crate::estimate::Estimate;
 use crate::grant::Grant;
 use crate::ledger::Ledger;
 use crate::load::{Report, VERSION};
-use crate::notice::{Notice, Stranger};
+use crate::notice::{ExternalUser, Notice};
 use crate::unmet_minimums::UnmetMinimums;
-use crate::{Capability, GrantId, NodeId, PolicyKey, Promises, ReportId, Term, Terms};
+use crate::{
+    AdmissionCheck, GrantId, NodeId, Parameters, PolicyKey, ReportId, SharedStoreCapacity, Term,
+};
 
 /// Maximum number of unacknowledged grants whose times are kept per node.
 const GIVEN_MAX: usize = 32;
@@ -37,7 +39,8 @@ pub enum AllocatorEvent {
         /// Term of this leader, higher than all earlier terms.
         term: Term,
         /// Capacity of the store, declared or measured.
-        capability: Capability,
+        #[serde(rename = "capability")]
+        capacity: SharedStoreCapacity,
         /// Last recorded grant of each node.
         records: Vec<(NodeId, Grant)>,
         /// Policies that exist, with their limits.
@@ -55,9 +58,11 @@ pub enum AllocatorEvent {
     /// The last write failed, or its outcome is unknown.
     WriteFailed,
     /// The capacity of the store changed.
-    CapabilitySet {
+    #[serde(rename = "capability_set")]
+    CapacitySet {
         /// Capacity in effect from now on.
-        capability: Capability,
+        #[serde(rename = "capability")]
+        capacity: SharedStoreCapacity,
     },
     /// A policy was created or changed.
     PolicySet {
@@ -79,9 +84,10 @@ pub enum AllocatorEvent {
         node: NodeId,
     },
     /// An external user of the store, outside this cluster, was detected.
-    StrangerSeen {
+    #[serde(rename = "stranger_seen")]
+    ExternalUserDetected {
         /// External user that was detected.
-        stranger: Stranger,
+        stranger: ExternalUser,
     },
 }
 
@@ -108,7 +114,8 @@ pub enum AllocatorAction {
         term: Term,
     },
     /// Report a notice to the operators of the cluster.
-    Tell {
+    #[serde(rename = "tell")]
+    Notify {
         /// Notice to report to the operator.
         notice: Notice,
     },
@@ -123,18 +130,18 @@ pub(crate) struct NodeState {
     /// Grants since the last acknowledged one, with their times.
     pub(crate) given: VecDeque<(GrantId, Time)>,
     /// Time of the last acknowledged grant.
-    pub(crate) heard_given: Option<Time>,
+    pub(crate) acknowledged_at: Option<Time>,
     /// Reservation admitted for the node.
     pub(crate) admitted: u64,
     pub(crate) admitted_late: u64,
     /// Rejected reservation, with the admission calculation.
-    pub(crate) refused: Option<(u64, Promises)>,
+    pub(crate) refused: Option<(u64, AdmissionCheck)>,
     pub(crate) is_silent: bool,
 }
 
 /// State of the leader during its term.
 #[derive(Clone, Debug)]
-pub(crate) struct Office {
+pub(crate) struct LeaderState {
     pub(crate) term: Term,
     pub(crate) next_number: u64,
     pub(crate) nodes: BTreeMap<NodeId, NodeState>,
@@ -146,35 +153,35 @@ pub(crate) struct Office {
     pub(crate) unknown: BTreeSet<PolicyKey>,
     pub(crate) forgotten: BTreeSet<NodeId>,
     pub(crate) estimate: Estimate,
-    pub(crate) strangers: BTreeMap<String, Stranger>,
+    pub(crate) strangers: BTreeMap<String, ExternalUser>,
     pub(crate) unmet: UnmetMinimums,
     pub(crate) elected: Time,
     pub(crate) is_writing: bool,
     /// A round of decisions is due.
     pub(crate) is_due: bool,
     /// A node could get more once other nodes release shares.
-    pub(crate) is_waiting: bool,
+    pub(crate) has_pending_demand: bool,
     pub(crate) last_round: Option<Time>,
 }
 
 /// Leader's state machine of a shared store. See the crate documentation.
 #[derive(Clone, Debug)]
 pub struct Allocator {
-    pub(crate) terms: Terms,
+    pub(crate) terms: Parameters,
     pub(crate) now: Time,
     pub(crate) highest_term: Term,
-    pub(crate) office: Option<Office>,
+    pub(crate) leader_state: Option<LeaderState>,
     pub(crate) actions: VecDeque<AllocatorAction>,
 }
 
 impl Allocator {
     /// Creates an allocator that does not lead.
-    pub const fn new(terms: Terms) -> Self {
+    pub const fn new(terms: Parameters) -> Self {
         Self {
             terms,
             now: Time::ZERO,
             highest_term: Term(0),
-            office: None,
+            leader_state: None,
             actions: VecDeque::new(),
         }
     }
@@ -183,25 +190,25 @@ impl Allocator {
     pub fn handle(&mut self, now: Time, event: &AllocatorEvent) {
         self.now = self.now.max(now);
         match event {
-            AllocatorEvent::Elected { term, capability, records, policies } => {
-                self.take_office(*term, *capability, records, policies);
+            AllocatorEvent::Elected { term, capacity: capability, records, policies } => {
+                self.become_leader(*term, *capability, records, policies);
             }
-            AllocatorEvent::Deposed => self.office = None,
+            AllocatorEvent::Deposed => self.leader_state = None,
             AllocatorEvent::WriteFailed => self.resign(),
-            AllocatorEvent::Reported { report } => self.hear(report),
+            AllocatorEvent::Reported { report } => self.process(report),
             other => {
-                if let Some(office) = &mut self.office {
-                    office.change(other, &mut self.actions);
+                if let Some(leader_state) = &mut self.leader_state {
+                    leader_state.change(other, &mut self.actions);
                 }
             }
         }
-        self.go_on();
+        self.continue_term();
     }
 
     /// Processes the deadline returned by [`Allocator::next_deadline`].
     pub fn handle_deadline(&mut self, now: Time) {
         self.now = self.now.max(now);
-        self.go_on();
+        self.continue_term();
     }
 
     /// Returns the next action, or `None` if none is pending.
@@ -211,29 +218,29 @@ impl Allocator {
 
     /// Returns when to call [`Allocator::handle_deadline`] unless an event occurs before.
     pub fn next_deadline(&self) -> Option<Time> {
-        let office = self.office.as_ref()?;
-        let look = office.estimate.next_look();
-        if office.is_writing {
+        let leader_state = self.leader_state.as_ref()?;
+        let look = leader_state.estimate.next_look();
+        if leader_state.is_writing {
             return Some(look);
         }
-        let round = office.last_round.map_or(self.now, |last| last + self.terms.round_pause);
-        if office.is_due {
+        let round = leader_state.last_round.map_or(self.now, |last| last + self.terms.round_pause);
+        if leader_state.is_due {
             return Some(round.min(look));
         }
-        let expiry = office.next_expiry(self.now);
-        let expiry = expiry.filter(|_| office.is_waiting).map(|at| at.max(round));
+        let expiry = leader_state.next_expiry(self.now);
+        let expiry = expiry.filter(|_| leader_state.has_pending_demand).map(|at| at.max(round));
         Some(expiry.map_or(look, |at| at.min(look)))
     }
 
     /// Returns the term if this node is the leader.
     pub fn term(&self) -> Option<Term> {
-        self.office.as_ref().map(|office| office.term)
+        self.leader_state.as_ref().map(|leader_state| leader_state.term)
     }
 
-    fn take_office(
+    fn become_leader(
         &mut self,
         term: Term,
-        capability: Capability,
+        capability: SharedStoreCapacity,
         records: &[(NodeId, Grant)],
         policies: &[(PolicyKey, PolicyLimits)],
     ) {
@@ -251,11 +258,11 @@ impl Allocator {
                 let account = Account::inherited(grant, max, expires);
                 shared.entry(share.policy).or_default().accounts.insert(*node, account);
             }
-            let (admitted, admitted_late) = (grant.store.reserved_iops, grant.store.late_iops);
+            let (admitted, admitted_late) = (grant.store.reserved_iops, grant.store.fallback_iops);
             nodes.insert(*node, NodeState { admitted, admitted_late, ..NodeState::default() });
         }
         let proved = records.iter().map(|(_, grant)| grant.limit_iops).max().unwrap_or_default();
-        self.office = Some(Office {
+        self.leader_state = Some(LeaderState {
             term,
             next_number: 1,
             nodes,
@@ -271,52 +278,54 @@ impl Allocator {
             elected: self.now,
             is_writing: false,
             is_due: false,
-            is_waiting: false,
+            has_pending_demand: false,
             last_round: None,
         });
     }
 
     fn resign(&mut self) {
-        if let Some(office) = self.office.take() {
-            self.actions.push_back(AllocatorAction::Resign { term: office.term });
+        if let Some(leader_state) = self.leader_state.take() {
+            self.actions.push_back(AllocatorAction::Resign { term: leader_state.term });
         }
     }
 
-    fn hear(&mut self, report: &Report) {
+    fn process(&mut self, report: &Report) {
         let now = self.now;
-        let Some(office) = &mut self.office else { return };
-        if report.heard.is_some_and(|heard| heard.term > office.term) {
+        let Some(leader_state) = &mut self.leader_state else { return };
+        if report.acknowledged.is_some_and(|heard| heard.term > leader_state.term) {
             self.resign();
             return;
         }
-        office.hear(now, report, &mut self.actions);
+        leader_state.process(now, report, &mut self.actions);
     }
 
-    fn go_on(&mut self) {
-        let Some(office) = &mut self.office else { return };
-        if self.now >= office.estimate.next_look() {
-            office.look(&self.terms, self.now, &mut self.actions);
+    fn continue_term(&mut self) {
+        let Some(leader_state) = &mut self.leader_state else { return };
+        if self.now >= leader_state.estimate.next_look() {
+            leader_state.evaluate(&self.terms, self.now, &mut self.actions);
         }
-        let last = office.last_round;
+        let last = leader_state.last_round;
         let is_pause = last.is_some_and(|last| self.now.since(last) < self.terms.round_pause);
-        if office.is_writing || is_pause {
+        if leader_state.is_writing || is_pause {
             return;
         }
         // A lease that ended since the last round has freed capacity.
-        let ends = last.filter(|_| office.is_waiting).and_then(|last| office.next_expiry(last));
+        let ends = last
+            .filter(|_| leader_state.has_pending_demand)
+            .and_then(|last| leader_state.next_expiry(last));
         let has_ended = ends.is_some_and(|at| at <= self.now);
-        if office.is_due || has_ended {
-            office.round(&self.terms, self.now, &mut self.actions);
+        if leader_state.is_due || has_ended {
+            leader_state.round(&self.terms, self.now, &mut self.actions);
         }
     }
 }
 
-impl Office {
+impl LeaderState {
     fn change(&mut self, event: &AllocatorEvent, actions: &mut VecDeque<AllocatorAction>) {
         match event {
             AllocatorEvent::Written => self.is_writing = false,
-            AllocatorEvent::CapabilitySet { capability } => {
-                self.estimate.set_capability(*capability);
+            AllocatorEvent::CapacitySet { capacity: capability } => {
+                self.estimate.set_capacity(*capability);
             }
             AllocatorEvent::PolicySet { policy, limits } => {
                 self.policies.insert(*policy, *limits);
@@ -332,11 +341,11 @@ impl Office {
                 self.unmet.forget(*node);
                 self.forgotten.insert(*node);
             }
-            AllocatorEvent::StrangerSeen { stranger } => {
+            AllocatorEvent::ExternalUserDetected { stranger } => {
                 let known = self.strangers.insert(stranger.name.clone(), stranger.clone());
                 if known.is_none() {
-                    let notice = Notice::StrangerSeen(stranger.clone());
-                    actions.push_back(AllocatorAction::Tell { notice });
+                    let notice = Notice::ExternalUserDetected(stranger.clone());
+                    actions.push_back(AllocatorAction::Notify { notice });
                 }
             }
             AllocatorEvent::Elected { .. }
@@ -370,7 +379,7 @@ impl Office {
             Some(node) => {
                 self.leaving.insert(policy);
                 let notice = Notice::PolicyInUse { policy, node };
-                actions.push_back(AllocatorAction::Tell { notice });
+                actions.push_back(AllocatorAction::Notify { notice });
             }
             None => {
                 self.policies.remove(&policy);
@@ -378,9 +387,9 @@ impl Office {
         }
     }
 
-    fn hear(&mut self, now: Time, report: &Report, actions: &mut VecDeque<AllocatorAction>) {
+    fn process(&mut self, now: Time, report: &Report, actions: &mut VecDeque<AllocatorAction>) {
         let node = report.node;
-        let mut tell = |notice| actions.push_back(AllocatorAction::Tell { notice });
+        let mut tell = |notice| actions.push_back(AllocatorAction::Notify { notice });
         if report.version != VERSION {
             tell(Notice::OtherVersion { node, version: report.version });
             return;
@@ -396,7 +405,7 @@ impl Office {
         let account = self.store.accounts.entry(node).or_default();
         let known = account.reserved();
         if report.reserved_iops > known {
-            account.confess(report.reserved_iops);
+            account.add_unaccounted(report.reserved_iops);
             let reserved_iops = report.reserved_iops;
             tell(Notice::Unaccounted { node, reserved_iops, known_iops: known });
         }
@@ -411,18 +420,18 @@ impl Office {
             if is_restart {
                 account.restart(report.id.incarnation);
             }
-            if let Some(heard) = report.heard {
+            if let Some(heard) = report.acknowledged {
                 account.acknowledge(heard);
             }
         }
-        if let Some(heard) = report.heard {
+        if let Some(heard) = report.acknowledged {
             state.acknowledge(heard);
         }
         state.is_silent = false;
         state.report = Some((report.clone(), now));
         self.is_due = true;
         for notice in self.unmet.handle_report(now, report) {
-            actions.push_back(AllocatorAction::Tell { notice });
+            actions.push_back(AllocatorAction::Notify { notice });
         }
     }
 }
@@ -431,7 +440,7 @@ impl NodeState {
     fn acknowledge(&mut self, heard: GrantId) {
         while let Some((id, given)) = self.given.front().copied().filter(|(id, _)| *id <= heard) {
             if id == heard {
-                self.heard_given = Some(given);
+                self.acknowledged_at = Some(given);
             }
             self.given.pop_front();
         }

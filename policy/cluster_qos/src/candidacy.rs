@@ -24,7 +24,7 @@ pub struct Candidacy {
     ended: Option<Time>,
     /// Number of consecutive short terms.
     short: u32,
-    stands_at: Time,
+    campaign_at: Time,
 }
 
 impl Candidacy {
@@ -33,7 +33,7 @@ impl Candidacy {
         let is_soon = self.ended.is_some_and(|ended| now.since(ended) < SOON + self.pause());
         self.short = if is_soon { self.short.saturating_add(1) } else { 1 };
         self.ended = Some(now);
-        self.stands_at = now + self.pause();
+        self.campaign_at = now + self.pause();
     }
 
     fn pause(&self) -> Duration {
@@ -45,8 +45,8 @@ impl Candidacy {
     }
 
     /// Returns the time from which this node may stand for election if there is no leader.
-    pub const fn stands_at(&self) -> Time {
-        self.stands_at
+    pub const fn campaign_at(&self) -> Time {
+        self.campaign_at
     }
 }
 
@@ -60,8 +60,8 @@ mod tests {
         let wait = |term: &u64| {
             now = now + Duration::from_secs(*term);
             of.handle_vacant(now);
-            let pause = of.stands_at().since(now);
-            now = of.stands_at();
+            let pause = of.campaign_at().since(now);
+            now = of.campaign_at();
             pause.as_secs()
         };
         terms_s.iter().map(wait).collect()

@@ -1,7 +1,7 @@
 //! Detection of node clocks that are slower than the leader's.
 //!
 //! A lease is a time span on the node's clock, and the leader waits for the same span on its own.
-//! This is safe while the node's clock is slower by at most [`Terms::drift_ppm`]. Two grants of one
+//! This is safe while the node's clock is slower by at most [`Parameters::drift_ppm`]. Two grants of one
 //! leader prove a larger drift: the report that the first one answers was made before the first
 //! grant, and the second grant was given before it is received. So the time between making the
 //! report and receiving the second grant is at least the time between the grants. Network delay can
@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::{Term, Terms};
+use crate::{Parameters, Term};
 
 /// Time after which the reference grant is replaced by a later one.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -34,9 +34,9 @@ pub(crate) struct ClockCheck {
 
 impl ClockCheck {
     /// Processes a received grant and returns whether its lease may be used.
-    pub(crate) fn hear(
+    pub(crate) fn process(
         &mut self,
-        terms: &Terms,
+        terms: &Parameters,
         now: Time,
         (term, given): (Term, Time),
         made: Time,

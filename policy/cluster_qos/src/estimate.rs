@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 
 use suimon_quantity::Time;
 
-use crate::Capability;
+use crate::SharedStoreCapacity;
 
 /// Interval between evaluations of the observed throughput.
-pub(crate) const LOOKED_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const EVALUATE_EVERY: Duration = Duration::from_secs(1);
 /// Time for which delivered throughput counts as proof of capacity.
 const PROVED: Duration = Duration::from_secs(10);
 /// Time after a reduction in which the estimate is not raised.
@@ -22,7 +22,7 @@ const LOOKS: u32 = 3;
 /// Latency, in percent of the lowest observed, above which the store is saturated.
 const FULL_PERCENT: u64 = 150;
 /// Time for which the capacity must be low, or sufficient again, before it is reported.
-const TOLD_AFTER: Duration = Duration::from_secs(10);
+const REPORT_AFTER: Duration = Duration::from_secs(10);
 /// Estimate, in percent of the capacity, below which the capacity counts as low.
 const LOW_PERCENT: u64 = 95;
 
@@ -41,12 +41,12 @@ pub(crate) struct Seen {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Estimate {
-    capability: Capability,
+    capacity: SharedStoreCapacity,
     iops: u64,
     /// Recent estimates and delivered throughput, with their times.
     proved: VecDeque<(Time, u64, u64)>,
     best_latency_ns: u64,
-    looks: u32,
+    evaluations: u32,
     held_until: Time,
     looked: Time,
     /// Time since which the state differs from the reported one.
@@ -55,17 +55,17 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    pub(crate) fn new(now: Time, capability: Capability, proved: u64) -> Self {
+    pub(crate) fn new(now: Time, capability: SharedStoreCapacity, proved: u64) -> Self {
         let iops = match capability {
-            Capability::Declared(iops) => iops,
-            Capability::Measured(iops) => iops.max(proved),
+            SharedStoreCapacity::Declared(iops) => iops,
+            SharedStoreCapacity::Measured(iops) => iops.max(proved),
         };
         Self {
-            capability,
+            capacity: capability,
             iops,
             proved: VecDeque::new(),
             best_latency_ns: u64::MAX,
-            looks: 0,
+            evaluations: 0,
             held_until: now,
             looked: now,
             since: None,
@@ -73,14 +73,14 @@ impl Estimate {
         }
     }
 
-    pub(crate) fn set_capability(&mut self, capability: Capability) {
-        self.capability = capability;
+    pub(crate) fn set_capacity(&mut self, capability: SharedStoreCapacity) {
+        self.capacity = capability;
         self.iops = capability.iops();
-        self.looks = 0;
+        self.evaluations = 0;
     }
 
-    pub(crate) const fn capability(&self) -> Capability {
-        self.capability
+    pub(crate) const fn capacity(&self) -> SharedStoreCapacity {
+        self.capacity
     }
 
     /// Returns the capacity available for division.
@@ -93,15 +93,15 @@ impl Estimate {
     /// acknowledged lower grants.
     pub(crate) fn bound(&self) -> u64 {
         let lately = self.proved.iter().map(|(_, iops, _)| *iops).max().unwrap_or_default();
-        self.capability.iops().max(self.iops).max(lately)
+        self.capacity.iops().max(self.iops).max(lately)
     }
 
     pub(crate) fn next_look(&self) -> Time {
-        self.looked + LOOKED_EVERY
+        self.looked + EVALUATE_EVERY
     }
 
     /// Evaluates observations. Returns whether the capacity is low if that is to be reported now.
-    pub(crate) fn look(&mut self, now: Time, seen: Seen) -> Option<bool> {
+    pub(crate) fn evaluate(&mut self, now: Time, seen: Seen) -> Option<bool> {
         self.looked = now;
         self.proved.retain(|(at, ..)| now.since(*at) < PROVED);
         self.proved.push_back((now, self.iops, seen.delivered));
@@ -113,15 +113,15 @@ impl Estimate {
         let falls_short = u128::from(seen.waiting_got) * 100
             < u128::from(seen.waiting_may) * u128::from(LOW_PERCENT);
         if is_slow && falls_short {
-            self.looks += 1;
-            if self.looks >= LOOKS {
+            self.evaluations += 1;
+            if self.evaluations >= LOOKS {
                 self.lower(now, seen.delivered, proved);
             }
         } else {
-            self.looks = 0;
+            self.evaluations = 0;
             self.raise(now, seen, proved);
         }
-        self.judge(now)
+        self.decide(now)
     }
 
     fn lower(&mut self, now: Time, delivered: u64, proved: u64) {
@@ -134,13 +134,15 @@ impl Estimate {
     }
 
     fn raise(&mut self, now: Time, seen: Seen, proved: u64) {
-        let known = self.capability.iops();
+        let known = self.capacity.iops();
         let step = (known / 32).max(1);
-        let most = match self.capability {
-            Capability::Declared(iops) => iops,
+        let most = match self.capacity {
+            SharedStoreCapacity::Declared(iops) => iops,
             // Proven throughput, and one step above it while nodes demand more.
-            Capability::Measured(iops) if seen.wants_more => iops.max(proved.saturating_add(step)),
-            Capability::Measured(iops) => iops.max(proved),
+            SharedStoreCapacity::Measured(iops) if seen.wants_more => {
+                iops.max(proved.saturating_add(step))
+            }
+            SharedStoreCapacity::Measured(iops) => iops.max(proved),
         };
         if now >= self.held_until {
             self.iops = self.iops.saturating_add(step);
@@ -148,14 +150,14 @@ impl Estimate {
         self.iops = self.iops.max(proved).min(most);
     }
 
-    fn judge(&mut self, now: Time) -> Option<bool> {
-        let is_low = self.iops < self.capability.iops() / 100 * LOW_PERCENT;
+    fn decide(&mut self, now: Time) -> Option<bool> {
+        let is_low = self.iops < self.capacity.iops() / 100 * LOW_PERCENT;
         if is_low == self.is_low {
             self.since = None;
             return None;
         }
         let since = *self.since.get_or_insert(now);
-        if now.since(since) < TOLD_AFTER {
+        if now.since(since) < REPORT_AFTER {
             return None;
         }
         self.since = None;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 
-use crate::{GrantId, NodeId, PolicyKey, Promises, ReportId};
+use crate::{AdmissionCheck, GrantId, NodeId, PolicyKey, ReportId};
 
 /// Node's share of a store or of a policy's maximum. Rates are in normalised operations per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +16,8 @@ pub struct Share {
     /// Rate that applies indefinitely, with or without a lease.
     pub reserved_iops: u64,
     /// Fallback rate that replaces the reserved one long after the last grant; 0: none.
-    pub late_iops: u64,
+    #[serde(rename = "late_iops")]
+    pub fallback_iops: u64,
     /// Largest leased rate of all grants still in force, including this one. Read by the next
     /// leader.
     pub leased_held_iops: u64,
@@ -62,5 +63,5 @@ pub struct Grant {
     /// Admission calculation if the requested reservation was rejected. It stays rejected until
     /// others request less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<Promises>,
+    pub refused: Option<AdmissionCheck>,
 }

@@ -21,7 +21,7 @@ pub(crate) struct Ledger {
 /// share. Between these times no node may use more than at the earlier one, because leases only
 /// end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct Remaining {
     limit: u64,
     now: Time,
     then: Option<Time>,
@@ -39,7 +39,7 @@ pub(crate) struct Most {
     /// Bound of the indefinite part.
     pub(crate) reserved: u64,
     /// Bound of the fallback part.
-    pub(crate) late: u64,
+    pub(crate) fallback: u64,
 }
 
 /// Limits a share to the capacity left.
@@ -47,27 +47,27 @@ pub(crate) fn fit(target: &Share, most: Most) -> Share {
     Share {
         leased_iops: target.leased_iops.min(most.leased),
         reserved_iops: target.reserved_iops.min(most.reserved),
-        late_iops: target.late_iops.min(most.late),
+        fallback_iops: target.fallback_iops.min(most.fallback),
         ..Share::default()
     }
 }
 
 impl Ledger {
-    /// Sums up the accounts. `late_from` returns when a node may change to its fallback share, if
+    /// Sums up the accounts. `fallback_from` returns when a node may change to its fallback share, if
     /// that is before the end of a lease given now.
-    pub(crate) fn room(
+    pub(crate) fn remaining(
         &self,
         limit: u64,
         now: Time,
-        late_from: impl Fn(NodeId) -> Option<Time>,
-    ) -> Room {
-        let late = self.accounts.iter().filter(|(_, account)| account.late() > 0);
-        let then = late.filter_map(|(node, _)| late_from(*node)).min();
+        fallback_from: impl Fn(NodeId) -> Option<Time>,
+    ) -> Remaining {
+        let late = self.accounts.iter().filter(|(_, account)| account.fallback() > 0);
+        let then = late.filter_map(|(node, _)| fallback_from(*node)).min();
         let then = then.map(|then| then.max(now));
-        let mut room = Room { limit, now, then, sum_now: 0, sum_then: 0, sum_end: 0 };
+        let mut room = Remaining { limit, now, then, sum_now: 0, sum_then: 0, sum_end: 0 };
         for (node, account) in &self.accounts {
-            room.sum_now = room.sum_now.saturating_add(account.held(now));
-            let held = room.held_then(account, late_from(*node).is_some());
+            room.sum_now = room.sum_now.saturating_add(account.held_total(now));
+            let held = room.held_then(account, fallback_from(*node).is_some());
             room.sum_then = room.sum_then.saturating_add(held);
             room.sum_end = room.sum_end.saturating_add(account.end());
         }
@@ -75,11 +75,11 @@ impl Ledger {
     }
 }
 
-impl Room {
+impl Remaining {
     fn held_then(&self, account: &Account, is_late: bool) -> u64 {
         let Some(then) = self.then else { return 0 };
-        let late = if is_late { account.late() } else { 0 };
-        account.held(then).max(late)
+        let late = if is_late { account.fallback() } else { 0 };
+        account.held_total(then).max(late)
     }
 
     /// Returns the bounds of a node's total share: the capacity that the others cannot use.
@@ -88,18 +88,18 @@ impl Room {
     /// have all that its account contains, so granting that amount could be an increase. Only the
     /// amount it certainly has may be granted again.
     pub(crate) fn for_node(&self, account: &Account, is_late: bool) -> Most {
-        let held = account.held(self.now);
+        let held = account.held_total(self.now);
         let mut most = held.saturating_add(self.limit).saturating_sub(self.sum_now);
         if self.then.is_some() {
             let held = self.held_then(account, is_late);
             most = most.min(held.saturating_add(self.limit).saturating_sub(self.sum_then));
         }
-        let surely = account.surely_reserved();
-        let leased = most.max(surely);
+        let assumed_use = account.reserved_min();
+        let leased = most.max(assumed_use);
         let end = account.end().saturating_add(self.limit).saturating_sub(self.sum_end);
         // A node that may use its fallback share now needs the capacity now.
         let late = if is_late { end.min(leased) } else { end };
-        Most { leased, reserved: end.min(leased).max(surely), late }
+        Most { leased, reserved: end.min(leased).max(assumed_use), fallback: late }
     }
 
     /// Grants a share, for which capacity must be left, and returns its record.
@@ -110,9 +110,10 @@ impl Room {
         given: Given,
         share: Share,
     ) -> Share {
-        let before = (account.held(self.now), self.held_then(account, is_late), account.end());
+        let before =
+            (account.held_total(self.now), self.held_then(account, is_late), account.end());
         let share = account.give(self.now, given, share);
-        let after = (account.held(self.now), self.held_then(account, is_late), account.end());
+        let after = (account.held_total(self.now), self.held_then(account, is_late), account.end());
         self.sum_now = self.sum_now.saturating_add(after.0).saturating_sub(before.0);
         self.sum_then = self.sum_then.saturating_add(after.1).saturating_sub(before.1);
         self.sum_end = self.sum_end.saturating_add(after.2).saturating_sub(before.2);

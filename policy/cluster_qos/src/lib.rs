@@ -3,7 +3,7 @@
 //! operations per second.
 //!
 //! - [`Member`] is a node's side of one store. It processes disk loads and grants, produces reports
-//!   and determines the rates to enforce ([`Cap`]).
+//!   and determines the rates to enforce ([`TimedRateLimit`]).
 //! - [`Allocator`] is the side of the store's leader. It processes reports and issues [`Grant`]s.
 //! - [`Candidacy`] determines when a node stands for election while a store has no leader.
 //! - [`Coverage`] determines which minimums of a node are in effect while its reservation does not
@@ -12,12 +12,12 @@
 //! The first two are state machines: `handle` takes events, `poll_action` returns actions, and the
 //! owner calls `handle_deadline` at `next_deadline`. They read no clock and send nothing.
 //!
-//! Rate of a node ([`Cap::iops_at`])
+//! Rate of a node ([`TimedRateLimit::iops_at`])
 //! - With a lease: the larger of the leased and the reserved rate. The reserved rate is the sum of
-//!   the node's minimums, its parts of policy minimums and [`Terms::floor_iops`]; the leased rate
+//!   the node's minimums, its parts of policy minimums and [`Parameters::floor_iops`]; the leased rate
 //!   adds a share of the spare capacity by weight and demand.
 //! - Without a lease: the reserved rate. It holds indefinitely and without any contact.
-//! - After [`Terms::fallback_after`] without a grant, if all its disks have a
+//! - After [`Parameters::fallback_after`] without a grant, if all its disks have a
 //!   [`DiskLoad::fallback_iops`]: their sum.
 //! - Before the first grant: zero. No state permits an unlimited rate.
 //!
@@ -27,7 +27,7 @@
 //!
 //! # Why the sum of all caps never exceeds the capacity
 //!
-//! Let C be [`Capability::Declared`], or for [`Capability::Measured`] the larger of that and the
+//! Let C be [`SharedStoreCapacity::Declared`], or for [`SharedStoreCapacity::Measured`] the larger of that and the
 //! recently observed throughput. The leader keeps an account for each node of all grants the node
 //! may still apply, and counts their maximum.
 //!
@@ -36,7 +36,7 @@
 //!   only an acknowledgement frees them.
 //! - *Leases end in time.* A lease is a time span. The node counts it on its own clock from the
 //!   time it *made* the report that the grant answers. The leader counts it on its own clock from
-//!   the time it *gave* the grant, which is later, and adds [`Terms::drift_ppm`]. Times of
+//!   the time it *gave* the grant, which is later, and adds [`Parameters::drift_ppm`]. Times of
 //!   different clocks are never compared, so neither the setting of clocks nor network delay
 //!   matters: a grant that arrives late has already expired. A clock slower than assumed is
 //!   detected by the node (two grants of one leader prove it), which then uses no lease. The clock
@@ -66,10 +66,10 @@
 //!
 //! # Write load
 //!
-//! A node writes at most one report per store in [`Terms::report_pause`], one in
-//! [`Terms::report_every`] while nothing changes, and one in [`Terms::idle_every`] while it demands
+//! A node writes at most one report per store in [`Parameters::report_pause`], one in
+//! [`Parameters::report_every`] while nothing changes, and one in [`Parameters::idle_every`] while it demands
 //! no more than its reservation. The leader writes one grant per report, and an additional one if a
-//! share changed by more than an eighth; at most one per node in [`Terms::round_pause`], all nodes
+//! share changed by more than an eighth; at most one per node in [`Parameters::round_pause`], all nodes
 //! in one write. The size of a report is independent of the number of disks.
 //!
 //! # Notices
@@ -81,6 +81,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod account;
+mod admission;
 mod allocator;
 mod candidacy;
 mod clock;
@@ -93,13 +94,13 @@ mod ledger;
 mod load;
 mod member;
 mod notice;
-mod promises;
 mod round;
 mod shared;
 mod terms;
 mod unmet_minimums;
 mod watch;
 
+pub use admission::{AdmissionCheck, GUARANTEED_PERCENT_MAX, SharedStoreCapacity};
 pub use allocator::{Allocator, AllocatorAction, AllocatorEvent, PolicyLimits};
 pub use candidacy::Candidacy;
 pub use coverage::Coverage;
@@ -110,9 +111,10 @@ pub use load::{
     CLAIMS_MAX, DiskLoad, NAMED_MAX, NamedDisk, NodeLoad, PolicyLoad, Report, UNBOUNDED, VERSION,
     Wants,
 };
-pub use member::{Kept, KeptShare, Member, MemberAction, MemberEvent, MemberNotice, PolicyCap};
-pub use notice::{AGGRESSORS_MAX, Aggressor, Cause, Notice, Stranger, Unmet};
-pub use promises::{Capability, PROMISED_PERCENT_MAX, Promises};
-pub use suimon_quantity::Cap;
-pub use terms::{Terms, TermsError};
-pub use watch::TOLD_AFTER;
+pub use member::{
+    DurableShare, DurableState, Member, MemberAction, MemberEvent, MemberNotice, PolicyCap,
+};
+pub use notice::{AGGRESSORS_MAX, Cause, ExternalUser, Notice, OverGuarantee, Unmet};
+pub use suimon_quantity::TimedRateLimit;
+pub use terms::{Parameters, TermsError};
+pub use watch::REPORT_AFTER;

@@ -36,7 +36,8 @@ pub struct DiskLoad {
     /// Weight in the division of spare capacity, 1 to 10 000.
     pub weight: u32,
     /// Demand: rate of submitted requests.
-    pub demanded_iops: u64,
+    #[serde(rename = "demanded_iops")]
+    pub demand_iops: u64,
     /// Delivered rate: rate of completed requests.
     pub delivered_iops: u64,
     /// True if requests were queued because of the node's cap, so that the demand may exceed the
@@ -57,7 +58,7 @@ impl DiskLoad {
             UNBOUNDED
         } else {
             // The demand may rise until the next sample.
-            let demand = self.demanded_iops.min(UNBOUNDED);
+            let demand = self.demand_iops.min(UNBOUNDED);
             demand.saturating_add(demand / 8).saturating_add(1)
         };
         match (self.policy, self.max_iops) {
@@ -73,10 +74,10 @@ impl DiskLoad {
     }
 
     /// Returns the guaranteed part of the demand.
-    pub(crate) fn entitled_iops(&self) -> u64 {
+    pub(crate) fn guaranteed_iops(&self) -> u64 {
         let is_own = self.policy.is_none();
         let is_open = self.waits_for_grant || self.is_busy;
-        let demand = if is_open { UNBOUNDED } else { self.demanded_iops };
+        let demand = if is_open { UNBOUNDED } else { self.demand_iops };
         if is_own { demand.min(self.min_iops) } else { 0 }
     }
 }
@@ -87,7 +88,8 @@ pub struct NamedDisk {
     /// Identifier of the disk, unique in the cluster.
     pub disk: DiskKey,
     /// Guaranteed part of the demand, in normalised operations per second.
-    pub entitled_iops: u64,
+    #[serde(rename = "entitled_iops")]
+    pub guaranteed_iops: u64,
     /// Demand, in normalised operations per second.
     pub demanded_iops: u64,
     /// Delivered rate, in normalised operations per second.
@@ -98,8 +100,8 @@ impl From<&DiskLoad> for NamedDisk {
     fn from(load: &DiskLoad) -> Self {
         Self {
             disk: load.disk,
-            entitled_iops: load.entitled_iops(),
-            demanded_iops: load.demanded_iops,
+            guaranteed_iops: load.guaranteed_iops(),
+            demanded_iops: load.demand_iops,
             delivered_iops: load.delivered_iops,
         }
     }
@@ -128,7 +130,8 @@ pub struct NodeLoad {
     /// Sum of the fallback rates, if every disk has one.
     pub fallback_iops: Option<u64>,
     /// Guaranteed part of the demand of all disks.
-    pub entitled_iops: u64,
+    #[serde(rename = "entitled_iops")]
+    pub guaranteed_iops: u64,
     /// Demand of all disks, at most [`UNBOUNDED`].
     pub wanted_iops: u64,
     /// Delivered rate of all disks.
@@ -151,7 +154,8 @@ pub struct Report {
     /// Identifier of the report, increasing per node.
     pub id: ReportId,
     /// Last grant received and applied. A node never returns to an earlier one.
-    pub heard: Option<GrantId>,
+    #[serde(rename = "heard")]
+    pub acknowledged: Option<GrantId>,
     /// Largest rate of the node without a lease.
     pub reserved_iops: u64,
     /// True if the node can use leases, that is, its clock is not slow.
@@ -161,7 +165,8 @@ pub struct Report {
     /// Demand of the disks. Missing in version 1, for which the default permits decoding and
     /// reporting the version.
     #[serde(default)]
-    pub wants: Wants,
+    #[serde(rename = "wants")]
+    pub demand: Wants,
     /// Loads of shared policies, each once, in ascending order.
     pub policies: Vec<PolicyLoad>,
     /// Disks with the most throughput above the guaranteed rate, at most [`NAMED_MAX`].
@@ -178,11 +183,11 @@ impl Report {
             version: VERSION,
             node,
             id: ReportId { incarnation: 1, number: 2 },
-            heard: None,
+            acknowledged: None,
             reserved_iops: 0,
             takes_leases: true,
             load: NodeLoad::default(),
-            wants: Wants::default(),
+            demand: Wants::default(),
             policies: Vec::new(),
             largest: Vec::new(),
             unmet: Vec::new(),
@@ -200,10 +205,10 @@ pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64) -> NodeLoad {
             load.minimums_iops = load.minimums_iops.saturating_add(disk.min_iops);
         }
         fallback = fallback.zip(disk.fallback_iops).map(|(sum, iops)| sum.saturating_add(iops));
-        load.entitled_iops = load.entitled_iops.saturating_add(disk.entitled_iops());
+        load.guaranteed_iops = load.guaranteed_iops.saturating_add(disk.guaranteed_iops());
         load.wanted_iops = load.wanted_iops.saturating_add(disk.wanted_iops()).min(UNBOUNDED);
         load.delivered_iops = load.delivered_iops.saturating_add(disk.delivered_iops);
-        if disk.demanded_iops > 0 || disk.waits_for_grant {
+        if disk.demand_iops > 0 || disk.waits_for_grant {
             load.weight = load.weight.saturating_add(u64::from(disk.weight));
         }
         load.waits_for_store |= disk.waits_for_store;
@@ -268,12 +273,12 @@ pub(crate) fn is_met(delivered_iops: u64, guaranteed_iops: u64) -> bool {
 /// and those below it.
 pub(crate) fn named(disks: &[DiskLoad]) -> (Vec<NamedDisk>, Vec<NamedDisk>) {
     let all = disks.iter().map(NamedDisk::from);
-    let beyond = |disk: &NamedDisk| disk.delivered_iops.saturating_sub(disk.entitled_iops);
+    let beyond = |disk: &NamedDisk| disk.delivered_iops.saturating_sub(disk.guaranteed_iops);
     let mut largest: Vec<_> = all.clone().filter(|disk| beyond(disk) > 0).collect();
     largest.sort_by_key(|disk| (core::cmp::Reverse(beyond(disk)), disk.disk));
     largest.truncate(NAMED_MAX);
-    let lacks = |disk: &NamedDisk| disk.entitled_iops.saturating_sub(disk.delivered_iops);
-    let is_unmet = |disk: &NamedDisk| !is_met(disk.delivered_iops, disk.entitled_iops);
+    let lacks = |disk: &NamedDisk| disk.guaranteed_iops.saturating_sub(disk.delivered_iops);
+    let is_unmet = |disk: &NamedDisk| !is_met(disk.delivered_iops, disk.guaranteed_iops);
     let mut unmet: Vec<_> = all.filter(is_unmet).collect();
     unmet.sort_by_key(|disk| (core::cmp::Reverse(lacks(disk)), disk.disk));
     unmet.truncate(NAMED_MAX);
@@ -292,7 +297,7 @@ mod tests {
             max_iops: None,
             fallback_iops: None,
             weight,
-            demanded_iops: delivered_iops,
+            demand_iops: delivered_iops,
             delivered_iops,
             waits_for_grant: waits,
             waits_for_store: false,

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::{Cap, Time};
+use suimon_quantity::{Time, TimedRateLimit};
 
 use crate::clock::ClockCheck;
 use crate::grant::{Grant, PolicyShare, Share};
 use crate::load::{self, DiskLoad, NamedDisk, NodeLoad, PolicyLoad, Report, VERSION, Wants};
-use crate::{GrantId, NodeId, PolicyKey, ReportId, Terms};
+use crate::{GrantId, NodeId, Parameters, PolicyKey, ReportId};
 
 /// Event for a node's state machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,14 +36,16 @@ pub enum MemberAction {
     /// Enforce these caps on all disks of the store together and on those of each policy.
     Apply {
         /// Cap on all disks of the store together.
-        store: Cap,
+        store: TimedRateLimit,
         /// Caps of policies; disks of policies not listed may do no I/O.
         policies: Vec<PolicyCap>,
     },
     /// Persist this state durably for the next start.
-    Keep {
+    #[serde(rename = "keep")]
+    Persist {
         /// State to restore after a restart.
-        kept: Kept,
+        #[serde(rename = "kept")]
+        durable: DurableState,
     },
     /// Send a report to the leader.
     Send {
@@ -51,7 +53,8 @@ pub enum MemberAction {
         report: Report,
     },
     /// Report a notice to the operator of the node.
-    Tell {
+    #[serde(rename = "tell")]
+    Notify {
         /// Notice to report to the operator.
         notice: MemberNotice,
     },
@@ -65,21 +68,21 @@ pub struct PolicyCap {
     /// Guaranteed rate of the disks together.
     pub min_iops: u64,
     /// Maximum rate of the disks together; `None`: the policy has no maximum.
-    pub max: Option<Cap>,
+    pub max: Option<TimedRateLimit>,
 }
 
 /// State of a node that survives a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct DurableState {
     /// Share of the store's capacity.
-    pub store: KeptShare,
+    pub store: DurableShare,
     /// Policies with their minimums and shares of their maximums.
-    pub policies: Vec<(PolicyKey, u64, Option<KeptShare>)>,
+    pub policies: Vec<(PolicyKey, u64, Option<DurableShare>)>,
 }
 
 /// Part of a [`Share`] that applies indefinitely.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptShare {
+pub struct DurableShare {
     /// Reserved rate, as in [`Share`].
     pub reserved_iops: u64,
     /// Fallback rate, as in [`Share`].
@@ -104,20 +107,20 @@ pub enum MemberNotice {
 /// Node's state machine of a shared store. See the crate documentation.
 #[derive(Clone, Debug)]
 pub struct Member {
-    terms: Terms,
+    terms: Parameters,
     node: NodeId,
     now: Time,
     made: VecDeque<(ReportId, Time)>,
     next_report: ReportId,
-    heard: Option<GrantId>,
+    acknowledged: Option<GrantId>,
     leased_until: Option<Time>,
-    late_from: Time,
+    fallback_from: Time,
     store: Share,
     policies: Vec<PolicyShare>,
-    kept: Kept,
+    durable: DurableState,
     clock: ClockCheck,
     load: Option<NodeLoad>,
-    wants: Wants,
+    demand: Wants,
     by_policy: Vec<PolicyLoad>,
     largest: Vec<NamedDisk>,
     unmet: Vec<NamedDisk>,
@@ -131,10 +134,16 @@ pub struct Member {
 impl Member {
     /// Creates the state machine of a node started at `now` with the state it persisted.
     /// `incarnation` must be higher than at each earlier start.
-    pub fn new(terms: Terms, now: Time, node: NodeId, incarnation: u64, kept: Kept) -> Self {
-        let share = |kept: KeptShare| Share {
+    pub fn new(
+        terms: Parameters,
+        now: Time,
+        node: NodeId,
+        incarnation: u64,
+        kept: DurableState,
+    ) -> Self {
+        let share = |kept: DurableShare| Share {
             reserved_iops: kept.reserved_iops,
-            late_iops: kept.late_iops,
+            fallback_iops: kept.late_iops,
             ..Share::default()
         };
         let policies = kept.policies.iter().map(|(policy, min_iops, max)| PolicyShare {
@@ -148,15 +157,15 @@ impl Member {
             now,
             made: VecDeque::new(),
             next_report: ReportId { incarnation, number: 1 },
-            heard: None,
+            acknowledged: None,
             leased_until: None,
-            late_from: now + terms.fallback_after,
+            fallback_from: now + terms.fallback_after,
             store: share(kept.store),
             policies: policies.collect(),
-            kept,
+            durable: kept,
             clock: ClockCheck::default(),
             load: None,
-            wants: Wants::default(),
+            demand: Wants::default(),
             by_policy: Vec::new(),
             largest: Vec::new(),
             unmet: Vec::new(),
@@ -199,15 +208,15 @@ impl Member {
     }
 
     /// Returns the cap of the node as a function of time.
-    pub fn cap(&self) -> Cap {
+    pub fn cap(&self) -> TimedRateLimit {
         self.cap_of(&self.store)
     }
 
-    fn cap_of(&self, share: &Share) -> Cap {
-        Cap {
+    fn cap_of(&self, share: &Share) -> TimedRateLimit {
+        TimedRateLimit {
             leased: self.leased_until.map(|until| (share.leased_iops, until)),
             reserved_iops: share.reserved_iops,
-            late: (share.late_iops > 0).then_some((share.late_iops, self.late_from)),
+            later: (share.fallback_iops > 0).then_some((share.fallback_iops, self.fallback_from)),
         }
     }
 
@@ -225,12 +234,12 @@ impl Member {
         self.now = self.now.max(now);
         if self.is_leased && self.leased_until.is_none_or(|until| self.now >= until) {
             self.is_leased = false;
-            self.tell(MemberNotice::Lapsed);
+            self.notify(MemberNotice::Lapsed);
         }
     }
 
-    fn tell(&mut self, notice: MemberNotice) {
-        self.actions.push_back(MemberAction::Tell { notice });
+    fn notify(&mut self, notice: MemberNotice) {
+        self.actions.push_back(MemberAction::Notify { notice });
     }
 
     fn take_loads(&mut self, disks: &[DiskLoad], latency_ns: u64) {
@@ -252,41 +261,41 @@ impl Member {
         let is_less = is_spare && told >= leased;
         self.is_urgent |= is_other || is_more || is_less;
         (self.largest, self.unmet) = load::named(disks);
-        self.wants = load::wants(disks);
+        self.demand = load::wants(disks);
         self.by_policy = by_policy;
         self.load = Some(load);
     }
 
     fn take_grant(&mut self, grant: &Grant) {
         if grant.version != VERSION {
-            self.tell(MemberNotice::OtherVersion(grant.version));
+            self.notify(MemberNotice::OtherVersion(grant.version));
             return;
         }
         let is_mine = grant.answers.incarnation == self.next_report.incarnation
             && grant.answers < self.next_report;
-        if !is_mine || self.heard.is_some_and(|heard| grant.id <= heard) {
+        if !is_mine || self.acknowledged.is_some_and(|heard| grant.id <= heard) {
             return;
         }
         let before = self.cap().iops_at(self.now);
-        self.heard = Some(grant.id);
+        self.acknowledged = Some(grant.id);
         // A report that is not remembered is older than any lease lasts.
         let made = self.made.iter().find(|(id, _)| *id == grant.answers).map(|(_, made)| *made);
         let clock = made
-            .map(|made| self.clock.hear(&self.terms, self.now, (grant.id.term, grant.at), made));
+            .map(|made| self.clock.process(&self.terms, self.now, (grant.id.term, grant.at), made));
         if clock == Some(false) && !self.is_slow {
-            self.tell(MemberNotice::ClockSlow);
+            self.notify(MemberNotice::ClockSlow);
         }
         self.is_slow = clock.map_or(self.is_slow, |is_right| !is_right);
         let lease = grant.lease.min(self.terms.lease);
         let until = made.filter(|_| !self.is_slow).map(|made| made + lease);
         self.leased_until = until.filter(|until| *until > self.now);
-        self.late_from = self.now + self.terms.fallback_after;
+        self.fallback_from = self.now + self.terms.fallback_after;
         self.store = grant.store;
         self.policies.clone_from(&grant.policies);
         if self.leased_until.is_some() != self.is_leased {
             self.is_leased = self.leased_until.is_some();
             let notice = if self.is_leased { MemberNotice::Leased } else { MemberNotice::Lapsed };
-            self.tell(notice);
+            self.notify(notice);
         }
         self.apply();
         let is_kept = self.keep();
@@ -296,18 +305,18 @@ impl Member {
 
     /// Persists the indefinite shares if they changed, and returns whether they did.
     fn keep(&mut self) -> bool {
-        let kept = |share: &Share| KeptShare {
+        let kept = |share: &Share| DurableShare {
             reserved_iops: share.reserved_iops,
-            late_iops: share.late_iops,
+            late_iops: share.fallback_iops,
         };
         let policies = self.policies.iter();
         let policies =
             policies.map(|share| (share.policy, share.min_iops, share.max.as_ref().map(kept)));
-        let now = Kept { store: kept(&self.store), policies: policies.collect() };
-        let is_other = now != self.kept;
+        let now = DurableState { store: kept(&self.store), policies: policies.collect() };
+        let is_other = now != self.durable;
         if is_other {
-            self.kept = now.clone();
-            self.actions.push_back(MemberAction::Keep { kept: now });
+            self.durable = now.clone();
+            self.actions.push_back(MemberAction::Persist { durable: now });
         }
         is_other
     }
@@ -343,11 +352,11 @@ impl Member {
             version: VERSION,
             node: self.node,
             id,
-            heard: self.heard,
+            acknowledged: self.acknowledged,
             reserved_iops: self.store.reserved_iops,
             takes_leases: !self.is_slow,
             load,
-            wants: self.wants.clone(),
+            demand: self.demand.clone(),
             policies: self.by_policy.clone(),
             largest: self.largest.clone(),
             unmet: self.unmet.clone(),

@@ -4,14 +4,14 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DiskKey, NodeId, PolicyKey, Promises};
+use crate::{AdmissionCheck, DiskKey, NodeId, PolicyKey};
 
 /// Maximum number of disks named as causes of an unmet minimum.
 pub const AGGRESSORS_MAX: usize = 8;
 
 /// Disk that got more than its guaranteed rate while another disk's minimum was unmet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Aggressor {
+pub struct OverGuarantee {
     /// Node on which the disk is open.
     pub node: NodeId,
     /// Identifier of the disk, unique in the cluster.
@@ -19,7 +19,8 @@ pub struct Aggressor {
     /// Delivered rate, in normalised operations per second.
     pub delivered_iops: u64,
     /// Guaranteed part of the delivered rate.
-    pub entitled_iops: u64,
+    #[serde(rename = "entitled_iops")]
+    pub guaranteed_iops: u64,
 }
 
 /// Cause of an unmet minimum.
@@ -33,7 +34,8 @@ pub enum Cause {
     /// The cap of the node is sufficient, but its other disks use it.
     OwnNode,
     /// The store delivers less than its capacity: it has external load or has become slower.
-    ForeignLoad,
+    #[serde(rename = "foreign_load")]
+    ExternalLoad,
     /// The cap of the node is sufficient, but the store's latency is too high for the queue depth.
     StoreLatency,
 }
@@ -48,7 +50,8 @@ pub struct Unmet {
     /// Time since the minimum has been unmet.
     pub lasting: Duration,
     /// Guaranteed part of the demand, in normalised operations per second.
-    pub entitled_iops: u64,
+    #[serde(rename = "entitled_iops")]
+    pub guaranteed_iops: u64,
     /// Demand, in normalised operations per second.
     pub demanded_iops: u64,
     /// Delivered rate, in normalised operations per second.
@@ -56,12 +59,12 @@ pub struct Unmet {
     /// Cause of the deficit, as far as known.
     pub cause: Cause,
     /// Disks on any node above their guaranteed rate, largest excess first.
-    pub aggressors: Vec<Aggressor>,
+    pub aggressors: Vec<OverGuarantee>,
 }
 
 /// External user of the store, outside this cluster, detected on the store itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stranger {
+pub struct ExternalUser {
     /// Name of the other cluster or node.
     pub name: String,
     /// Throughput it reports, in normalised operations per second; 0 if unknown.
@@ -77,7 +80,8 @@ pub enum Notice {
         /// Node that requested the reservation.
         node: NodeId,
         /// Admission calculation that shows the excess.
-        promises: Promises,
+        #[serde(rename = "promises")]
+        admission: AdmissionCheck,
     },
     /// A minimum has been unmet for a minute.
     MinimumUnmet(Unmet),
@@ -89,20 +93,24 @@ pub enum Notice {
         disk: DiskKey,
     },
     /// The store delivers less than its capacity.
-    ForeignLoad {
+    #[serde(rename = "foreign_load")]
+    ExternalLoad {
         /// Throughput of all nodes together.
         delivered_iops: u64,
         /// Capacity of the store, declared or measured.
-        capability_iops: u64,
+        #[serde(rename = "capability_iops")]
+        capacity_iops: u64,
         /// External users detected on the store.
-        strangers: Vec<Stranger>,
+        strangers: Vec<ExternalUser>,
         /// Nodes that send no reports and may use their reservations.
         silent: Vec<NodeId>,
     },
     /// The store delivers its capacity again.
-    ForeignLoadGone,
+    #[serde(rename = "foreign_load_gone")]
+    ExternalLoadEnded,
     /// An external user of the store was detected.
-    StrangerSeen(Stranger),
+    #[serde(rename = "stranger_seen")]
+    ExternalUserDetected(ExternalUser),
     /// A node sends no reports. It may use its reservation.
     NodeSilent {
         /// Node that has stopped sending reports.

@@ -5,48 +5,49 @@ use std::collections::{BTreeMap, VecDeque};
 use suimon_quantity::Time;
 
 use crate::account::{Account, Given};
-use crate::allocator::{AllocatorAction, NodeState, Office};
+use crate::allocator::{AllocatorAction, LeaderState, NodeState};
 use crate::divide::{Claim, Claimant, divide};
 use crate::grant::{Grant, PolicyShare, Share, Targets};
-use crate::ledger::{Room, fit};
+use crate::ledger::{Remaining, fit};
 use crate::load::{Report, VERSION};
 use crate::notice::Notice;
 use crate::shared::PolicyPlan;
-use crate::{CLAIMS_MAX, GrantId, NodeId, PolicyKey, Promises, Terms};
+use crate::{AdmissionCheck, CLAIMS_MAX, GrantId, NodeId, Parameters, PolicyKey};
 
 /// Factor by which a saturated node's share may grow per round without proof of its use.
-const CLIMB: u64 = 4;
+const GROWTH_FACTOR: u64 = 4;
 /// Fraction of the capacity that a saturated node may get at least per round.
-const LEAST_STEP: u64 = 32;
+const STEP_DIVISOR: u64 = 32;
 
 /// Demand of a node for spare capacity.
 #[derive(Clone, Debug)]
-struct Asked {
+struct NodeDemand {
     claims: Vec<Claim>,
     /// Unused part of the node's reservation, which its other disks can use.
-    idle: u64,
+    unused_reserved: u64,
     /// Share the node is assumed to use.
-    surely: u64,
+    assumed_use: u64,
 }
 
-impl Asked {
+impl NodeDemand {
     /// Returns the demand of a node whose share was `before` at the time of its report. `least` is
     /// the lower bound of the assumed use.
     fn of(state: &NodeState, report: &Report, before: u64, least: u64) -> Self {
         // Based on the total share: the reservation alone does not indicate the demand.
-        let surely = before.saturating_mul(CLIMB).saturating_sub(state.admitted).max(least);
+        let assumed_use =
+            before.saturating_mul(GROWTH_FACTOR).saturating_sub(state.admitted).max(least);
         if state.refused.is_some() {
             // The node's scheduler does not divide by weight alone, so the demands of single disks
             // do not determine their throughput.
             let wanted_iops = report.load.wanted_iops.saturating_sub(state.admitted);
             let all = Claim { wanted_iops, weight: report.load.weight };
-            return Self { claims: vec![all], idle: 0, surely };
+            return Self { claims: vec![all], unused_reserved: 0, assumed_use };
         }
-        let wants = &report.wants;
+        let wants = &report.demand;
         Self {
             claims: wants.beyond_minimums.iter().copied().take(CLAIMS_MAX).collect(),
-            idle: state.admitted.saturating_sub(wants.within_minimums_iops),
-            surely,
+            unused_reserved: state.admitted.saturating_sub(wants.within_minimums_iops),
+            assumed_use,
         }
     }
 }
@@ -55,10 +56,14 @@ impl Asked {
 /// not by how much; often it is little. In a first pass each node gets what it is assumed to use;
 /// the second pass divides the rest among nodes with further demand. Otherwise half of the spare
 /// capacity would be unused by a node with a small demand until its next report.
-fn divide_spare(spare: u64, asked: &[Asked]) -> Vec<u64> {
+fn divide_spare(spare: u64, asked: &[NodeDemand]) -> Vec<u64> {
     let first: Vec<Claimant<'_>> = asked
         .iter()
-        .map(|of| Claimant { has: of.idle, most: of.surely, ..Claimant::of(&of.claims) })
+        .map(|of| Claimant {
+            has: of.unused_reserved,
+            most: of.assumed_use,
+            ..Claimant::of(&of.claims)
+        })
         .collect();
     let sure = divide(spare, &first);
     let second: Vec<Claimant<'_>> = first
@@ -69,15 +74,15 @@ fn divide_spare(spare: u64, asked: &[Asked]) -> Vec<u64> {
     divide(spare, &second)
 }
 
-impl Office {
+impl LeaderState {
     /// Grants capacity to nodes, as far as it is free or was released.
     pub(crate) fn round(
         &mut self,
-        terms: &Terms,
+        terms: &Parameters,
         now: Time,
         actions: &mut VecDeque<AllocatorAction>,
     ) {
-        (self.is_due, self.is_waiting, self.last_round) = (false, false, Some(now));
+        (self.is_due, self.has_pending_demand, self.last_round) = (false, false, Some(now));
         self.drop_unused_policies();
         self.admit(terms, actions);
         let late = self.late(terms, now);
@@ -87,13 +92,13 @@ impl Office {
             .into_iter()
             .map(|policy| (policy, self.policy_targets(policy, terms, now)))
             .collect();
-        let late_from = |node: NodeId| late.get(&node).copied();
-        let mut room = self.store.room(self.estimate.bound(), now, late_from);
-        let mut rooms: BTreeMap<PolicyKey, Room> = BTreeMap::new();
+        let fallback_from = |node: NodeId| late.get(&node).copied();
+        let mut room = self.store.remaining(self.estimate.bound(), now, fallback_from);
+        let mut rooms: BTreeMap<PolicyKey, Remaining> = BTreeMap::new();
         for policy in policies.keys() {
             let max = self.policies.get(policy).and_then(|limits| limits.max_iops);
             let ledger = self.shared.entry(*policy).or_default();
-            rooms.insert(*policy, ledger.room(max.unwrap_or_default(), now, |_| None));
+            rooms.insert(*policy, ledger.remaining(max.unwrap_or_default(), now, |_| None));
         }
         let mut grants = Vec::new();
         for node in self.order(now, &targets) {
@@ -108,7 +113,7 @@ impl Office {
             let account = self.store.accounts.entry(node).or_default();
             let most = room.for_node(account, is_late);
             let share = fit(target, most);
-            self.is_waiting |= share.leased_iops < target.leased_iops
+            self.has_pending_demand |= share.leased_iops < target.leased_iops
                 || share.reserved_iops < target.reserved_iops;
             let store = room.give(account, is_late, until, share);
             let mut shares = Vec::new();
@@ -143,10 +148,11 @@ impl Office {
 
     /// Returns the times at which nodes without recent contact may change to their fallback shares,
     /// if before the end of a lease given now.
-    pub(crate) fn late(&self, terms: &Terms, now: Time) -> BTreeMap<NodeId, Time> {
+    pub(crate) fn late(&self, terms: &Parameters, now: Time) -> BTreeMap<NodeId, Time> {
         let soon = now + terms.at_most(terms.lease);
         let from = |state: &NodeState| {
-            let from = state.heard_given.map(|given| given + terms.at_least(terms.fallback_after));
+            let from =
+                state.acknowledged_at.map(|given| given + terms.at_least(terms.fallback_after));
             from.unwrap_or(now).max(now)
         };
         let all = self.nodes.iter().map(|(node, state)| (*node, from(state)));
@@ -154,9 +160,9 @@ impl Office {
     }
 
     /// Determines the reservations of nodes.
-    fn admit(&mut self, terms: &Terms, actions: &mut VecDeque<AllocatorAction>) {
+    fn admit(&mut self, terms: &Parameters, actions: &mut VecDeque<AllocatorAction>) {
         let shares = self.shares_of_minimums();
-        let capability = self.estimate.capability();
+        let capability = self.estimate.capacity();
         let mut wants = Vec::new();
         for (node, state) in &mut self.nodes {
             let Some((report, _)) = &state.report else { continue };
@@ -177,14 +183,15 @@ impl Office {
             .fold(0, |sum, state| sum.saturating_add(state.admitted.max(state.admitted_late)));
         for (node, want) in wants {
             let Some(state) = self.nodes.get_mut(&node) else { continue };
-            let asked_iops = want - state.admitted.max(state.admitted_late).min(want);
-            let promises = Promises { promised_iops: promised, asked_iops, capability };
+            let requested_iops = want - state.admitted.max(state.admitted_late).min(want);
+            let promises =
+                AdmissionCheck { guaranteed_iops: promised, requested_iops, capacity: capability };
             if promises.fit() {
-                promised = promised.saturating_add(asked_iops);
+                promised = promised.saturating_add(requested_iops);
                 (state.admitted, state.refused) = (want, None);
             } else if state.refused.replace((want, promises)).is_none_or(|(was, _)| was != want) {
-                let notice = Notice::Refused { node, promises };
-                actions.push_back(AllocatorAction::Tell { notice });
+                let notice = Notice::Refused { node, admission: promises };
+                actions.push_back(AllocatorAction::Notify { notice });
             }
         }
         // Fallback shares are admitted last, because they are not guaranteed.
@@ -192,31 +199,32 @@ impl Office {
             let Some((report, _)) = &state.report else { continue };
             let late = report.load.fallback_iops.unwrap_or_default();
             let had = state.admitted.max(state.admitted_late);
-            let asked_iops = late.saturating_sub(had);
-            let promises = Promises { promised_iops: promised, asked_iops, capability };
+            let requested_iops = late.saturating_sub(had);
+            let promises =
+                AdmissionCheck { guaranteed_iops: promised, requested_iops, capacity: capability };
             if late > state.admitted_late && promises.fit() {
-                promised = promised.saturating_add(asked_iops);
+                promised = promised.saturating_add(requested_iops);
                 state.admitted_late = late;
             }
         }
     }
 
-    fn targets(&self, terms: &Terms, now: Time, late: &BTreeMap<NodeId, Time>) -> Targets {
+    fn targets(&self, terms: &Parameters, now: Time, late: &BTreeMap<NodeId, Time>) -> Targets {
         let mut base = 0_u64;
-        let least = self.estimate.iops() / LEAST_STEP;
-        let mut claims: Vec<(NodeId, Asked)> = Vec::new();
+        let least = self.estimate.iops() / STEP_DIVISOR;
+        let mut claims: Vec<(NodeId, NodeDemand)> = Vec::new();
         let mut targets = Targets::new();
         for (node, state) in &self.nodes {
             let target = Share {
                 leased_iops: state.admitted,
                 reserved_iops: state.admitted,
-                late_iops: state.admitted_late,
+                fallback_iops: state.admitted_late,
                 ..Share::default()
             };
             targets.insert(*node, target);
             let account = self.store.accounts.get(node);
             let (reserved, late_held) =
-                account.map_or((0, 0), |account| (account.reserved(), account.late()));
+                account.map_or((0, 0), |account| (account.reserved(), account.fallback()));
             // A node without a recent report keeps its reservation and may change to its fallback
             // share.
             let Some(report) = state.current(now, terms.lease) else {
@@ -229,11 +237,11 @@ impl Office {
                 continue;
             }
             // Grants since then are excluded: their effect has not been reported yet.
-            let before = account.map_or(0, Account::heard_leased);
-            claims.push((*node, Asked::of(state, report, before, least)));
+            let before = account.map_or(0, Account::acknowledged_leased);
+            claims.push((*node, NodeDemand::of(state, report, before, least)));
         }
         let spare = self.estimate.iops().saturating_sub(base);
-        let (nodes, asked): (Vec<NodeId>, Vec<Asked>) = claims.into_iter().unzip();
+        let (nodes, asked): (Vec<NodeId>, Vec<NodeDemand>) = claims.into_iter().unzip();
         for (node, share) in nodes.iter().zip(divide_spare(spare, &asked)) {
             if let Some(target) = targets.get_mut(node) {
                 target.leased_iops = target.leased_iops.saturating_add(share);
@@ -269,7 +277,7 @@ impl Office {
     /// Returns the reports that are recent enough for a lease.
     pub(crate) fn current<'a>(
         &'a self,
-        terms: &Terms,
+        terms: &Parameters,
         now: Time,
     ) -> impl Iterator<Item = (NodeId, &'a NodeState, &'a Report)> {
         let lease = terms.lease;

@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use suimon_quantity::Time;
 
 use crate::account::Given;
-use crate::allocator::Office;
+use crate::allocator::LeaderState;
 use crate::divide::{Claim, Claimant, divide};
 use crate::grant::{Share, Targets};
-use crate::ledger::{Room, fit};
-use crate::{NodeId, PolicyKey, Terms};
+use crate::ledger::{Remaining, fit};
+use crate::{NodeId, Parameters, PolicyKey};
 
 /// Target shares of a policy by node.
 pub(crate) struct PolicyPlan {
@@ -28,7 +28,7 @@ pub(crate) struct PolicyPlan {
     has_max: bool,
 }
 
-impl Office {
+impl LeaderState {
     /// Returns the policies that exist and those of which a node may still hold a share.
     pub(crate) fn known_policies(&self) -> BTreeSet<PolicyKey> {
         self.policies.keys().chain(self.shared.keys()).copied().collect()
@@ -76,7 +76,12 @@ impl Office {
     }
 
     /// Determines the target shares of a policy.
-    pub(crate) fn policy_targets(&self, policy: PolicyKey, terms: &Terms, now: Time) -> PolicyPlan {
+    pub(crate) fn policy_targets(
+        &self,
+        policy: PolicyKey,
+        terms: &Parameters,
+        now: Time,
+    ) -> PolicyPlan {
         let limits = self.policies.get(&policy).copied().unwrap_or_default();
         let mut claims: Vec<(NodeId, Claim)> = Vec::new();
         for (node, _, report) in self.current(terms, now) {
@@ -123,7 +128,7 @@ impl Office {
         policy: PolicyKey,
         node: NodeId,
         plan: &PolicyPlan,
-        room: Option<&mut Room>,
+        room: Option<&mut Remaining>,
         until: Given,
     ) -> Option<Option<Share>> {
         let is_there = plan.users.contains(&node);
@@ -141,9 +146,9 @@ impl Office {
         let target = plan.targets.get(&node).copied().unwrap_or_default();
         let room = room?;
         let share = fit(&target, room.for_node(account, false));
-        self.is_waiting |= share.leased_iops < target.leased_iops;
+        self.has_pending_demand |= share.leased_iops < target.leased_iops;
         let given = room.give(account, false, until, share);
-        if !is_there && account.held(until.expires) == 0 && given.leased_held_iops == 0 {
+        if !is_there && account.held_total(until.expires) == 0 && given.leased_held_iops == 0 {
             ledger.accounts.remove(&node);
         }
         Some(Some(given))

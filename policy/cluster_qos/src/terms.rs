@@ -9,7 +9,7 @@ const MILLION: u128 = 1_000_000;
 
 /// Durations of grants and intervals of reports. Equal on all nodes of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Terms {
+pub struct Parameters {
     /// Duration of a lease, from the time at which the answered report was made, on the node's
     /// clock.
     pub lease: Duration,
@@ -32,7 +32,7 @@ pub struct Terms {
     pub floor_iops: u64,
 }
 
-impl Default for Terms {
+impl Default for Parameters {
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(3),
@@ -64,7 +64,7 @@ pub enum TermsError {
     Drift(u32),
 }
 
-impl Terms {
+impl Parameters {
     /// Validates the terms.
     ///
     /// # Errors

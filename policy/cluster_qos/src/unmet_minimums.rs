@@ -81,7 +81,7 @@ mod tests {
     fn report(disks: &[u64]) -> Report {
         let unmet = disks.iter().map(|disk| NamedDisk {
             disk: DiskKey(*disk),
-            entitled_iops: 100,
+            guaranteed_iops: 100,
             demanded_iops: 100,
             delivered_iops: 0,
         });

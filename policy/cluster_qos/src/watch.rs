@@ -5,60 +5,60 @@ use std::collections::VecDeque;
 
 use suimon_quantity::Time;
 
-use crate::allocator::{Allocator, AllocatorAction, Office};
+use crate::allocator::{Allocator, AllocatorAction, LeaderState};
 use crate::estimate::Seen;
 use crate::load::is_met;
-use crate::notice::{AGGRESSORS_MAX, Aggressor, Cause, Notice, Unmet};
+use crate::notice::{AGGRESSORS_MAX, Cause, Notice, OverGuarantee, Unmet};
 use crate::unmet_minimums::UnmetMinimum;
-use crate::{DiskKey, NodeId, Terms};
+use crate::{DiskKey, NodeId, Parameters};
 
 /// Time for which a minimum must be unmet before it is reported.
-pub const TOLD_AFTER: Duration = Duration::from_secs(60);
+pub const REPORT_AFTER: Duration = Duration::from_secs(60);
 
 impl Allocator {
     /// Returns the minimums unmet at present, with the disks that cause it.
     pub fn unmet(&self) -> Vec<Unmet> {
-        let Some(office) = &self.office else { return Vec::new() };
-        let unmet = office.unmet.minimums.iter();
+        let Some(leader_state) = &self.leader_state else { return Vec::new() };
+        let unmet = leader_state.unmet.minimums.iter();
         unmet
-            .map(|((node, disk), minimum)| office.explain(self.now, *node, *disk, minimum))
+            .map(|((node, disk), minimum)| leader_state.explain(self.now, *node, *disk, minimum))
             .collect()
     }
 
     /// Returns the rate of all nodes together; `None` if this node is not the leader.
     pub fn limit_iops(&self) -> Option<u64> {
-        self.office.as_ref().map(|office| office.estimate.iops())
+        self.leader_state.as_ref().map(|leader_state| leader_state.estimate.iops())
     }
 
     /// Returns the upper bound of the current rates of all nodes, for any set of received grants.
     pub fn held_iops(&self) -> Option<u64> {
-        let office = self.office.as_ref()?;
-        let accounts = office.store.accounts.values();
-        Some(accounts.fold(0, |sum, account| sum.saturating_add(account.held(self.now))))
+        let leader_state = self.leader_state.as_ref()?;
+        let accounts = leader_state.store.accounts.values();
+        Some(accounts.fold(0, |sum, account| sum.saturating_add(account.held_total(self.now))))
     }
 }
 
-impl Office {
+impl LeaderState {
     /// Evaluates the reports of all nodes. Called periodically.
-    pub(crate) fn look(
+    pub(crate) fn evaluate(
         &mut self,
-        terms: &Terms,
+        terms: &Parameters,
         now: Time,
         actions: &mut VecDeque<AllocatorAction>,
     ) {
         let mut notices = Vec::new();
         let seen = self.seen(terms, now);
-        if let Some(is_low) = self.estimate.look(now, seen) {
+        if let Some(is_low) = self.estimate.evaluate(now, seen) {
             let silent = self.nodes.iter().filter(|(_, state)| state.is_silent);
             notices.push(if is_low {
-                Notice::ForeignLoad {
+                Notice::ExternalLoad {
                     delivered_iops: seen.delivered,
-                    capability_iops: self.estimate.capability().iops(),
+                    capacity_iops: self.estimate.capacity().iops(),
                     strangers: self.strangers.values().cloned().collect(),
                     silent: silent.map(|(node, _)| *node).collect(),
                 }
             } else {
-                Notice::ForeignLoadGone
+                Notice::ExternalLoadEnded
             });
         }
         // The leader must have been in office for this time.
@@ -73,8 +73,9 @@ impl Office {
             }
         }
         let due = self.unmet.minimums.iter_mut();
-        let due = due
-            .filter(|(_, minimum)| !minimum.is_reported && now.since(minimum.since) >= TOLD_AFTER);
+        let due = due.filter(|(_, minimum)| {
+            !minimum.is_reported && now.since(minimum.since) >= REPORT_AFTER
+        });
         let due: Vec<_> = due
             .map(|((node, disk), minimum)| {
                 minimum.is_reported = true;
@@ -84,11 +85,11 @@ impl Office {
         for (node, disk, minimum) in due {
             notices.push(Notice::MinimumUnmet(self.explain(now, node, disk, &minimum)));
         }
-        actions.extend(notices.into_iter().map(|notice| AllocatorAction::Tell { notice }));
+        actions.extend(notices.into_iter().map(|notice| AllocatorAction::Notify { notice }));
         self.is_due = true;
     }
 
-    fn seen(&self, terms: &Terms, now: Time) -> Seen {
+    fn seen(&self, terms: &Parameters, now: Time) -> Seen {
         let mut seen = Seen::default();
         let mut latencies = 0_u128;
         for (node, _, report) in self.current(terms, now) {
@@ -110,20 +111,20 @@ impl Office {
 
     fn explain(&self, now: Time, node: NodeId, disk: DiskKey, minimum: &UnmetMinimum) -> Unmet {
         let named = minimum.last;
-        let mut aggressors: Vec<Aggressor> = self
+        let mut aggressors: Vec<OverGuarantee> = self
             .nodes
             .iter()
             .filter_map(|(node, state)| Some((*node, &state.report.as_ref()?.0.largest)))
             .flat_map(|(node, largest)| largest.iter().map(move |named| (node, named)))
-            .map(|(node, named)| Aggressor {
+            .map(|(node, named)| OverGuarantee {
                 node,
                 disk: named.disk,
                 delivered_iops: named.delivered_iops,
-                entitled_iops: named.entitled_iops,
+                guaranteed_iops: named.guaranteed_iops,
             })
             .collect();
         aggressors.sort_by_key(|by| {
-            let beyond = by.delivered_iops.saturating_sub(by.entitled_iops);
+            let beyond = by.delivered_iops.saturating_sub(by.guaranteed_iops);
             (core::cmp::Reverse(beyond), by.node, by.disk)
         });
         aggressors.truncate(AGGRESSORS_MAX);
@@ -131,7 +132,7 @@ impl Office {
             node,
             disk,
             lasting: now.since(minimum.since),
-            entitled_iops: named.entitled_iops,
+            guaranteed_iops: named.guaranteed_iops,
             demanded_iops: named.demanded_iops,
             delivered_iops: named.delivered_iops,
             cause: self.cause(node),
@@ -149,12 +150,12 @@ impl Office {
         });
         if state.is_some_and(|state| state.refused.is_some()) {
             Cause::NotAdmitted
-        } else if may < load.entitled_iops {
+        } else if may < load.guaranteed_iops {
             Cause::OtherNodes
         } else if is_met(load.delivered_iops, may) {
             Cause::OwnNode
-        } else if self.estimate.iops() < self.estimate.capability().iops() {
-            Cause::ForeignLoad
+        } else if self.estimate.iops() < self.estimate.capacity().iops() {
+            Cause::ExternalLoad
         } else {
             Cause::StoreLatency
         }

@@ -12,13 +12,15 @@ use crate::VfId;
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum Action {
     /// Hot-plug a VF into the VM of a NIC.
-    GiveVf {
+    #[serde(rename = "give_vf")]
+    PlugVf {
         /// NIC that gets the VF.
         nic: PortId,
         /// VF to hot-plug into the VM.
         vf: VfId,
         /// Reason, as reported with the action.
-        why: Why,
+        #[serde(rename = "why")]
+        reason: FailoverReason,
     },
     /// Switch the data path of the NIC to its VF.
     UseVf {
@@ -27,39 +29,47 @@ pub enum Action {
         /// VF that the NIC has.
         vf: VfId,
         /// Reason, as reported with the action.
-        why: Why,
+        #[serde(rename = "why")]
+        reason: FailoverReason,
     },
     /// Switch the data path of the NIC to the paravirtual path.
-    UseSynthetic {
+    #[serde(rename = "use_synthetic")]
+    UseParavirtual {
         /// NIC whose data path is switched.
         nic: PortId,
         /// Reason, as reported with the action.
-        why: Why,
+        #[serde(rename = "why")]
+        reason: FailoverReason,
     },
     /// Hot-unplug a VF, then report [`Event::VfReleased`](crate::Event::VfReleased).
-    TakeVf {
+    #[serde(rename = "take_vf")]
+    UnplugVf {
         /// NIC that loses the VF.
         nic: PortId,
         /// VF to hot-unplug from the VM.
         vf: VfId,
         /// Reason, as reported with the action.
-        why: Why,
+        #[serde(rename = "why")]
+        reason: FailoverReason,
     },
     /// Report that a NIC with a weight stays on the paravirtual path.
-    StaySynthetic {
+    #[serde(rename = "stay_synthetic")]
+    StayParavirtual {
         /// NIC that waits for a VF.
         nic: PortId,
         /// Reason, as reported with the action.
-        why: Why,
+        #[serde(rename = "why")]
+        reason: FailoverReason,
     },
 }
 
 /// Cause of an action, reported with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum FailoverReason {
     /// The NIC is next by its weight.
-    Turn,
+    #[serde(rename = "turn")]
+    VmTurn,
     /// The guest's driver uses the VF.
     Ready,
     /// The VF no longer exists.
@@ -84,7 +94,7 @@ pub enum Why {
     NoVfFree,
 }
 
-impl Why {
+impl FailoverReason {
     /// Returns true if the reason is a failure, after which NIC and VF are held down.
     pub const fn is_failure(self) -> bool {
         match self {
@@ -93,7 +103,7 @@ impl Why {
             | Self::DriverUnbound
             | Self::PathFailed
             | Self::NotReadyInTime => true,
-            Self::Turn
+            Self::VmTurn
             | Self::Ready
             | Self::Migration
             | Self::WeightZero
@@ -104,10 +114,10 @@ impl Why {
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for FailoverReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Turn => "the NIC is next by its iov_weight",
+            Self::VmTurn => "the NIC is next by its iov_weight",
             Self::Ready => "the VF is attached to the guest",
             Self::VfLost => "the VF does not exist any more",
             Self::Reset => "the adapter is being reset",
@@ -127,11 +137,11 @@ impl Action {
     /// Returns the NIC that the action concerns.
     pub const fn nic(&self) -> PortId {
         match self {
-            Self::GiveVf { nic, .. }
+            Self::PlugVf { nic, .. }
             | Self::UseVf { nic, .. }
-            | Self::UseSynthetic { nic, .. }
-            | Self::TakeVf { nic, .. }
-            | Self::StaySynthetic { nic, .. } => *nic,
+            | Self::UseParavirtual { nic, .. }
+            | Self::UnplugVf { nic, .. }
+            | Self::StayParavirtual { nic, .. } => *nic,
         }
     }
 }
@@ -140,11 +150,13 @@ impl Action {
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::GiveVf { vf, why, .. } => write!(f, "{vf} is attached: {why}"),
-            Self::UseVf { vf, why, .. } => write!(f, "traffic uses {vf}: {why}"),
-            Self::UseSynthetic { why, .. } => write!(f, "traffic uses the switch: {why}"),
-            Self::TakeVf { vf, why, .. } => write!(f, "{vf} is detached: {why}"),
-            Self::StaySynthetic { why, .. } => write!(f, "traffic stays on the switch: {why}"),
+            Self::PlugVf { vf, reason: why, .. } => write!(f, "{vf} is attached: {why}"),
+            Self::UseVf { vf, reason: why, .. } => write!(f, "traffic uses {vf}: {why}"),
+            Self::UseParavirtual { reason: why, .. } => write!(f, "traffic uses the switch: {why}"),
+            Self::UnplugVf { vf, reason: why, .. } => write!(f, "{vf} is detached: {why}"),
+            Self::StayParavirtual { reason: why, .. } => {
+                write!(f, "traffic stays on the switch: {why}")
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::{PortId, Time};
 
-use crate::action::{Action, Why};
+use crate::action::{Action, FailoverReason};
 use crate::failover::Failover;
 use crate::state::{Adapter, Nic, Stage};
 use crate::{AdapterId, VfId};
@@ -24,15 +24,22 @@ impl Failover {
             let Some(nic) = self.nics.get_mut(&id) else { continue };
             if let Some(vf) = free {
                 nic.stage = Stage::Offered { vf, until: now + self.spec.ready_limit };
-                nic.is_told = false;
+                nic.is_reported = false;
                 *given.entry(vf.adapter).or_default() += 1;
                 if let Some(state) = self.vfs.get_mut(&vf) {
                     state.owner = Some(id);
                 }
-                self.actions.push_back(Action::GiveVf { nic: id, vf, why: Why::Turn });
-            } else if !nic.is_told {
-                nic.is_told = true;
-                self.actions.push_back(Action::StaySynthetic { nic: id, why: Why::NoVfFree });
+                self.actions.push_back(Action::PlugVf {
+                    nic: id,
+                    vf,
+                    reason: FailoverReason::VmTurn,
+                });
+            } else if !nic.is_reported {
+                nic.is_reported = true;
+                self.actions.push_back(Action::StayParavirtual {
+                    nic: id,
+                    reason: FailoverReason::NoVfFree,
+                });
             }
         }
     }
@@ -53,7 +60,7 @@ impl Failover {
     fn is_free(&self, vf: VfId) -> bool {
         self.adapter(vf.adapter).works()
             && self.vfs.get(&vf).is_some_and(|state| {
-                state.is_there && state.owner.is_none() && state.held_until <= self.now
+                state.exists && state.owner.is_none() && state.held_until <= self.now
             })
     }
 
@@ -78,7 +85,7 @@ impl Failover {
             _ => None,
         });
         // Held VFs matter only while a NIC waits for one.
-        let vfs = self.vfs.values().filter(|vf| vf.is_there && vf.owner.is_none());
+        let vfs = self.vfs.values().filter(|vf| vf.exists && vf.owner.is_none());
         let vfs = vfs.map(|vf| vf.held_until).filter(|_| wanting().next().is_some());
         let times = nics.chain(vfs).filter(|time| *time > self.now);
         times.chain(offers).min()

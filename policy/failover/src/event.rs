@@ -19,7 +19,8 @@ pub enum Event {
         adapters: Vec<AdapterId>,
     },
     /// A NIC was added whose guest already has a VF, because the daemon was restarted.
-    VfHeld {
+    #[serde(rename = "vf_held")]
+    VfInUse {
         /// NIC that the VF is assigned to.
         nic: PortId,
         /// Weight, as in [`Event::NicSet`].

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use suimon_quantity::{PortId, Time};
 
-use crate::action::{Action, Why};
+use crate::action::{Action, FailoverReason};
 use crate::event::Event;
 use crate::state::{Adapter, Nic, Path, Stage, Vf};
 use crate::{AdapterId, VfId};
@@ -58,19 +58,19 @@ impl Failover {
             Event::NicSet { nic, iov_weight, adapters } => {
                 self.set_nic(*nic, *iov_weight, adapters);
             }
-            Event::VfHeld { nic, iov_weight, adapters, vf } => {
+            Event::VfInUse { nic, iov_weight, adapters, vf } => {
                 self.hold_vf(*nic, *vf);
                 self.set_nic(*nic, *iov_weight, adapters);
             }
             Event::NicRemoved { nic } => {
-                self.leave(*nic, Why::NicRemoved);
+                self.leave(*nic, FailoverReason::NicRemoved);
                 self.nics.remove(nic);
             }
-            Event::VfFound { vf } => self.vfs.entry(*vf).or_default().is_there = true,
+            Event::VfFound { vf } => self.vfs.entry(*vf).or_default().exists = true,
             Event::VfLost { vf } => self.lose(*vf),
             Event::ResetBegan { adapter } => {
                 self.adapters.entry(*adapter).or_default().is_resetting = true;
-                self.leave_adapter(*adapter, Why::Reset);
+                self.leave_adapter(*adapter, FailoverReason::Reset);
             }
             Event::ResetEnded { adapter } => {
                 self.adapters.entry(*adapter).or_default().is_resetting = false;
@@ -78,7 +78,7 @@ impl Failover {
             }
             Event::DriverUnbound { adapter } => {
                 self.adapters.entry(*adapter).or_default().is_unbound = true;
-                self.leave_adapter(*adapter, Why::DriverUnbound);
+                self.leave_adapter(*adapter, FailoverReason::DriverUnbound);
             }
             Event::DriverBound { adapter } => {
                 self.adapters.entry(*adapter).or_default().is_unbound = false;
@@ -88,7 +88,7 @@ impl Failover {
                 if let Some(state) = self.nics.get_mut(nic) {
                     state.is_migrating = true;
                 }
-                self.leave(*nic, Why::Migration);
+                self.leave(*nic, FailoverReason::Migration);
             }
             Event::MigrationEnded { nic } => {
                 if let Some(state) = self.nics.get_mut(nic) {
@@ -98,7 +98,7 @@ impl Failover {
             Event::VfPathReady { nic, vf } => self.use_vf(*nic, *vf),
             Event::VfPathFailed { nic, vf } => {
                 if self.nics.get(nic).and_then(Nic::given) == Some(*vf) {
-                    self.leave(*nic, Why::PathFailed);
+                    self.leave(*nic, FailoverReason::PathFailed);
                 }
             }
             Event::VfReleased { vf } => self.release(*vf),
@@ -114,7 +114,7 @@ impl Failover {
         );
         let late: Vec<PortId> = late.map(|(id, _)| *id).collect();
         for nic in late {
-            self.leave(nic, Why::NotReadyInTime);
+            self.leave(nic, FailoverReason::NotReadyInTime);
         }
         self.assign();
     }
@@ -138,12 +138,12 @@ impl Failover {
         let nic = self.nics.entry(id).or_insert_with(Nic::new);
         nic.iov_weight = iov_weight;
         nic.adapters = adapters.to_vec();
-        nic.is_told &= iov_weight > 0;
+        nic.is_reported &= iov_weight > 0;
         let Some(vf) = nic.given() else { return };
         if iov_weight == 0 {
-            self.leave(id, Why::WeightZero);
+            self.leave(id, FailoverReason::WeightZero);
         } else if !adapters.contains(&vf.adapter) {
-            self.leave(id, Why::OtherAdapters);
+            self.leave(id, FailoverReason::OtherAdapters);
         }
     }
 
@@ -153,21 +153,21 @@ impl Failover {
         if state.owner.is_some() || self.nics.contains_key(&id) {
             return;
         }
-        (state.is_there, state.owner) = (true, Some(id));
+        (state.exists, state.owner) = (true, Some(id));
         self.nics.insert(id, Nic { stage: Stage::OnVf { vf }, ..Nic::new() });
-        self.actions.push_back(Action::UseVf { nic: id, vf, why: Why::Ready });
+        self.actions.push_back(Action::UseVf { nic: id, vf, reason: FailoverReason::Ready });
     }
 
     /// Takes the VF assigned to a NIC away, if any.
-    fn leave(&mut self, id: PortId, why: Why) {
+    fn leave(&mut self, id: PortId, why: FailoverReason) {
         let held_until = self.now + self.spec.hold_down;
         let Some(nic) = self.nics.get_mut(&id) else { return };
         let Some(vf) = nic.given() else { return };
-        if nic.path() != Path::Synthetic {
-            self.actions.push_back(Action::UseSynthetic { nic: id, why });
+        if nic.path() != Path::Paravirtual {
+            self.actions.push_back(Action::UseParavirtual { nic: id, reason: why });
         }
-        self.actions.push_back(Action::TakeVf { nic: id, vf, why });
-        nic.stage = Stage::Leaving { vf };
+        self.actions.push_back(Action::UnplugVf { nic: id, vf, reason: why });
+        nic.stage = Stage::Unplugging { vf };
         if why.is_failure() {
             nic.held_until = held_until;
             self.hold(vf);
@@ -183,16 +183,16 @@ impl Failover {
 
     fn lose(&mut self, vf: VfId) {
         let Some(state) = self.vfs.get_mut(&vf) else { return };
-        state.is_there = false;
+        state.exists = false;
         if let Some(owner) = state.owner {
             if self.nics.get(&owner).and_then(Nic::given) == Some(vf) {
-                self.leave(owner, Why::VfLost);
+                self.leave(owner, FailoverReason::VfLost);
             }
         }
         self.hold(vf);
     }
 
-    fn leave_adapter(&mut self, adapter: AdapterId, why: Why) {
+    fn leave_adapter(&mut self, adapter: AdapterId, why: FailoverReason) {
         let is_of = |nic: &Nic| nic.given().is_some_and(|vf| vf.adapter == adapter);
         let of: Vec<PortId> =
             self.nics.iter().filter(|(_, nic)| is_of(nic)).map(|(id, _)| *id).collect();
@@ -212,7 +212,7 @@ impl Failover {
         let Some(nic) = self.nics.get_mut(&id) else { return };
         if matches!(nic.stage, Stage::Offered { vf: offered, .. } if offered == vf) {
             nic.stage = Stage::OnVf { vf };
-            self.actions.push_back(Action::UseVf { nic: id, vf, why: Why::Ready });
+            self.actions.push_back(Action::UseVf { nic: id, vf, reason: FailoverReason::Ready });
         }
     }
 
@@ -220,7 +220,7 @@ impl Failover {
         let Some(state) = self.vfs.get_mut(&vf) else { return };
         let Some(owner) = state.owner else { return };
         match self.nics.get_mut(&owner) {
-            Some(nic) if nic.stage == (Stage::Leaving { vf }) => nic.stage = Stage::Synthetic,
+            Some(nic) if nic.stage == (Stage::Unplugging { vf }) => nic.stage = Stage::Paravirtual,
             // The VF is in use and was not requested back: the event is erroneous.
             Some(nic) if nic.given() == Some(vf) => return,
             _ => {}

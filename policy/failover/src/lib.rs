@@ -9,7 +9,7 @@
 //!   [`Failover::handle`] and calls [`Failover::poll_action`] after each until no action is left.
 //! - At [`Failover::next_deadline`] the owner calls [`Failover::handle_deadline`].
 //! - A NIC gets a VF by [`Action::GiveVf`]; its frames use it from [`Action::UseVf`] on, once
-//!   [`Event::VfPathReady`] reports that the guest uses it. [`Action::UseSynthetic`] ends the use
+//!   [`Event::VfPathReady`] reports that the guest uses it. [`Action::UseParavirtual`] ends the use
 //!   immediately; [`Action::TakeVf`] follows, and the VF is not assigned again before
 //!   [`Event::VfReleased`].
 //!
@@ -38,7 +38,7 @@ mod failover;
 mod id;
 mod state;
 
-pub use action::{Action, Why};
+pub use action::{Action, FailoverReason};
 pub use event::Event;
 pub use failover::{Failover, FailoverSpec};
 pub use id::{AdapterId, VfId};

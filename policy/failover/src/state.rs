@@ -8,7 +8,7 @@ use crate::{AdapterId, VfId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
     /// Paravirtual path through the switch.
-    Synthetic,
+    Paravirtual,
     /// Path through this virtual function, bypassing the switch.
     Vf(VfId),
 }
@@ -17,13 +17,13 @@ pub enum Path {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The NIC has no VF.
-    Synthetic,
+    Paravirtual,
     /// A VF is being hot-plugged; abandoned at `until`.
     Offered { vf: VfId, until: Time },
     /// The NIC's frames use a VF.
     OnVf { vf: VfId },
     /// A VF is being hot-unplugged.
-    Leaving { vf: VfId },
+    Unplugging { vf: VfId },
 }
 
 #[derive(Clone, Debug)]
@@ -35,12 +35,12 @@ pub(crate) struct Nic {
     pub(crate) held_until: Time,
     pub(crate) stage: Stage,
     /// True if the lack of a free VF was reported.
-    pub(crate) is_told: bool,
+    pub(crate) is_reported: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Vf {
-    pub(crate) is_there: bool,
+    pub(crate) exists: bool,
     /// Time before which the VF is not assigned.
     pub(crate) held_until: Time,
     /// NIC that has the VF or has not released it yet.
@@ -67,8 +67,8 @@ impl Nic {
             adapters: Vec::new(),
             is_migrating: false,
             held_until: Time::ZERO,
-            stage: Stage::Synthetic,
-            is_told: false,
+            stage: Stage::Paravirtual,
+            is_reported: false,
         }
     }
 
@@ -76,19 +76,21 @@ impl Nic {
     pub(crate) const fn given(&self) -> Option<VfId> {
         match self.stage {
             Stage::Offered { vf, .. } | Stage::OnVf { vf } => Some(vf),
-            Stage::Synthetic | Stage::Leaving { .. } => None,
+            Stage::Paravirtual | Stage::Unplugging { .. } => None,
         }
     }
 
     /// Returns true if the NIC waits for a VF.
     pub(crate) fn wants(&self) -> bool {
-        self.iov_weight > 0 && !self.is_migrating && self.stage == Stage::Synthetic
+        self.iov_weight > 0 && !self.is_migrating && self.stage == Stage::Paravirtual
     }
 
     pub(crate) const fn path(&self) -> Path {
         match self.stage {
             Stage::OnVf { vf } => Path::Vf(vf),
-            Stage::Synthetic | Stage::Offered { .. } | Stage::Leaving { .. } => Path::Synthetic,
+            Stage::Paravirtual | Stage::Offered { .. } | Stage::Unplugging { .. } => {
+                Path::Paravirtual
+            }
         }
     }
 }

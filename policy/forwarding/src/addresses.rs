@@ -52,7 +52,7 @@ pub(crate) fn span(ticks: u32) -> Duration {
 
 /// Learned address, a quarter of a cache line.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Note {
+pub(crate) struct Entry {
     word: u64,
     /// Index into `Tables::switches`.
     pub(crate) switch: u16,
@@ -62,7 +62,7 @@ pub(crate) struct Note {
     pub(crate) stamp: u32,
 }
 
-impl Note {
+impl Entry {
     pub(crate) fn new(key: &Key, slot: u16, stamp: u32) -> Self {
         Self { word: key.word | OCCUPIED, switch: key.switch, slot, stamp }
     }
@@ -96,13 +96,13 @@ impl Note {
 
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
-struct Bucket([Note; WAYS]);
+struct Bucket([Entry; WAYS]);
 
 /// Position of an entry, valid until the next change.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     bucket: usize,
-    way: usize,
+    way_index: usize,
 }
 
 #[derive(Debug)]
@@ -137,12 +137,12 @@ impl Addresses {
     }
 
     #[inline]
-    pub(crate) fn find(&self, key: &Key) -> Option<(Place, Note)> {
+    pub(crate) fn find(&self, key: &Key) -> Option<(Position, Entry)> {
         for at in self.bucket_pair(key.hash) {
             let bucket = self.buckets.get(at)?;
             for (way, note) in bucket.0.iter().enumerate() {
                 if note.is_of(key) {
-                    return Some((Place { bucket: at, way }, *note));
+                    return Some((Position { bucket: at, way_index: way }, *note));
                 }
             }
         }
@@ -156,13 +156,13 @@ impl Addresses {
         self.buckets.get(hash as usize & self.mask).map_or(0, |bucket| bucket.0[0].word)
     }
 
-    pub(crate) fn note_mut(&mut self, place: Place) -> Option<&mut Note> {
-        self.buckets.get_mut(place.bucket)?.0.get_mut(place.way)
+    pub(crate) fn note_mut(&mut self, place: Position) -> Option<&mut Entry> {
+        self.buckets.get_mut(place.bucket)?.0.get_mut(place.way_index)
     }
 
     /// Adds an address that is not in the table. Returns `false` if there is no free entry. `salts`
     /// are those of `Tables::switches`.
-    pub(crate) fn insert(&mut self, key: &Key, note: Note, salts: &[u64]) -> bool {
+    pub(crate) fn insert(&mut self, key: &Key, note: Entry, salts: &[u64]) -> bool {
         if self.len >= self.capacity {
             return false;
         }
@@ -177,21 +177,21 @@ impl Addresses {
         }
     }
 
-    fn free_place(&self, hash: u64) -> Option<Place> {
+    fn free_place(&self, hash: u64) -> Option<Position> {
         self.bucket_pair(hash).into_iter().find_map(|at| self.free_way(at))
     }
 
-    fn free_way(&self, at: usize) -> Option<Place> {
+    fn free_way(&self, at: usize) -> Option<Position> {
         let bucket = self.buckets.get(at)?;
         let way = bucket.0.iter().position(|note| !note.is_occupied())?;
-        Some(Place { bucket: at, way })
+        Some(Position { bucket: at, way_index: way })
     }
 
     /// Frees an entry by moving its address to the other bucket.
-    fn made_place(&mut self, hash: u64, salts: &[u64]) -> Option<Place> {
+    fn made_place(&mut self, hash: u64, salts: &[u64]) -> Option<Position> {
         for at in self.bucket_pair(hash) {
             for way in 0..WAYS {
-                let place = Place { bucket: at, way };
+                let place = Position { bucket: at, way_index: way };
                 let note = *self.note_mut(place)?;
                 let salt = *salts.get(usize::from(note.switch))?;
                 let pair = self.bucket_pair(hash::mix(note.word & KEY_BITS, salt));
@@ -200,7 +200,7 @@ impl Addresses {
                     continue;
                 };
                 *self.note_mut(free)? = note;
-                *self.note_mut(place)? = Note::default();
+                *self.note_mut(place)? = Entry::default();
                 return Some(place);
             }
         }
@@ -208,7 +208,7 @@ impl Addresses {
     }
 
     /// Returns the occupied entries of `count` buckets from bucket `first` on.
-    pub(crate) fn notes(&self, first: usize, count: usize) -> impl Iterator<Item = &Note> + '_ {
+    pub(crate) fn entries(&self, first: usize, count: usize) -> impl Iterator<Item = &Entry> + '_ {
         let buckets = self.buckets.iter().skip(first).take(count);
         buckets.flat_map(|bucket| &bucket.0).filter(|note| note.is_occupied())
     }
@@ -218,12 +218,12 @@ impl Addresses {
         &mut self,
         first: usize,
         count: usize,
-        mut keep: impl FnMut(&mut Note) -> bool,
+        mut keep: impl FnMut(&mut Entry) -> bool,
     ) {
         let buckets = self.buckets.iter_mut().skip(first).take(count);
         for note in buckets.flat_map(|bucket| &mut bucket.0).filter(|note| note.is_occupied()) {
             if !keep(note) {
-                *note = Note::default();
+                *note = Entry::default();
                 self.len -= 1;
             }
         }

@@ -212,7 +212,7 @@ fn check_port(spec: &PortSpec) -> Result<(), TablesError> {
 fn reached_by(specs: &[PortSpec]) -> Result<BTreeMap<PortId, PortId>, TablesError> {
     let mut found = BTreeMap::new();
     for spec in specs {
-        let (Some(by), Some(_)) = (spec.reached_by, spec.mac) else { continue };
+        let (Some(by), Some(_)) = (spec.reached_by_uplink, spec.mac) else { continue };
         let is_way = |other: &&PortSpec| {
             other.id == by && other.switch == spec.switch && other.role == PortRole::Uplink
         };

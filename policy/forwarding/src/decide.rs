@@ -30,7 +30,7 @@ struct Flow {
     has_nested_tag: bool,
 }
 
-enum Course<'a> {
+enum Decision<'a> {
     Unicast(Route<'a>),
     Flood(Option<VlanId>, FloodKind),
 }
@@ -49,7 +49,7 @@ impl Flow {
     #[inline]
     fn of(frame: &Frame) -> Option<Self> {
         let &[d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, _, _] =
-            frame.front().first_chunk::<14>()?;
+            frame.head().first_chunk::<14>()?;
         Some(Self {
             destination: u64::from_be_bytes([0, 0, d0, d1, d2, d3, d4, d5]),
             source: u64::from_be_bytes([0, 0, s0, s1, s2, s3, s4, s5]),
@@ -92,12 +92,12 @@ impl Forwarder {
             // Verdicts are written in place: one that is built elsewhere and copied would be read
             // before the store has completed.
             match self.route(&batch, frame, &mut last) {
-                Ok(Course::Unicast(route)) if fits(route.port, frame) => {
+                Ok(Decision::Unicast(route)) if fits(route.port, frame) => {
                     frame.meta.tag = route.rule.apply(frame.meta.tag);
                     *verdict = Verdict::Unicast { egress: route.egress };
                 }
-                Ok(Course::Unicast(_)) => *verdict = Verdict::Drop(DropReason::TooLong),
-                Ok(Course::Flood(vlan, kind)) => *verdict = Verdict::Flood { vlan, kind },
+                Ok(Decision::Unicast(_)) => *verdict = Verdict::Drop(DropReason::TooLong),
+                Ok(Decision::Flood(vlan, kind)) => *verdict = Verdict::Flood { vlan, kind },
                 Err(reason) => *verdict = Verdict::Drop(reason),
             }
         }
@@ -139,14 +139,14 @@ impl Forwarder {
         batch: &Batch<'a>,
         frame: &Frame,
         last: &mut Option<Route<'a>>,
-    ) -> Result<Course<'a>, DropReason> {
+    ) -> Result<Decision<'a>, DropReason> {
         let flow = Flow::of(frame).ok_or(DropReason::Malformed)?;
         if let Some(route) = last.filter(|route| route.flow == flow) {
-            return Ok(Course::Unicast(route));
+            return Ok(Decision::Unicast(route));
         }
         let course = self.course(batch, flow);
         *last = match course {
-            Ok(Course::Unicast(route)) => Some(route),
+            Ok(Decision::Unicast(route)) => Some(route),
             _ => None,
         };
         course
@@ -154,7 +154,7 @@ impl Forwarder {
 
     /// Decides from addresses and tag only, and learns the source.
     #[inline]
-    fn course<'a>(&mut self, batch: &Batch<'a>, flow: Flow) -> Result<Course<'a>, DropReason> {
+    fn course<'a>(&mut self, batch: &Batch<'a>, flow: Flow) -> Result<Decision<'a>, DropReason> {
         let vlan = batch.tables.ingress_vlan(batch.port, flow.tag, flow.has_nested_tag)?;
         let is_own = check_source(batch, flow.source)?;
         if flow.destination & !0xf == LINK_LOCAL {
@@ -175,11 +175,11 @@ impl Forwarder {
             }
         }
         if flow.destination & GROUP != 0 {
-            return Ok(Course::Flood(VlanId::new(vlan), FloodKind::Group));
+            return Ok(Decision::Flood(VlanId::new(vlan), FloodKind::Group));
         }
         let key = Key::new(batch.switch.salt, batch.port.switch, vlan, flow.destination);
         let Some(egress) = self.locate(batch, &key) else {
-            return Ok(Course::Flood(VlanId::new(vlan), FloodKind::UnknownUnicast));
+            return Ok(Decision::Flood(VlanId::new(vlan), FloodKind::UnknownUnicast));
         };
         let port = batch.tables.port(egress).ok_or(DropReason::NoDestination)?;
         if egress == batch.ingress {
@@ -192,7 +192,7 @@ impl Forwarder {
         if flow.has_nested_tag && !rule.permits_nested_tag(port) {
             return Err(DropReason::NestedTag);
         }
-        Ok(Course::Unicast(Route { flow, egress, port, rule }))
+        Ok(Decision::Unicast(Route { flow, egress, port, rule }))
     }
 
     #[inline]
@@ -201,8 +201,8 @@ impl Forwarder {
             return Some(slot);
         }
         let (_, note) = self.addresses.find(key)?;
-        let is_fresh = age(batch.tick, note.stamp) <= batch.switch.ageing.expiry;
-        is_fresh.then_some(PortSlot(note.slot))
+        let is_waiting = age(batch.tick, note.stamp) <= batch.switch.ageing.expiry;
+        is_waiting.then_some(PortSlot(note.slot))
     }
 }
 

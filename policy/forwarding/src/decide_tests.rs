@@ -75,7 +75,7 @@ fn an_address_that_is_reached_by_the_uplink_is_looked_for_there() {
     let port = |id, role| PortSpec::new(PortId(id), SWITCH, role);
     let nic = |id: u32, reached_by| PortSpec {
         mac: Some(MacAddr::new(mac(id))),
-        reached_by,
+        reached_by_uplink: reached_by,
         ..port(id, PortRole::Nic)
     };
     let mut forwarder = Forwarder::new(16);

@@ -162,7 +162,7 @@ fn segment_bytes(frame: &Frame) -> Option<usize> {
     let start = usize::from(start);
     let transport_bytes = match gso.kind {
         GsoKind::Udp => 8,
-        GsoKind::Tcp4 | GsoKind::Tcp6 => usize::from(frame.front().get(start + 12)? >> 4) * 4,
+        GsoKind::Tcp4 | GsoKind::Tcp6 => usize::from(frame.head().get(start + 12)? >> 4) * 4,
     };
     Some(start + transport_bytes + usize::from(gso.segment_bytes))
 }

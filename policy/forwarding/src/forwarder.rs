@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use suimon_frame::{MacAddr, VlanId};
 use suimon_quantity::{PortId, SwitchId, Time};
 
-use crate::addresses::{Addresses, Note, Place, age, span, tick};
+use crate::addresses::{Addresses, Entry, Position, age, span, tick};
 use crate::batch::Batch;
 use crate::key::Key;
-use crate::learned::{Entry, Learned};
+use crate::learned::{Learned, LearnedAddress};
 use crate::moves::MoveBudget;
 use crate::tables::{Ageing, Port};
 use crate::vlan_set::number;
@@ -22,7 +22,7 @@ const NEWS_MAX: usize = 1024;
 const SWEEP_BUCKETS: usize = 1024;
 /// Replica of the learned addresses of one worker, and its forwarding decisions.
 ///
-/// Each worker has one. The owner passes the results of [`Forwarder::poll_learned`] to
+/// Each worker has one. The owner passes the results of [`Forwarder::poll_announcement`] to
 /// [`Forwarder::handle_learned`] of the others. The latest sighting of an address takes precedence
 /// in every replica; of two at the same time the one on the port with the higher identifier. So
 /// replicas converge once announcements have been delivered. An address in use is announced again
@@ -40,8 +40,8 @@ pub struct Forwarder {
     counts: Vec<u32>,
     /// Limits of moves by slot.
     moves: Vec<MoveBudget>,
-    news: VecDeque<Learned>,
-    known: Known,
+    announcements: VecDeque<Learned>,
+    adopted: Known,
     sweep_bucket: usize,
     sweep_due: Time,
 }
@@ -68,8 +68,8 @@ impl Forwarder {
             addresses: Addresses::new(capacity),
             counts: Vec::new(),
             moves: Vec::new(),
-            news: VecDeque::with_capacity(NEWS_MAX),
-            known: Known::default(),
+            announcements: VecDeque::with_capacity(NEWS_MAX),
+            adopted: Known::default(),
             sweep_bucket: 0,
             sweep_due: Time::NEVER,
         }
@@ -85,12 +85,12 @@ impl Forwarder {
     /// of the first batch. Returns true if the addresses were checked: tables that do not differ in
     /// these respects cost nothing, however many addresses are learned.
     pub fn handle_tables(&mut self, tables: &Tables) -> bool {
-        if self.known.is_adopted && self.known.fingerprint == tables.fingerprint {
+        if self.adopted.is_adopted && self.adopted.fingerprint == tables.fingerprint {
             return false;
         }
         let slots: Vec<Option<PortSlot>> =
-            self.known.ports.iter().map(|port| tables.slot(*port)).collect();
-        let switches = &self.known.switches;
+            self.adopted.ports.iter().map(|port| tables.slot(*port)).collect();
+        let switches = &self.adopted.switches;
         let mut counts = vec![0u32; tables.slots()];
         self.addresses.retain(0, usize::MAX, |note| {
             let slot = slots.get(usize::from(note.slot)).copied().flatten();
@@ -98,7 +98,7 @@ impl Forwarder {
             let Some(port) = tables.port(slot) else { return false };
             let Some(switch) = tables.switch(port.switch) else { return false };
             let begins_to_bind = port.binds_source
-                && self.known.binds_source.get(usize::from(note.slot)) != Some(&true);
+                && self.adopted.binds_source.get(usize::from(note.slot)) != Some(&true);
             let was_on = switches.get(usize::from(note.switch)).map(|(id, _)| *id);
             let key = Key::new(switch.salt, port.switch, note.vlan(), note.mac());
             let Some(count) = counts.get_mut(slot.index()) else { return false };
@@ -123,13 +123,13 @@ impl Forwarder {
             }
         }
         self.moves = moves;
-        self.known = Known::of(tables, self.addresses.buckets());
+        self.adopted = Known::of(tables, self.addresses.buckets());
         true
     }
 
     /// Returns the next announcement for the other replicas; `None` if there is none.
-    pub fn poll_learned(&mut self) -> Option<Learned> {
-        self.news.pop_front()
+    pub fn poll_announcement(&mut self) -> Option<Learned> {
+        self.announcements.pop_front()
     }
 
     /// Processes an announcement of another replica. Announcements of ports, VLANs or switches not
@@ -165,7 +165,7 @@ impl Forwarder {
             }
             return;
         }
-        let other = self.known.ports.get(usize::from(note.slot)).copied();
+        let other = self.adopted.ports.get(usize::from(note.slot)).copied();
         if lead > 0 || (lead == 0 && Some(learned.port) > other) {
             self.relocate(place, note, slot, port, stamp);
         }
@@ -179,7 +179,7 @@ impl Forwarder {
             return;
         }
         let counts = &mut self.counts;
-        let switches = &self.known.switches;
+        let switches = &self.adopted.switches;
         let tick = tick(now);
         self.addresses.retain(self.sweep_bucket, SWEEP_BUCKETS, |note| {
             let ageing = switches.get(usize::from(note.switch)).map(|(_, ageing)| *ageing);
@@ -193,7 +193,7 @@ impl Forwarder {
         if self.sweep_bucket >= self.addresses.buckets() {
             self.sweep_bucket = 0;
         }
-        self.sweep_due = now + self.known.sweep_interval;
+        self.sweep_due = now + self.adopted.sweep_interval;
     }
 
     /// Returns when to call [`Forwarder::handle_age`]; `None` while no address is learned.
@@ -203,14 +203,14 @@ impl Forwarder {
 
     /// Returns the learned addresses that have not expired, in no particular order. Configured ones
     /// are not included.
-    pub fn entries(&self, now: Time) -> impl Iterator<Item = Entry> + '_ {
+    pub fn entries(&self, now: Time) -> impl Iterator<Item = LearnedAddress> + '_ {
         let tick = tick(now);
-        self.addresses.notes(0, usize::MAX).filter_map(move |note| {
-            let (switch, ageing) = *self.known.switches.get(usize::from(note.switch))?;
-            let port = *self.known.ports.get(usize::from(note.slot))?;
+        self.addresses.entries(0, usize::MAX).filter_map(move |note| {
+            let (switch, ageing) = *self.adopted.switches.get(usize::from(note.switch))?;
+            let port = *self.adopted.ports.get(usize::from(note.slot))?;
             let age = age(tick, note.stamp);
             let [_, _, octets @ ..] = note.mac().to_be_bytes();
-            (age <= ageing.expiry).then(|| Entry {
+            (age <= ageing.expiry).then(|| LearnedAddress {
                 switch,
                 vlan: VlanId::new(note.vlan()),
                 mac: MacAddr::new(octets),
@@ -232,7 +232,7 @@ impl Forwarder {
 
     #[inline]
     pub(crate) fn adopt(&mut self, tables: &Tables) {
-        if self.known.fingerprint != tables.fingerprint || !self.known.is_adopted {
+        if self.adopted.fingerprint != tables.fingerprint || !self.adopted.is_adopted {
             let _ = self.handle_tables(tables);
         }
     }
@@ -266,11 +266,11 @@ impl Forwarder {
 
     /// Handles the uncommon part of learning: new, moved, or due to be announced.
     #[cold]
-    fn learn_news(&mut self, batch: &Batch<'_>, key: &Key, found: Option<(Place, Note)>) {
+    fn learn_news(&mut self, batch: &Batch<'_>, key: &Key, found: Option<(Position, Entry)>) {
         let (ingress, port) = (batch.ingress, batch.port);
         let before = found.filter(|(_, note)| note.slot != ingress.0);
         let moved_from =
-            before.and_then(|(_, note)| self.known.ports.get(usize::from(note.slot)).copied());
+            before.and_then(|(_, note)| self.adopted.ports.get(usize::from(note.slot)).copied());
         let is_learned = match found {
             None => self.insert(key, ingress, port, batch.tick, batch.now),
             Some((place, note)) if note.slot != ingress.0 => {
@@ -287,10 +287,10 @@ impl Forwarder {
         if !is_learned {
             return;
         }
-        let is_announced = self.news.len() < NEWS_MAX;
+        let is_announced = self.announcements.len() < NEWS_MAX;
         if is_announced {
             let [_, _, octets @ ..] = (key.word & 0xffff_ffff_ffff).to_be_bytes();
-            self.news.push_back(Learned {
+            self.announcements.push_back(Learned {
                 switch: batch.switch.id,
                 vlan: VlanId::new(key.vlan()),
                 mac: MacAddr::new(octets),
@@ -313,10 +313,10 @@ impl Forwarder {
             return false;
         }
         if self.addresses.len() == 0 {
-            self.sweep_due = now + self.known.sweep_interval;
+            self.sweep_due = now + self.adopted.sweep_interval;
         }
         let is_inserted =
-            self.addresses.insert(key, Note::new(key, slot.0, stamp), &self.known.salts);
+            self.addresses.insert(key, Entry::new(key, slot.0, stamp), &self.adopted.salts);
         if is_inserted {
             *count += 1;
         }
@@ -327,8 +327,8 @@ impl Forwarder {
     /// maximum number of addresses.
     fn relocate(
         &mut self,
-        place: Place,
-        was: Note,
+        place: Position,
+        was: Entry,
         slot: PortSlot,
         port: &Port,
         stamp: u32,

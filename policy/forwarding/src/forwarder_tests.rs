@@ -126,7 +126,7 @@ fn an_address_that_alternates_between_ports_is_announced_a_bounded_number_of_tim
         let now = Time::from_ns(ms * 1_000_000);
         for from in [5, 7, 5, 7] {
             says_hello(&mut forwarder, &tables, now, from, mac(1));
-            announced += std::iter::from_fn(|| forwarder.poll_learned()).count();
+            announced += std::iter::from_fn(|| forwarder.poll_announcement()).count();
         }
         // Changed tables do not reset the limit.
         forwarder.handle_tables(&other);
@@ -358,8 +358,8 @@ fn a_move_is_reported_with_the_port_of_the_previous_sighting() {
     let mut forwarder = Forwarder::new(64);
     let mut report = |from, seconds| {
         says_hello(&mut forwarder, &tables, at(seconds), from, mac(1));
-        let learned = forwarder.poll_learned().unwrap();
-        assert!(forwarder.poll_learned().is_none());
+        let learned = forwarder.poll_announcement().unwrap();
+        assert!(forwarder.poll_announcement().is_none());
         (learned.port, learned.moved_from, learned.is_first)
     };
     assert_eq!(report(5, 1), (PortId(5), None, true));
@@ -378,7 +378,7 @@ fn a_port_that_begins_to_bind_reports_its_next_source_as_the_first() {
     let mut forwarder = Forwarder::new(64);
     let mut is_first = |tables: &Tables, from| {
         says_hello(&mut forwarder, tables, at(1), from, mac(from));
-        forwarder.poll_learned().map(|learned| learned.is_first)
+        forwarder.poll_announcement().map(|learned| learned.is_first)
     };
     assert_eq!((is_first(&before, 5), is_first(&before, 6)), (Some(true), Some(true)));
     assert_eq!((is_first(&before, 5), is_first(&before, 6)), (None, None));
@@ -456,7 +456,7 @@ fn replicas_agree_once_news_has_spread() {
 
 fn spread(replicas: &mut [Forwarder], tables: &Tables, now: Time) {
     for from in 0..replicas.len() {
-        while let Some(learned) = replicas[from].poll_learned() {
+        while let Some(learned) = replicas[from].poll_announcement() {
             for (to, replica) in replicas.iter_mut().enumerate() {
                 if to != from {
                     replica.handle_learned(tables, now, learned);
@@ -464,7 +464,10 @@ fn spread(replicas: &mut [Forwarder], tables: &Tables, now: Time) {
             }
         }
     }
-    assert!(replicas.iter_mut().all(|replica| replica.poll_learned().is_none()), "news of news");
+    assert!(
+        replicas.iter_mut().all(|replica| replica.poll_announcement().is_none()),
+        "news of news"
+    );
 }
 
 #[test]
@@ -475,7 +478,7 @@ fn two_sightings_in_one_instant_end_on_the_same_port() {
         for (replica, from) in replicas.iter_mut().zip(order) {
             says_hello(replica, &tables, at(1), from, mac(1));
         }
-        let news = replicas.each_mut().map(|replica| replica.poll_learned().unwrap());
+        let news = replicas.each_mut().map(|replica| replica.poll_announcement().unwrap());
         replicas[0].handle_learned(&tables, at(1), news[1]);
         replicas[1].handle_learned(&tables, at(1), news[0]);
         for replica in &replicas {
@@ -510,7 +513,7 @@ fn an_address_in_use_is_announced_again_before_others_forget_it() {
     let mut announced = 0;
     for second in 0..3000 {
         says_hello(&mut replicas[0], &tables, at(second), 5, mac(5));
-        announced += usize::from(!replicas[0].news.is_empty());
+        announced += usize::from(!replicas[0].announcements.is_empty());
         spread(&mut replicas, &tables, at(second));
         replicas[1].handle_age(at(second));
         assert_eq!(sorted(&replicas[1], at(second)), [(mac(5), PortId(5))]);
@@ -529,8 +532,11 @@ fn news_that_finds_no_room_is_told_later() {
         for n in 0..3000 {
             says_hello(&mut forwarder, &tables, at(round), 5, mac(n));
         }
-        assert!(forwarder.news.len() <= NEWS_MAX && forwarder.news.capacity() < 2 * NEWS_MAX);
-        while let Some(learned) = forwarder.poll_learned() {
+        assert!(
+            forwarder.announcements.len() <= NEWS_MAX
+                && forwarder.announcements.capacity() < 2 * NEWS_MAX
+        );
+        while let Some(learned) = forwarder.poll_announcement() {
             assert!(told.insert(learned.mac), "told twice");
         }
     }

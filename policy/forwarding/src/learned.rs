@@ -30,7 +30,7 @@ pub struct Learned {
 
 /// Learned address, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub struct LearnedAddress {
     /// Switch that the port belongs to.
     pub switch: SwitchId,
     /// VLAN of the address; `None` is the untagged VLAN.

@@ -44,7 +44,7 @@ mod vlan_set;
 pub use build::TablesError;
 pub use egress::{Flood, FloodMember, TagRule};
 pub use forwarder::Forwarder;
-pub use learned::{Entry, Learned};
+pub use learned::{Learned, LearnedAddress};
 pub use limit::{Limit, LimitState};
 pub use slot::PortSlot;
 pub use spec::{

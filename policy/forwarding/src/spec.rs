@@ -82,7 +82,7 @@ pub struct PortSpec {
     /// Uplink of the same switch by which `mac` is reached instead of this port, because a virtual
     /// function of its adapter is assigned to the guest. Frames from `mac` are accepted on both
     /// ports; frames to it leave by the uplink. Ignored without `mac`.
-    pub reached_by: Option<PortId>,
+    pub reached_by_uplink: Option<PortId>,
     /// True if source addresses other than `mac` are permitted. Ignored without `mac`: then every
     /// address is permitted and learned.
     pub spoofing_allowed: bool,
@@ -114,7 +114,7 @@ impl PortSpec {
                 PortRole::Nic | PortRole::HostNic => VlanMode::Access(None),
             },
             mac: None,
-            reached_by: None,
+            reached_by_uplink: None,
             spoofing_allowed: false,
             bound: None,
             binds_source: false,

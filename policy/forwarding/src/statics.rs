@@ -10,7 +10,7 @@ const ANY_VLAN: u64 = 4095 << 48;
 const MAC_BITS: u64 = (1 << 48) - 1;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct StaticPosition {
     word: u64,
     switch: u16,
     slot: u16,
@@ -23,7 +23,7 @@ struct Place {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Statics {
     /// Entries; their number is 0 or a power of two.
-    places: Box<[Place]>,
+    positions: Box<[StaticPosition]>,
 }
 
 impl Statics {
@@ -32,7 +32,7 @@ impl Statics {
         if count == 0 {
             return Self::default();
         }
-        Self { places: vec![Place::default(); (count * 4).next_power_of_two()].into() }
+        Self { positions: vec![StaticPosition::default(); (count * 4).next_power_of_two()].into() }
     }
 
     /// Adds the address of an access port. The caller has reserved the capacity.
@@ -47,11 +47,11 @@ impl Statics {
     }
 
     fn insert(&mut self, word: u64, hash: u64, switch: u16, slot: PortSlot) {
-        let place = Place { word: word | OCCUPIED, switch, slot: slot.0 };
-        let mask = self.places.len().wrapping_sub(1);
-        for step in 0..self.places.len() {
+        let place = StaticPosition { word: word | OCCUPIED, switch, slot: slot.0 };
+        let mask = self.positions.len().wrapping_sub(1);
+        for step in 0..self.positions.len() {
             let at = (hash as usize).wrapping_add(step) & mask;
-            match self.places.get_mut(at) {
+            match self.positions.get_mut(at) {
                 Some(free) if free.word == 0 => {
                     *free = place;
                     return;
@@ -86,10 +86,10 @@ impl Statics {
         switch: u16,
         accept: impl Fn(PortSlot) -> bool,
     ) -> Option<PortSlot> {
-        let mask = self.places.len().wrapping_sub(1);
+        let mask = self.positions.len().wrapping_sub(1);
         // At most a quarter of the entries is occupied, so an empty one ends the search.
-        for step in 0..self.places.len() {
-            let place = self.places.get((hash as usize).wrapping_add(step) & mask)?;
+        for step in 0..self.positions.len() {
+            let place = self.positions.get((hash as usize).wrapping_add(step) & mask)?;
             if place.word == 0 {
                 return None;
             }

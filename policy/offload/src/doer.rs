@@ -1,11 +1,11 @@
 //! Component that performs the work of an offload capability.
 
 use crate::DeviceFeature as Feature;
-use crate::{Capability, DeviceFeatures, Finding, PortKind, Side};
+use crate::{DeviceFeatures, Finding, OffloadCapability, PortKind, Side};
 
 /// Component that performs the work when a frame requires it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doer {
+pub enum Performer {
     /// Guest, or the remote end of the connection.
     Guest,
     /// Network device of the uplink.
@@ -17,68 +17,71 @@ pub enum Doer {
     /// Component responsible at the port by which the frame leaves.
     Egress,
     /// No component: the work is not done.
-    Nobody,
+    NotDone,
 }
 
 /// Component that performs the work at an uplink's device, and the deciding feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// Component that performs the work.
-    pub doer: Doer,
+    pub performer: Performer,
     /// Feature that decides; `None` if the device does not matter.
     pub by: Option<Feature>,
 }
 
 /// Returns the component for a port without a network device with features of its own: a guest's
 /// NIC, or an uplink that is a TAP device, connected to this host's kernel.
-pub fn doer(kind: PortKind, side: Side, finding: &Finding) -> Doer {
+pub fn performer(kind: PortKind, side: Side, finding: &Finding) -> Performer {
     let other_side = match kind {
-        PortKind::Nic => Doer::Guest,
-        PortKind::Uplink => Doer::Kernel,
+        PortKind::Nic => Performer::Guest,
+        PortKind::Uplink => Performer::Kernel,
     };
     match (finding.capability, side, finding.is_on()) {
-        (Capability::IpChecksum, ..) => Doer::Guest,
-        (Capability::ReceiveCoalescing, _, true) => Doer::Software,
-        (Capability::ReceiveCoalescing, _, false) => Doer::Nobody,
-        (_, Side::Ingress, true) => Doer::Egress,
+        (OffloadCapability::IpChecksum, ..) => Performer::Guest,
+        (OffloadCapability::ReceiveCoalescing, _, true) => Performer::Software,
+        (OffloadCapability::ReceiveCoalescing, _, false) => Performer::NotDone,
+        (_, Side::Ingress, true) => Performer::Egress,
         (_, Side::Ingress, false) | (_, Side::Egress, true) => other_side,
-        (_, Side::Egress, false) => Doer::Software,
+        (_, Side::Egress, false) => Performer::Software,
     }
 }
 
 /// Returns the component for an uplink whose frames pass the kernel to and from `device`. The
 /// kernel accepts every form of frame and performs the work that `device` does not support.
-pub fn assign(side: Side, finding: &Finding, device: &DeviceFeatures) -> Assignment {
-    let nobody_asked = |doer| Assignment { doer, by: None };
+pub fn performer_at_device(side: Side, finding: &Finding, device: &DeviceFeatures) -> Assignment {
+    let nobody_asked = |doer| Assignment { performer: doer, by: None };
     match (finding.capability, side, finding.is_on()) {
-        (Capability::IpChecksum | Capability::ReceiveCoalescing, ..) | (_, Side::Egress, false) => {
-            nobody_asked(doer(PortKind::Uplink, side, finding))
-        }
+        (OffloadCapability::IpChecksum | OffloadCapability::ReceiveCoalescing, ..)
+        | (_, Side::Egress, false) => nobody_asked(performer(PortKind::Uplink, side, finding)),
         (_, Side::Egress, true) => sending(finding.capability, device),
         // The device's checksum verification is not passed on: the receiver verifies.
-        (Capability::Checksum, Side::Ingress, false) => nobody_asked(Doer::Guest),
-        (Capability::Checksum, Side::Ingress, true) => Assignment {
-            doer: if is_active(device, Feature::RxChecksum) { Doer::Nic } else { Doer::Guest },
+        (OffloadCapability::Checksum, Side::Ingress, false) => nobody_asked(Performer::Guest),
+        (OffloadCapability::Checksum, Side::Ingress, true) => Assignment {
+            performer: if is_active(device, Feature::RxChecksum) {
+                Performer::Nic
+            } else {
+                Performer::Guest
+            },
             by: Some(Feature::RxChecksum),
         },
-        (_, Side::Ingress, false) => nobody_asked(Doer::Software),
+        (_, Side::Ingress, false) => nobody_asked(Performer::Software),
         (capability, Side::Ingress, true) => joining(capability, device),
     }
 }
 
 /// Returns true if `device` supports the work, switched on or off.
-pub fn is_supported(side: Side, capability: Capability, device: &DeviceFeatures) -> bool {
+pub fn is_supported(side: Side, capability: OffloadCapability, device: &DeviceFeatures) -> bool {
     let any = |features: &[Feature]| features.iter().any(|f| device.state(*f).is_supported());
     match (capability, side) {
-        (Capability::IpChecksum, _) => false,
+        (OffloadCapability::IpChecksum, _) => false,
         // Receive coalescing is performed by the data plane.
-        (Capability::ReceiveCoalescing, _) => true,
-        (Capability::Checksum, Side::Egress) => {
+        (OffloadCapability::ReceiveCoalescing, _) => true,
+        (OffloadCapability::Checksum, Side::Egress) => {
             any(&[Feature::TxChecksum])
                 || (any(&[Feature::TxChecksumIpv4]) && any(&[Feature::TxChecksumIpv6]))
         }
-        (Capability::Checksum, Side::Ingress) => any(&[Feature::RxChecksum]),
-        (_, Side::Ingress) => any(joiners(capability)),
+        (OffloadCapability::Checksum, Side::Ingress) => any(&[Feature::RxChecksum]),
+        (_, Side::Ingress) => any(coalescers(capability)),
         (_, Side::Egress) => segmenter(capability).is_some_and(|feature| any(&[feature])),
     }
 }
@@ -87,13 +90,13 @@ fn is_active(device: &DeviceFeatures, feature: Feature) -> bool {
     device.state(feature).is_active
 }
 
-fn sending(capability: Capability, device: &DeviceFeatures) -> Assignment {
+fn sending(capability: OffloadCapability, device: &DeviceFeatures) -> Assignment {
     let by = match capability {
-        Capability::Checksum => checksummer(device),
+        OffloadCapability::Checksum => checksummer(device),
         other => segmenter(other),
     };
     let is_nic = by.is_some_and(|feature| is_active(device, feature));
-    Assignment { doer: if is_nic { Doer::Nic } else { Doer::Kernel }, by }
+    Assignment { performer: if is_nic { Performer::Nic } else { Performer::Kernel }, by }
 }
 
 /// Returns the feature that decides whether the device completes checksums of both IP versions: one
@@ -108,33 +111,35 @@ fn checksummer(device: &DeviceFeatures) -> Option<Feature> {
     Some(lacking.unwrap_or(Feature::TxChecksumIpv4))
 }
 
-const fn segmenter(capability: Capability) -> Option<Feature> {
+const fn segmenter(capability: OffloadCapability) -> Option<Feature> {
     match capability {
-        Capability::Tcp4Segmentation => Some(Feature::TxTcp4),
-        Capability::Tcp6Segmentation => Some(Feature::TxTcp6),
-        Capability::TcpEcnSegmentation => Some(Feature::TxTcpEcn),
-        Capability::UdpSegmentation => Some(Feature::TxUdp),
-        Capability::Checksum | Capability::IpChecksum | Capability::ReceiveCoalescing => None,
+        OffloadCapability::Tcp4Segmentation => Some(Feature::TxTcp4),
+        OffloadCapability::Tcp6Segmentation => Some(Feature::TxTcp6),
+        OffloadCapability::TcpEcnSegmentation => Some(Feature::TxTcpEcn),
+        OffloadCapability::UdpSegmentation => Some(Feature::TxUdp),
+        OffloadCapability::Checksum
+        | OffloadCapability::IpChecksum
+        | OffloadCapability::ReceiveCoalescing => None,
     }
 }
 
 /// Returns the features that can have coalesced a large received frame, those of the device first.
-const fn joiners(capability: Capability) -> &'static [Feature] {
+const fn coalescers(capability: OffloadCapability) -> &'static [Feature] {
     match capability {
-        Capability::UdpSegmentation => &[Feature::RxUdpGro],
+        OffloadCapability::UdpSegmentation => &[Feature::RxUdpGro],
         _ => &[Feature::RxGroHw, Feature::RxLro, Feature::RxGro],
     }
 }
 
-fn joining(capability: Capability, device: &DeviceFeatures) -> Assignment {
-    let joiners = joiners(capability);
+fn joining(capability: OffloadCapability, device: &DeviceFeatures) -> Assignment {
+    let joiners = coalescers(capability);
     let by = joiners.iter().copied().find(|feature| is_active(device, *feature));
     let doer = match by {
-        None => Doer::Nobody,
-        Some(Feature::RxGroHw | Feature::RxLro) => Doer::Nic,
-        Some(_) => Doer::Kernel,
+        None => Performer::NotDone,
+        Some(Feature::RxGroHw | Feature::RxLro) => Performer::Nic,
+        Some(_) => Performer::Kernel,
     };
-    Assignment { doer, by: by.or(joiners.last().copied()) }
+    Assignment { performer: doer, by: by.or(joiners.last().copied()) }
 }
 
 #[cfg(test)]

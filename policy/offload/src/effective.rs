@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use suimon_frame::Offloads;
 
-use crate::{Capability, Finding, OffloadSwitches, Reason, Switch};
+use crate::{Finding, OffloadCapability, OffloadSwitches, Reason, Switch};
 
 /// Side of a port, seen from the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,13 +32,13 @@ impl PortKind {
     }
 
     /// Returns the switch that controls a capability on this side.
-    pub const fn switch(self, side: Side, capability: Capability) -> Switch {
+    pub const fn switch(self, side: Side, capability: OffloadCapability) -> Switch {
         match (capability, self.receives(side)) {
-            (Capability::Checksum, false) => Switch::TxChecksum,
-            (Capability::Checksum, true) => Switch::RxChecksum,
-            (Capability::IpChecksum, false) => Switch::TxIpChecksum,
-            (Capability::IpChecksum, true) => Switch::RxIpChecksum,
-            (Capability::ReceiveCoalescing, _) => Switch::ReceiveCoalescing,
+            (OffloadCapability::Checksum, false) => Switch::TxChecksum,
+            (OffloadCapability::Checksum, true) => Switch::RxChecksum,
+            (OffloadCapability::IpChecksum, false) => Switch::TxIpChecksum,
+            (OffloadCapability::IpChecksum, true) => Switch::RxIpChecksum,
+            (OffloadCapability::ReceiveCoalescing, _) => Switch::ReceiveCoalescing,
             _ => Switch::Segmentation,
         }
     }
@@ -53,14 +53,14 @@ pub struct Effective {
     /// large one from an uplink was coalesced on reception. Without receive coalescing of the
     /// uplink or of the guest's NIC, the guest gets the segments.
     pub offloads_from_uplink: Offloads,
-    /// Finding for each capability of this side, in the order of [`Capability`].
+    /// Finding for each capability of this side, in the order of [`OffloadCapability`].
     pub findings: Vec<Finding>,
 }
 
 impl Effective {
     /// Returns the reason for which `capability` is in use or not; `None` if this side does not
     /// have it.
-    pub fn reason(&self, capability: Capability) -> Option<Reason> {
+    pub fn reason(&self, capability: OffloadCapability) -> Option<Reason> {
         self.findings
             .iter()
             .find(|finding| finding.capability == capability)
@@ -77,18 +77,18 @@ pub fn effective(
     side: Side,
 ) -> Effective {
     let of =
-        |capability, is_supported| judge(is_supported, switches, kind.switch(side, capability));
-    let checksum = of(Capability::Checksum, supported.checksum);
+        |capability, is_supported| evaluate(is_supported, switches, kind.switch(side, capability));
+    let checksum = of(OffloadCapability::Checksum, supported.checksum);
     let large = |capability, is_supported| {
-        of(capability, is_supported).or_needs(checksum, Capability::Checksum)
+        of(capability, is_supported).or_needs(checksum, OffloadCapability::Checksum)
     };
-    let tcp4 = large(Capability::Tcp4Segmentation, supported.tcp4_segmentation);
-    let tcp6 = large(Capability::Tcp6Segmentation, supported.tcp6_segmentation);
+    let tcp4 = large(OffloadCapability::Tcp4Segmentation, supported.tcp4_segmentation);
+    let tcp6 = large(OffloadCapability::Tcp6Segmentation, supported.tcp6_segmentation);
     // ECN is a variant of the other two, not a separate offload.
     let any_tcp = if tcp4 == Reason::On { tcp4 } else { tcp6 };
-    let ecn = large(Capability::TcpEcnSegmentation, supported.tcp_ecn_segmentation)
-        .or_needs(any_tcp, Capability::Tcp4Segmentation);
-    let udp = large(Capability::UdpSegmentation, supported.udp_segmentation);
+    let ecn = large(OffloadCapability::TcpEcnSegmentation, supported.tcp_ecn_segmentation)
+        .or_needs(any_tcp, OffloadCapability::Tcp4Segmentation);
+    let udp = large(OffloadCapability::UdpSegmentation, supported.udp_segmentation);
 
     let offloads = Offloads {
         checksum: checksum == Reason::On,
@@ -97,20 +97,21 @@ pub fn effective(
         tcp_ecn_segmentation: ecn == Reason::On,
         udp_segmentation: udp == Reason::On,
     };
-    let ip_checksum = ip_checksum(switches, kind.switch(side, Capability::IpChecksum));
+    let ip_checksum = ip_checksum(switches, kind.switch(side, OffloadCapability::IpChecksum));
     let mut findings = vec![
-        Finding { capability: Capability::Checksum, reason: checksum },
-        Finding { capability: Capability::IpChecksum, reason: ip_checksum },
-        Finding { capability: Capability::Tcp4Segmentation, reason: tcp4 },
-        Finding { capability: Capability::Tcp6Segmentation, reason: tcp6 },
-        Finding { capability: Capability::TcpEcnSegmentation, reason: ecn },
-        Finding { capability: Capability::UdpSegmentation, reason: udp },
+        Finding { capability: OffloadCapability::Checksum, reason: checksum },
+        Finding { capability: OffloadCapability::IpChecksum, reason: ip_checksum },
+        Finding { capability: OffloadCapability::Tcp4Segmentation, reason: tcp4 },
+        Finding { capability: OffloadCapability::Tcp6Segmentation, reason: tcp6 },
+        Finding { capability: OffloadCapability::TcpEcnSegmentation, reason: ecn },
+        Finding { capability: OffloadCapability::UdpSegmentation, reason: udp },
     ];
     let mut offloads_from_uplink = offloads;
     if kind.receives(side) {
-        let coalescing =
-            of(Capability::ReceiveCoalescing, true).or_needs(any_tcp, Capability::Tcp4Segmentation);
-        findings.push(Finding { capability: Capability::ReceiveCoalescing, reason: coalescing });
+        let coalescing = of(OffloadCapability::ReceiveCoalescing, true)
+            .or_needs(any_tcp, OffloadCapability::Tcp4Segmentation);
+        findings
+            .push(Finding { capability: OffloadCapability::ReceiveCoalescing, reason: coalescing });
         if coalescing != Reason::On {
             offloads_from_uplink = offloads.without_segmentation();
         }
@@ -120,7 +121,7 @@ pub fn effective(
 
 /// Judges one capability. The operator's setting has precedence: a disabled capability is not
 /// reported as unsupported.
-fn judge(is_supported: bool, switches: &OffloadSwitches, switch: Switch) -> Reason {
+fn evaluate(is_supported: bool, switches: &OffloadSwitches, switch: Switch) -> Reason {
     match (switches.is_on(switch), is_supported) {
         (false, _) => Reason::SwitchedOff { switch },
         (true, false) => Reason::NotNegotiated,
@@ -136,7 +137,7 @@ impl Reason {
     /// Returns this reason, or `Needs` if it is `On` and the required `other` is not, for `reason`.
     /// If `other` is switched off, this capability was not offered to the other side and does not
     /// count as unsupported.
-    fn or_needs(self, reason: Self, other: Capability) -> Self {
+    fn or_needs(self, reason: Self, other: OffloadCapability) -> Self {
         match (self, reason) {
             (Self::On, Self::On) => self,
             (Self::On, _) | (Self::NotNegotiated, Self::SwitchedOff { .. }) => {

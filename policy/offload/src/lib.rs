@@ -3,7 +3,7 @@
 //! - [`effective`] combines the features of the other side with the operator's settings and returns
 //!   the offloads in effect, with a reason for each capability.
 //! - [`plan`] returns the step that one frame requires for one egress.
-//! - [`assign`] and [`doer`] return the component that performs the work: the guest, the uplink's
+//! - [`performer_at_device`] and [`doer`] return the component that performs the work: the guest, the uplink's
 //!   device described by [`DeviceFeatures`], the kernel, or software.
 //!
 //! This crate does not access frame data (`suimon-frame` does) or devices. All functions are pure
@@ -26,8 +26,8 @@ mod reason;
 mod switches;
 
 pub use device::{DeviceFeature, DeviceFeatures, FeatureState};
-pub use doer::{Assignment, Doer, assign, doer, is_supported};
+pub use doer::{Assignment, Performer, is_supported, performer, performer_at_device};
 pub use effective::{Effective, PortKind, Side, effective};
 pub use plan::{EgressStep, plan};
-pub use reason::{Capability, Finding, Reason};
+pub use reason::{Finding, OffloadCapability, Reason};
 pub use switches::{OffloadSwitches, Switch};

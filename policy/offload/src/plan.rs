@@ -1,6 +1,6 @@
 //! Step that one frame requires at one egress.
 
-use suimon_frame::{Checksum, FrameMeta, LeavesAs, Offloads};
+use suimon_frame::{Checksum, EgressForm, FrameMeta, Offloads};
 
 /// Step required before an egress accepts a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +20,13 @@ pub enum EgressStep {
 /// accepts it and the ingress port's restrictions are met. Called for every frame and egress.
 #[inline]
 pub const fn plan(frame: &FrameMeta, egress: Offloads) -> EgressStep {
-    let egress = match frame.leaves_as {
-        LeavesAs::Any => egress,
-        LeavesAs::Segments => egress.without_segmentation(),
-        LeavesAs::Plain => Offloads::NONE,
+    let egress = match frame.egress_form {
+        EgressForm::Any => egress,
+        EgressForm::Segmented => egress.without_segmentation(),
+        EgressForm::Complete => Offloads::NONE,
     };
     match (frame.gso, frame.checksum) {
-        (Some(gso), _) if egress.takes(gso) => EgressStep::AsIs,
+        (Some(gso), _) if egress.accepts(gso) => EgressStep::AsIs,
         (Some(_), _) => EgressStep::Segment { partial_checksum: egress.checksum },
         (None, Checksum::Partial { .. }) if !egress.checksum => EgressStep::CompleteChecksum,
         (None, _) => EgressStep::AsIs,

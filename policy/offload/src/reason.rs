@@ -9,7 +9,7 @@ use crate::Switch;
 /// Offload capability of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Capability {
+pub enum OffloadCapability {
     /// TCP and UDP checksums.
     Checksum,
     /// IPv4 header checksums.
@@ -26,7 +26,7 @@ pub enum Capability {
     ReceiveCoalescing,
 }
 
-impl fmt::Display for Capability {
+impl fmt::Display for OffloadCapability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Checksum => "checksum",
@@ -56,7 +56,7 @@ pub enum Reason {
     /// It requires another capability that is not in use.
     Needs {
         /// Required capability that is not in use.
-        other: Capability,
+        other: OffloadCapability,
     },
     /// The virtio specification has no such feature.
     NotInVirtio,
@@ -80,7 +80,7 @@ impl fmt::Display for Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// Capability that was judged.
-    pub capability: Capability,
+    pub capability: OffloadCapability,
     /// Reason for which it is in use or not.
     #[serde(flatten)]
     pub reason: Reason,

@@ -1,10 +1,13 @@
 //! Settings that a power plan requires on a machine.
 
-use crate::{Cpu, FrequencyPolicy, Machine, PowerSpec, SettingId, SettingKind, TurboFile, Why};
+use crate::{
+    Cpu, FrequencyPolicy, HostPowerSettings, PowerSpec, SettingId, SettingKind, TurboFile,
+    Unavailable,
+};
 
 /// Required value of a setting's file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wanted {
+pub struct RequiredSetting {
     /// Setting whose file is written.
     pub id: SettingId,
     /// Required value, as written to the file.
@@ -13,7 +16,7 @@ pub struct Wanted {
 
 /// Scope of a target: host or CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Whom {
+pub enum Scope {
     /// The host as a whole.
     Host,
     /// CPUs in ascending order.
@@ -24,35 +27,40 @@ pub enum Whom {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Host or CPUs it applies to.
-    pub whom: Whom,
+    pub whom: Scope,
     /// Kind of the setting, as shown to users.
     pub kind: SettingKind,
     /// Requirement in words, for display.
-    pub wanted: String,
+    pub required: String,
     /// Settings that fulfil the requirement; empty if it cannot be fulfilled.
-    pub settings: Vec<Wanted>,
+    pub settings: Vec<RequiredSetting>,
     /// Reason for which the requirement is not or not fully met.
-    pub why_not: Option<Why>,
+    pub why_not: Option<Unavailable>,
 }
 
 impl Target {
-    fn made(whom: Whom, kind: SettingKind, wanted: String, settings: Vec<Wanted>) -> Self {
-        Self { whom, kind, wanted, settings, why_not: None }
+    fn made(
+        whom: Scope,
+        kind: SettingKind,
+        wanted: String,
+        settings: Vec<RequiredSetting>,
+    ) -> Self {
+        Self { whom, kind, required: wanted, settings, why_not: None }
     }
 
-    fn lacking(whom: Whom, kind: SettingKind, wanted: String, why: Why) -> Self {
-        Self { whom, kind, wanted, settings: Vec::new(), why_not: Some(why) }
+    fn lacking(whom: Scope, kind: SettingKind, wanted: String, why: Unavailable) -> Self {
+        Self { whom, kind, required: wanted, settings: Vec::new(), why_not: Some(why) }
     }
 }
 
 /// Returns all requirements of a plan with the settings that fulfil them: frequencies, turbo, idle
 /// states.
-pub fn decide(spec: &PowerSpec, machine: &Machine) -> Vec<Target> {
+pub fn decide(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<Target> {
     let mut targets = Vec::new();
     turbo(spec, machine, &mut targets);
     if machine.policies.is_empty() {
         for (kind, wanted) in of_frequencies(spec, "") {
-            targets.push(Target::lacking(Whom::Host, kind, wanted, Why::NoDriver));
+            targets.push(Target::lacking(Scope::Host, kind, wanted, Unavailable::NoDriver));
         }
     } else {
         for policy in &machine.policies {
@@ -84,43 +92,48 @@ fn of_frequencies(spec: &PowerSpec, driver: &str) -> Vec<(SettingKind, String)> 
     wanted
 }
 
-fn not_served(spec: &PowerSpec, machine: &Machine, targets: &mut Vec<Target>) {
+fn not_served(spec: &PowerSpec, machine: &HostPowerSettings, targets: &mut Vec<Target>) {
     let is_served = |cpu: &u16| machine.policies.iter().any(|policy| policy.cpus.contains(cpu));
     let cpus: Vec<u16> = machine.online().into_iter().filter(|cpu| !is_served(cpu)).collect();
     if cpus.is_empty() {
         return;
     }
     for (kind, wanted) in of_frequencies(spec, "") {
-        targets.push(Target::lacking(Whom::Cpus(cpus.clone()), kind, wanted, Why::NotServed));
+        targets.push(Target::lacking(
+            Scope::Cpus(cpus.clone()),
+            kind,
+            wanted,
+            Unavailable::NotServed,
+        ));
     }
 }
 
-fn turbo(spec: &PowerSpec, machine: &Machine, targets: &mut Vec<Target>) {
+fn turbo(spec: &PowerSpec, machine: &HostPowerSettings, targets: &mut Vec<Target>) {
     let Some(on) = spec.wants_turbo() else { return };
     let kind = SettingKind::Turbo;
     let word = if on { "on" } else { "off" }.to_owned();
     let flag = |on: bool| u8::from(on).to_string();
     if let Some(turbo) = machine.turbo {
         let value = flag(on == (turbo.file == TurboFile::Boost));
-        let setting = Wanted { id: SettingId::Turbo(turbo.file), value };
-        targets.push(Target::made(Whom::Host, kind, word, vec![setting]));
+        let setting = RequiredSetting { id: SettingId::Turbo(turbo.file), value };
+        targets.push(Target::made(Scope::Host, kind, word, vec![setting]));
         return;
     }
     let with_boost = machine.policies.iter().filter(|policy| policy.boost.is_some());
     let made = with_boost.map(|policy| {
-        let setting = Wanted { id: SettingId::Boost(policy.number), value: flag(on) };
-        Target::made(Whom::Cpus(policy.cpus.clone()), kind, word.clone(), vec![setting])
+        let setting = RequiredSetting { id: SettingId::Boost(policy.number), value: flag(on) };
+        Target::made(Scope::Cpus(policy.cpus.clone()), kind, word.clone(), vec![setting])
     });
     let before = targets.len();
     targets.extend(made);
     // A CPU without turbo meets the requirement that turbo is off.
     if targets.len() == before && (on || spec.turbo.is_some()) {
-        targets.push(Target::lacking(Whom::Host, kind, word, Why::NoTurbo));
+        targets.push(Target::lacking(Scope::Host, kind, word, Unavailable::NoTurbo));
     }
 }
 
 fn frequencies(spec: &PowerSpec, policy: &FrequencyPolicy, targets: &mut Vec<Target>) {
-    let whom = || Whom::Cpus(policy.cpus.clone());
+    let whom = || Scope::Cpus(policy.cpus.clone());
     let governors = spec.governors(&policy.driver);
     let governor = governors.iter().find(|wanted| is_in(&policy.governors, wanted));
     if let Some(first) = governors.first() {
@@ -128,13 +141,13 @@ fn frequencies(spec: &PowerSpec, policy: &FrequencyPolicy, targets: &mut Vec<Tar
         let target = match governor {
             Some(governor) => {
                 let value = (*governor).to_owned();
-                let setting = Wanted { id: SettingId::Governor(policy.number), value };
+                let setting = RequiredSetting { id: SettingId::Governor(policy.number), value };
                 Target::made(whom(), kind, (*governor).to_owned(), vec![setting])
             }
             None => {
-                let why = Why::NoGovernor {
+                let why = Unavailable::NoGovernor {
                     driver: policy.driver.clone(),
-                    wanted: governors.iter().map(|&governor| governor.to_owned()).collect(),
+                    required: governors.iter().map(|&governor| governor.to_owned()).collect(),
                     offered: policy.governors.clone(),
                 };
                 Target::lacking(whom(), kind, (*first).to_owned(), why)
@@ -153,23 +166,23 @@ fn preference(
     governor: Option<&str>,
 ) -> Option<Target> {
     let wanted = spec.preference()?;
-    let (kind, whom) = (SettingKind::EnergyPreference, Whom::Cpus(policy.cpus.clone()));
+    let (kind, whom) = (SettingKind::EnergyPreference, Scope::Cpus(policy.cpus.clone()));
     let driver = policy.driver.clone();
     if policy.preference.is_none() {
         // Only some drivers support preferences; for a plan that does not name one, that is no
         // shortcoming.
         spec.energy_preference.as_ref()?;
-        let why = Why::NoPreferences { driver };
+        let why = Unavailable::NoPreferences { driver };
         return Some(Target::lacking(whom, kind, wanted.to_owned(), why));
     }
     let why = if !is_in(&policy.preferences, wanted) {
-        Some(Why::NoPreference {
+        Some(Unavailable::NoPreference {
             driver,
-            wanted: wanted.to_owned(),
+            required: wanted.to_owned(),
             offered: policy.preferences.clone(),
         })
     } else if governor == Some("performance") && wanted != "performance" {
-        Some(Why::GovernorForbids { driver })
+        Some(Unavailable::GovernorForbids { driver })
     } else {
         None
     };
@@ -177,7 +190,7 @@ fn preference(
         Some(why) => Target::lacking(whom, kind, wanted.to_owned(), why),
         None => {
             let id = SettingId::Preference(policy.number);
-            let setting = Wanted { id, value: wanted.to_owned() };
+            let setting = RequiredSetting { id, value: wanted.to_owned() };
             Target::made(whom, kind, wanted.to_owned(), vec![setting])
         }
     })
@@ -186,16 +199,16 @@ fn preference(
 fn percents(spec: &PowerSpec, policy: &FrequencyPolicy) -> Vec<Target> {
     let (min, max) = spec.percents();
     let target = |percent: u8, kind: SettingKind, id: SettingId| {
-        let whom = Whom::Cpus(policy.cpus.clone());
+        let whom = Scope::Cpus(policy.cpus.clone());
         let offered = policy.khz_range.filter(|(least, most)| least <= most);
         let (Some((least, most)), true) = (offered, policy.khz_min.and(policy.khz_max).is_some())
         else {
-            let why = Why::NoFrequencies { driver: policy.driver.clone() };
+            let why = Unavailable::NoFrequencies { driver: policy.driver.clone() };
             return Target::lacking(whom, kind, format!("{percent} %"), why);
         };
         let khz = u64::from(most) * u64::from(percent.min(100)) / 100;
         let khz = u32::try_from(khz).unwrap_or(most).clamp(least, most);
-        let setting = Wanted { id, value: khz.to_string() };
+        let setting = RequiredSetting { id, value: khz.to_string() };
         Target::made(whom, kind, format!("{percent} %, {} MHz", khz / 1000), vec![setting])
     };
     let number = policy.number;
@@ -218,15 +231,15 @@ fn idle(spec: &PowerSpec, cpu: &Cpu, targets: &mut Vec<Target>) {
         (None, Some(us)) => format!("{us} us at most"),
         (Some(name), Some(us)) => format!("{name} and {us} us at most"),
     };
-    let (whom, kind) = (Whom::Cpus(vec![cpu.number]), SettingKind::IdleStates);
+    let (whom, kind) = (Scope::Cpus(vec![cpu.number]), SettingKind::IdleStates);
     let Some(shallowest) = cpu.idle_states.first() else {
-        targets.push(Target::lacking(whom, kind, wanted, Why::NoIdleStates));
+        targets.push(Target::lacking(whom, kind, wanted, Unavailable::NoIdleStates));
         return;
     };
     let deepest = name.map(|name| cpu.idle_states.iter().rfind(|state| state.name == name));
     if let (Some(None), Some(name)) = (deepest, name) {
         let offered = cpu.idle_states.iter().map(|state| state.name.clone()).collect();
-        let why = Why::NoIdleState { wanted: name.to_owned(), offered };
+        let why = Unavailable::NoIdleState { required: name.to_owned(), offered };
         targets.push(Target::lacking(whom, kind, wanted, why));
         return;
     }
@@ -237,17 +250,17 @@ fn idle(spec: &PowerSpec, cpu: &Cpu, targets: &mut Vec<Target>) {
             && (state.number > number_max || state.latency_us > latency_max)
     };
     let forbidden = cpu.idle_states.iter().filter(is_forbidden);
-    let settings = forbidden.map(|state| Wanted {
+    let settings = forbidden.map(|state| RequiredSetting {
         id: SettingId::Idle { cpu: cpu.number, state: state.number },
         value: "1".to_owned(),
     });
     let settings = settings.collect();
-    let why_not = (shallowest.latency_us > latency_max).then(|| Why::AllTooSlow {
+    let why_not = (shallowest.latency_us > latency_max).then(|| Unavailable::AllTooSlow {
         limit_us: latency_max,
         name: shallowest.name.clone(),
         latency_us: shallowest.latency_us,
     });
-    targets.push(Target { whom, kind, wanted, settings, why_not });
+    targets.push(Target { whom, kind, required: wanted, settings, why_not });
 }
 
 fn is_in(words: &[String], word: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Power plans as values and pure functions.
 //!
-//! A [`PowerSpec`] is a plan with the operator's overrides; a [`Machine`] is the set of kernel
+//! A [`PowerSpec`] is a plan with the operator's overrides; a [`HostPowerSettings`] is the set of kernel
 //! settings with their current values. [`decide`] returns the settings that the plan requires, with
 //! reasons for those not available. [`reconcile`] returns the writes in their order, the records to
 //! persist before, and the settings to restore. [`EnergyMeter`] computes energy and power from
@@ -30,12 +30,12 @@ mod machine;
 mod plan;
 mod reconcile;
 mod setting;
-mod why;
+mod unavailable;
 
-pub use decide::{Target, Wanted, Whom, decide};
+pub use decide::{RequiredSetting, Scope, Target, decide};
 pub use energy::{EnergyMeter, ZoneEnergy, ZoneReading};
-pub use machine::{Cpu, FrequencyPolicy, IdleState, Machine, Turbo};
+pub use machine::{Cpu, FrequencyPolicy, HostPowerSettings, IdleState, Turbo};
 pub use plan::{DataPlaneShare, PowerPlan, PowerSpec};
-pub use reconcile::{Assert, Foreign, Reconciliation, Record, Records, reconcile};
+pub use reconcile::{ExternalChange, Overwrite, Reconciliation, Record, Records, reconcile};
 pub use setting::{SettingId, SettingKind, TurboFile};
-pub use why::Why;
+pub use unavailable::Unavailable;

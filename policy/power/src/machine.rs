@@ -64,7 +64,7 @@ pub struct Cpu {
 
 /// CPUs of the host with their settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
+pub struct HostPowerSettings {
     /// CPUs in ascending order of numbers.
     pub cpus: Vec<Cpu>,
     /// Frequency policies in ascending order of numbers.
@@ -73,7 +73,7 @@ pub struct Machine {
     pub turbo: Option<Turbo>,
 }
 
-impl Machine {
+impl HostPowerSettings {
     /// Returns the current value of a setting's file; `None` if it does not exist.
     pub fn value(&self, id: SettingId) -> Option<String> {
         let flag = |on: bool| u8::from(on).to_string();

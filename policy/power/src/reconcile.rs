@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Machine, SettingId, Wanted};
+use crate::{HostPowerSettings, RequiredSetting, SettingId};
 
 /// Record of a setting, persisted before it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub type Records = BTreeMap<SettingId, Record>;
 
 /// Extent to which external changes are overwritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Assert {
+pub enum Overwrite {
     /// No external change is overwritten.
     Nothing,
     /// Every external change is overwritten: the operator has just set a plan.
@@ -49,7 +49,7 @@ pub enum Assert {
 
 /// Setting changed by an external agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Foreign {
+pub struct ExternalChange {
     /// Setting that was changed.
     pub id: SettingId,
     /// Value before the plan was applied.
@@ -66,12 +66,12 @@ pub struct Reconciliation {
     /// Records to persist before anything is written.
     pub records: Records,
     /// Writes in the order in which they are carried out.
-    pub writes: Vec<Wanted>,
+    pub writes: Vec<RequiredSetting>,
     /// Writes that restore the original value: the record is dropped once the write has succeeded.
     pub restored: BTreeSet<SettingId>,
     /// Settings changed by external agents and left alone. If the plan does not require the
     /// setting, its record is dropped.
-    pub foreign: Vec<Foreign>,
+    pub external_changes: Vec<ExternalChange>,
     /// Settings not available now, such as those of offline CPUs; their records are kept.
     pub waiting: BTreeSet<SettingId>,
 }
@@ -79,10 +79,10 @@ pub struct Reconciliation {
 /// Returns the writes after which all wanted settings are in effect and all other recorded settings
 /// are restored.
 pub fn reconcile(
-    wanted: &[Wanted],
-    machine: &Machine,
+    wanted: &[RequiredSetting],
+    machine: &HostPowerSettings,
     records: &Records,
-    assert: &Assert,
+    assert: &Overwrite,
 ) -> Reconciliation {
     let wanted: BTreeMap<SettingId, &str> =
         wanted.iter().map(|of| (of.id, of.value.as_str())).collect();
@@ -102,8 +102,8 @@ pub fn reconcile(
             }
             (Some(now), None, Some(record)) => {
                 let over = match writes_over(assert, machine, id) {
-                    Over::Forgotten => Over::Forgotten,
-                    Over::Left | Over::ComesBack => Over::Left,
+                    Treatment::Forgotten => Treatment::Forgotten,
+                    Treatment::Kept | Treatment::ComesBack => Treatment::Kept,
                 };
                 outcome.restore(id, now, record, over);
             }
@@ -116,9 +116,9 @@ pub fn reconcile(
 
 /// Treatment of an external change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Over {
+enum Treatment {
     /// The change is left alone.
-    Left,
+    Kept,
     /// The change is overwritten and later restored as the original value.
     ComesBack,
     /// The change is overwritten and not recorded: it is the driver's initial value, not chosen by
@@ -126,11 +126,11 @@ enum Over {
     Forgotten,
 }
 
-fn writes_over(assert: &Assert, machine: &Machine, id: SettingId) -> Over {
+fn writes_over(assert: &Overwrite, machine: &HostPowerSettings, id: SettingId) -> Treatment {
     let is_of_them = match assert {
-        Assert::Nothing => false,
-        Assert::All => return Over::ComesBack,
-        Assert::Cpus(cpus) => match id {
+        Overwrite::Nothing => false,
+        Overwrite::All => return Treatment::ComesBack,
+        Overwrite::Cpus(cpus) => match id {
             SettingId::Turbo(_) => false,
             SettingId::Idle { cpu, .. } => cpus.contains(&cpu),
             SettingId::Boost(policy)
@@ -142,7 +142,7 @@ fn writes_over(assert: &Assert, machine: &Machine, id: SettingId) -> Over {
                 .is_some_and(|policy| policy.cpus.iter().any(|cpu| cpus.contains(cpu))),
         },
     };
-    if is_of_them { Over::Forgotten } else { Over::Left }
+    if is_of_them { Treatment::Forgotten } else { Treatment::Kept }
 }
 
 impl Reconciliation {
@@ -151,7 +151,7 @@ impl Reconciliation {
         (id, value): (SettingId, &str),
         now: String,
         record: Option<&Record>,
-        over: Over,
+        over: Treatment,
     ) {
         let Some(record) = record else {
             if now != value {
@@ -164,13 +164,13 @@ impl Reconciliation {
         } else if now == value || record.has_made(id, value, &now) {
             let found = Some(now);
             self.records.insert(id, Record { written: value.to_owned(), found, ..record.clone() });
-        } else if record.is_ours(id, &now) || now == record.before || over == Over::Forgotten {
+        } else if record.is_ours(id, &now) || now == record.before || over == Treatment::Forgotten {
             // Another plan, an interrupted write, or a CPU that was reset.
             self.write(id, value, record.before.clone());
-        } else if over == Over::ComesBack {
+        } else if over == Treatment::ComesBack {
             self.write(id, value, now);
         } else {
-            self.foreign.push(foreign(id, record, now));
+            self.external_changes.push(external_changes(id, record, now));
             self.records.insert(id, record.clone());
         }
     }
@@ -178,31 +178,31 @@ impl Reconciliation {
     fn write(&mut self, id: SettingId, value: &str, before: String) {
         let written = value.to_owned();
         self.records.insert(id, Record { before, written: written.clone(), found: None });
-        self.writes.push(Wanted { id, value: written });
+        self.writes.push(RequiredSetting { id, value: written });
     }
 
-    fn restore(&mut self, id: SettingId, now: String, record: &Record, over: Over) {
+    fn restore(&mut self, id: SettingId, now: String, record: &Record, over: Treatment) {
         if now == record.before {
             return;
         }
-        if record.is_ours(id, &now) || over == Over::Forgotten {
+        if record.is_ours(id, &now) || over == Treatment::Forgotten {
             self.records.insert(id, record.clone());
-            self.writes.push(Wanted { id, value: record.before.clone() });
+            self.writes.push(RequiredSetting { id, value: record.before.clone() });
             self.restored.insert(id);
         } else {
-            self.foreign.push(foreign(id, record, now));
+            self.external_changes.push(external_changes(id, record, now));
         }
     }
 }
 
-fn foreign(id: SettingId, record: &Record, now: String) -> Foreign {
-    Foreign { id, before: record.before.clone(), written: record.written.clone(), now }
+fn external_changes(id: SettingId, record: &Record, now: String) -> ExternalChange {
+    ExternalChange { id, before: record.before.clone(), written: record.written.clone(), now }
 }
 
 /// Orders writes such that the kernel accepts them: turbo, governors, preferences, frequencies,
 /// idle states. Of a policy's frequencies the maximum comes first, unless it is lowered below the
 /// current minimum.
-fn order(writes: &mut [Wanted], machine: &Machine) {
+fn order(writes: &mut [RequiredSetting], machine: &HostPowerSettings) {
     writes.sort();
     let khz = |value: &str| value.parse::<u32>().ok();
     let lowered: BTreeSet<u16> = writes

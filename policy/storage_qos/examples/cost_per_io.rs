@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use suimon_quantity::{ByteRate, DiskId, Iops, Time};
 use suimon_storage_qos::{
-    Assignment, Capability, DiskSlot, Limits, Next, Operation, Proposal, Store, StoreScheduler,
+    Assignment, Capacity, DiskSlot, Limits, Next, Operation, Proposal, Store, StoreScheduler,
     StoreSpec, Submitted,
 };
 
@@ -46,7 +46,7 @@ impl Set {
 }
 
 fn scheduler(disks: u32, set: Set) -> (StoreScheduler, Time) {
-    let mut store = Store::new(Capability::Declared(10_000_000));
+    let mut store = Store::new(Capacity::Declared(10_000_000));
     let proposals: Vec<Proposal> = (0..disks)
         .map(|disk| Proposal::Disk(DiskId(disk), Assignment::Own(set.limits(disks, disk))))
         .collect();
@@ -97,7 +97,7 @@ fn all_wait(disks: u32, backlogged: u32, set: Set) -> f64 {
             Next::Dispatch { disk, .. } => {
                 in_device.push_back(disk);
                 let submitted = scheduler.submit(now, disk, BYTES, tag);
-                assert_eq!(submitted, Ok(Submitted::Waits));
+                assert_eq!(submitted, Ok(Submitted::Queued));
             }
             other => panic!("{other:?}"),
         }

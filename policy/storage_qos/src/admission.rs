@@ -3,18 +3,18 @@
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::{Count, DiskId};
+use suimon_quantity::{CountedNoun, DiskId};
 use thiserror::Error;
 
 use crate::{DISKS_MAX, LimitsError, PolicyId};
 
 /// Percentage of a store's capacity that minimums may reserve.
-pub const PROMISED_PERCENT_MAX: u64 = 90;
+pub const MINIMUMS_PERCENT_MAX: u64 = 90;
 
 /// Capacity of a store in normalised operations per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Capability {
+pub enum Capacity {
     /// Capacity not known: no minimums are admitted.
     #[default]
     Unknown,
@@ -24,7 +24,7 @@ pub enum Capability {
     Measured(u64),
 }
 
-impl Capability {
+impl Capacity {
     /// Returns the normalised operations per second, if known.
     pub const fn iops(self) -> Option<u64> {
         match self {
@@ -36,42 +36,43 @@ impl Capability {
 
 /// Admission arithmetic of a store: its minimums and its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Promises {
+pub struct AdmittedMinimums {
     /// Sum of all minimums in normalised operations per second. The minimum of a shared policy
     /// counts once, and only if a disk uses the policy.
     pub minimums_iops: u64,
     /// Number of minimums in the sum.
     pub minimums: usize,
     /// Capacity that the minimums are compared with.
-    pub capability: Capability,
+    #[serde(rename = "capability")]
+    pub capacity: Capacity,
 }
 
-impl Promises {
+impl AdmittedMinimums {
     /// Returns the largest permitted sum of minimums; 0 if the capacity is not known.
-    pub fn promisable_iops(&self) -> u64 {
-        let iops = u128::from(self.capability.iops().unwrap_or_default());
-        u64::try_from(iops * u128::from(PROMISED_PERCENT_MAX) / 100).unwrap_or(u64::MAX)
+    pub fn admissible_iops(&self) -> u64 {
+        let iops = u128::from(self.capacity.iops().unwrap_or_default());
+        u64::try_from(iops * u128::from(MINIMUMS_PERCENT_MAX) / 100).unwrap_or(u64::MAX)
     }
 
     /// Returns true if the sum of the minimums is permitted.
     pub fn fit(&self) -> bool {
-        self.minimums_iops <= self.promisable_iops()
+        self.minimums_iops <= self.admissible_iops()
     }
 }
 
-impl fmt::Display for Promises {
+impl fmt::Display for AdmittedMinimums {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let come = Count::irregular(self.minimums, "minimum", "minimums");
+        let come = CountedNoun::with_plural(self.minimums, "minimum", "minimums");
         write!(f, "the sum of {come} is {} IOPS", self.minimums_iops)?;
-        let (iops, how) = match self.capability {
-            Capability::Unknown => return f.write_str("; the capacity of the store is unknown"),
-            Capability::Declared(iops) => (iops, "declared"),
-            Capability::Measured(iops) => (iops, "measured"),
+        let (iops, how) = match self.capacity {
+            Capacity::Unknown => return f.write_str("; the capacity of the store is unknown"),
+            Capacity::Declared(iops) => (iops, "declared"),
+            Capacity::Measured(iops) => (iops, "measured"),
         };
-        let promisable = self.promisable_iops();
+        let promisable = self.admissible_iops();
         write!(
             f,
-            "; the permitted sum is {promisable} IOPS, {PROMISED_PERCENT_MAX} % of the capacity \
+            "; the permitted sum is {promisable} IOPS, {MINIMUMS_PERCENT_MAX} % of the capacity \
              of {iops} IOPS ({how})"
         )
     }
@@ -86,7 +87,7 @@ pub enum Refusal {
     Limits(#[from] LimitsError),
     /// Minimums above the permitted share of the capacity.
     #[error("{}: {}", .0, Remedy(.0))]
-    Overcommitted(Promises),
+    Overcommitted(AdmittedMinimums),
     /// The policy of the change does not exist.
     #[error("policy {} does not exist; create it first", .0.0)]
     NoPolicy(PolicyId),
@@ -108,14 +109,14 @@ pub enum Refusal {
 }
 
 /// Advice on how to make the minimums fit.
-struct Remedy<'a>(&'a Promises);
+struct Remedy<'a>(&'a AdmittedMinimums);
 
 impl fmt::Display for Remedy<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.capability == Capability::Unknown {
+        if self.0.capacity == Capacity::Unknown {
             return f.write_str("measure or declare the capacity, or force the change");
         }
-        let over = self.0.minimums_iops.saturating_sub(self.0.promisable_iops());
+        let over = self.0.minimums_iops.saturating_sub(self.0.admissible_iops());
         write!(f, "lower minimums by {over} IOPS, or force the change")
     }
 }

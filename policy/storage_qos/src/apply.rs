@@ -5,10 +5,10 @@ use suimon_quantity::{DiskId, Time};
 use crate::disk::Disk;
 use crate::flow::Flow;
 use crate::history::History;
-use crate::watch::Watch;
+use crate::watch::UnmetWatch;
 use crate::{
-    Change, DISKS_MAX, DiskSlot, FlowSlot, Holder, Limits, PolicyId, PolicyPart, StoreScheduler,
-    WaitCause,
+    Change, DISKS_MAX, DiskSlot, FlowSlot, Limits, LimitsOwner, PolicyId, PolicyPart, QueueCause,
+    StoreScheduler,
 };
 
 /// Largest number of flows: one per disk and as many policies.
@@ -27,7 +27,7 @@ impl StoreScheduler {
             Change::Disk { slot, disk, flow } => self.set_disk(now, slot, disk, flow),
             Change::RemoveDisk(slot) => return self.remove_disk(now, slot),
             Change::RemoveFlow(flow) => self.remove_flow(now, flow),
-            Change::Capability(iops) => self.capability = iops,
+            Change::Capacity(iops) => self.capacity = iops,
             Change::Cap(cap) => self.gate.set(now, cap),
             Change::Latency(measured) => {
                 self.own_latency.set_measured(measured, self.spec.normalization);
@@ -37,27 +37,27 @@ impl StoreScheduler {
         Vec::new()
     }
 
-    fn set_flow(&mut self, now: Time, at: FlowSlot, holder: Holder, limits: Limits) {
+    fn set_flow(&mut self, now: Time, at: FlowSlot, holder: LimitsOwner, limits: Limits) {
         let clock = self.clock(now);
         if !self.make_flow(at) {
             return;
         }
         let Some(flow) = self.flows.get_mut(at.0 as usize) else { return };
-        flow.account_entitled(now);
+        flow.account_guaranteed(now);
         if let Some(watch) = self.watches.get_mut(at.0 as usize) {
             if flow.limits.min_iops != limits.min_iops || flow.holder != Some(holder) {
-                *watch = Watch::default();
+                *watch = UnmetWatch::default();
             }
         }
         flow.configure(holder, limits, clock, now);
         flow.set_lent(now, self.at_workers.is_some());
         let part = match holder {
-            Holder::Policy(policy) => self.parts.get(&policy).copied(),
-            Holder::Disk(_) => None,
+            LimitsOwner::Policy(policy) => self.parts.get(&policy).copied(),
+            LimitsOwner::Disk(_) => None,
         };
         flow.set_part(now, clock, part);
         self.displace(at.0);
-        self.place(now, at.0);
+        self.position(now, at.0);
     }
 
     fn set_part(&mut self, now: Time, policy: PolicyId, part: Option<PolicyPart>) {
@@ -65,15 +65,15 @@ impl StoreScheduler {
             Some(part) => self.parts.insert(policy, part),
             None => self.parts.remove(&policy),
         };
-        let holder = Some(Holder::Policy(policy));
+        let holder = Some(LimitsOwner::Policy(policy));
         let Some(at) = self.flows.iter().position(|flow| flow.holder == holder) else { return };
         let clock = self.clock(now);
         let Some(flow) = self.flows.get_mut(at) else { return };
-        flow.account_entitled(now);
+        flow.account_guaranteed(now);
         flow.set_part(now, clock, part);
         let Ok(at) = u32::try_from(at) else { return };
         self.displace(at);
-        self.place(now, at);
+        self.position(now, at);
     }
 
     fn remove_flow(&mut self, now: Time, at: FlowSlot) {
@@ -89,7 +89,7 @@ impl StoreScheduler {
             *flow = flow.without_holder(now);
         }
         if let Some(watch) = self.watches.get_mut(at.0 as usize) {
-            *watch = Watch::default();
+            *watch = UnmetWatch::default();
         }
     }
 
@@ -101,8 +101,8 @@ impl StoreScheduler {
         if self.flows.len() <= index {
             let count = index + 1;
             self.flows.resize_with(count, Flow::default);
-            self.watches.resize_with(count, Watch::default);
-            for order in [&mut self.held, &mut self.due] {
+            self.watches.resize_with(count, UnmetWatch::default);
+            for order in [&mut self.throttled, &mut self.due] {
                 order.reserve(count);
             }
             self.shares.reserve(count);
@@ -159,7 +159,7 @@ impl StoreScheduler {
         while let Some(record) = self.records.pop(&mut disk.fifo) {
             left.push(record.tag);
         }
-        disk.account(now, WaitCause::DeviceDepth);
+        disk.account(now, QueueCause::DeviceDepth);
         disk.id = None;
         let (flow, waiting) = (disk.flow, core::mem::take(&mut disk.waiting));
         // Requests in the device stay with the flow until they complete.
@@ -177,7 +177,7 @@ impl StoreScheduler {
             flow.since = now;
         }
         self.list_members(of);
-        self.place(now, of);
+        self.position(now, of);
     }
 
     fn join(&mut self, now: Time, slot: u32, of: u32, waiting: u32, in_flight: u32) {
@@ -191,7 +191,7 @@ impl StoreScheduler {
         flow.waiting += waiting;
         flow.in_flight += in_flight;
         self.list_members(of);
-        self.place(now, of);
+        self.position(now, of);
     }
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use suimon_quantity::{ByteRate, DiskId, Iops, Time};
 
 use crate::{
-    Assignment, Burst, Capability, Change, DiskSlot, FlowSlot, Holder, Limits, Next, PolicyId,
+    Assignment, Burst, Capacity, Change, DiskSlot, FlowSlot, Limits, LimitsOwner, Next, PolicyId,
     PolicyKind, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, SubmitError, Submitted,
     Weight,
 };
@@ -81,7 +81,7 @@ impl Model {
     fn new(waiting_max: u32) -> Self {
         let spec = StoreSpec { waiting_max, depth_max: 8, ..StoreSpec::default() };
         Self {
-            store: Store::new(Capability::Declared(20_000)),
+            store: Store::new(Capacity::Declared(20_000)),
             scheduler: StoreScheduler::new(spec),
             now: Time::from_ns(1 << 42),
             waiting: BTreeMap::new(),
@@ -113,7 +113,7 @@ impl Model {
                 assert!(waiting.is_empty(), "overtaken");
                 self.device.push((slot, bytes));
             }
-            Ok(Submitted::Waits) => waiting.push_back(tag),
+            Ok(Submitted::Queued) => waiting.push_back(tag),
             Err(error) => assert_eq!(error, SubmitError::Full),
         }
     }
@@ -208,8 +208,8 @@ proptest! {
         for (now, (kind, a, b, limits)) in (0u64..).step_by(1_000_000).zip(changes) {
             let now = Time::from_ns(if b % 7 == 0 { u64::MAX - now } else { now });
             let change = match kind {
-                0 => Change::Flow { flow: FlowSlot(a), holder: Holder::Disk(DiskId(b)), limits },
-                1 => Change::Flow { flow: FlowSlot(a), holder: Holder::Policy(PolicyId(b)), limits },
+                0 => Change::Flow { flow: FlowSlot(a), holder: LimitsOwner::Disk(DiskId(b)), limits },
+                1 => Change::Flow { flow: FlowSlot(a), holder: LimitsOwner::Policy(PolicyId(b)), limits },
                 2 => Change::Disk { slot: DiskSlot(a), disk: DiskId(b), flow: FlowSlot(b) },
                 3 => Change::RemoveDisk(DiskSlot(a)),
                 _ => Change::RemoveFlow(FlowSlot(a)),
@@ -233,7 +233,7 @@ proptest! {
 #[test]
 fn a_flow_is_removed_while_its_requests_are_in_the_device() {
     let now = Time::from_ns(1 << 40);
-    let mut store = Store::new(Capability::Declared(10_000));
+    let mut store = Store::new(Capacity::Declared(10_000));
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
     let limits = Limits { min_iops: Iops::new(1000), ..Limits::default() };
     let propose = |store: &mut Store, scheduler: &mut StoreScheduler, proposal| {
@@ -260,7 +260,7 @@ fn a_flow_is_removed_while_its_requests_are_in_the_device() {
 #[test]
 fn a_request_that_ends_without_service_leaves_no_trace() {
     let now = Time::from_ns(1 << 40);
-    let mut store = Store::new(Capability::Declared(10_000));
+    let mut store = Store::new(Capacity::Declared(10_000));
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
     let limits = Limits { max_iops: Iops::new(100), ..Limits::default() };
     let own = Proposal::Disk(DiskId(1), Assignment::Own(limits));
@@ -284,7 +284,8 @@ fn a_request_that_ends_without_service_leaves_no_trace() {
 #[test]
 fn what_is_exchanged_can_be_stored() {
     let limits = Limits { min_iops: Iops::new(5), ..Limits::default() };
-    let change = Change::Flow { flow: FlowSlot(3), holder: Holder::Policy(PolicyId(9)), limits };
+    let change =
+        Change::Flow { flow: FlowSlot(3), holder: LimitsOwner::Policy(PolicyId(9)), limits };
     let text = serde_json::to_string(&change).unwrap();
     assert_eq!(serde_json::from_str::<Change>(&text).unwrap(), change);
 }
@@ -297,10 +298,10 @@ fn the_end_of_time_comes_to_an_end() {
     let now = Time::from_ns(u64::MAX);
     let limits = Limits { min_iops: Iops::new(1), ..Limits::default() };
     let (slot, flow, disk) = (DiskSlot(0), FlowSlot(0), DiskId(7));
-    scheduler.apply(now, Change::Flow { flow, holder: Holder::Disk(disk), limits });
+    scheduler.apply(now, Change::Flow { flow, holder: LimitsOwner::Disk(disk), limits });
     scheduler.apply(now, Change::Disk { slot, disk, flow });
     assert_eq!(scheduler.submit(now, slot, 4096, 0), Ok(Submitted::Dispatch));
-    assert_eq!(scheduler.submit(now, slot, 4096, 1), Ok(Submitted::Waits));
+    assert_eq!(scheduler.submit(now, slot, 4096, 1), Ok(Submitted::Queued));
     scheduler.handle_complete(now, slot, (crate::Operation::Read, 4096), Duration::from_millis(1));
     assert_eq!(scheduler.poll(now), Next::Dispatch { disk: slot, tag: 1 });
 }
@@ -312,7 +313,7 @@ fn what_is_refused_takes_nothing_of_what_a_minimum_is_owed() {
     let due_after = |tries: u32| {
         let spec = StoreSpec { depth_min: 1, depth_max: 1, waiting_max: 1, ..StoreSpec::default() };
         let mut scheduler = StoreScheduler::new(spec);
-        let mut store = Store::new(Capability::Declared(10_000));
+        let mut store = Store::new(Capacity::Declared(10_000));
         let at = |ms: u64| Time::from_ns((1 << 40) + ms * 1_000_000);
         let owed = Limits { min_iops: Iops::new(1000), ..Limits::default() };
         let all = [(DiskId(0), owed), (DiskId(1), Limits::default())];
@@ -325,12 +326,12 @@ fn what_is_refused_takes_nothing_of_what_a_minimum_is_owed() {
         // The request is queued for 50 ms, and the next one is submitted a millisecond after its
         // completion.
         assert_eq!(scheduler.submit(at(0), other, 4096, 0), Ok(Submitted::Dispatch));
-        assert_eq!(scheduler.submit(at(0), disk, 4096, 0), Ok(Submitted::Waits));
+        assert_eq!(scheduler.submit(at(0), disk, 4096, 0), Ok(Submitted::Queued));
         scheduler.handle_complete(at(50), other, (crate::Operation::Read, 4096), millisecond);
         assert_eq!(scheduler.poll(at(50)), Next::Dispatch { disk, tag: 0 });
         scheduler.handle_complete(at(51), disk, (crate::Operation::Read, 4096), millisecond);
         assert_eq!(scheduler.submit(at(51), other, 4096, 0), Ok(Submitted::Dispatch));
-        assert_eq!(scheduler.submit(at(51), other, 4096, 0), Ok(Submitted::Waits));
+        assert_eq!(scheduler.submit(at(51), other, 4096, 0), Ok(Submitted::Queued));
         for _ in 0..tries {
             assert_eq!(scheduler.submit(at(52), disk, 4096, 0), Err(SubmitError::Full));
         }

@@ -9,8 +9,8 @@ use crate::phase::Phases;
 use crate::records::{Fifo, Records, Units};
 use crate::worker_time::{ALL_EVERY, LocalRequests, REPORT_EVERY};
 use crate::{
-    Completion, DISKS_MAX, DiskSlot, Grant, Lent, Next, Normalization, Phase, Report, Return,
-    SubmitError, Submitted, Unscheduled, Want,
+    Completion, DISKS_MAX, DiskSlot, Grant, GrantKind, LoanReport, Next, Normalization, Phase,
+    RequestedGrant, Return, SubmitError, Submitted, Unscheduled,
 };
 
 /// Time after which an unused loan is returned to the budget.
@@ -26,14 +26,14 @@ struct Queue {
     /// Queued requests that may be dispatched.
     granted: u32,
     /// Requests lent ahead: already charged by the budget, each for up to `ahead_bytes` bytes.
-    ahead: u32,
+    loans: u32,
     ahead_bytes: u32,
     /// Requests for loans that the budget has not answered.
-    asked: u32,
+    loans_requested: u32,
     ahead_since: Time,
     /// Target number of requests to borrow ahead. Each request that found no loan raises the
     /// target; loans returned unused lower the target.
-    level: u32,
+    loan_target: u32,
     /// True if a request arrived since the last request for loans.
     is_used: bool,
     last_bytes: u32,
@@ -75,7 +75,7 @@ pub struct Borrower {
     busy: Vec<u32>,
     /// Time of the last report with the times of all disks.
     times_reported: Time,
-    report: Report,
+    report: LoanReport,
     /// True if no more requests are borrowed ahead.
     is_settling: bool,
 }
@@ -92,7 +92,7 @@ impl Borrower {
             changed: Vec::new(),
             busy: Vec::new(),
             times_reported: Time::ZERO,
-            report: Report::default(),
+            report: LoanReport::default(),
             is_settling: false,
         }
     }
@@ -109,7 +109,7 @@ impl Borrower {
         self.report.clear();
         self.ready.clear();
         for (slot, queue) in (0..).zip(&mut self.queues) {
-            (queue.granted, queue.ahead, queue.asked) = (queue.waiting, 0, 0);
+            (queue.granted, queue.loans, queue.loans_requested) = (queue.waiting, 0, 0);
             if queue.granted > 0 {
                 self.ready.push_back(slot);
             }
@@ -119,7 +119,8 @@ impl Borrower {
     /// Returns true if everything is reported, and the worker holds no grants except for requests
     /// in the device.
     pub fn is_settled(&self) -> bool {
-        let is_free = |queue: &Queue| queue.granted == 0 && queue.ahead == 0 && queue.asked == 0;
+        let is_free =
+            |queue: &Queue| queue.granted == 0 && queue.loans == 0 && queue.loans_requested == 0;
         self.report.is_empty() && self.queues.iter().all(is_free)
     }
 
@@ -137,9 +138,9 @@ impl Borrower {
 
     /// Takes over the requests in flight of a disk from the budget's scheduler, which accounted for
     /// them up to `now`.
-    pub(crate) fn take_over(&mut self, now: Time, disk: DiskSlot, in_flight: u32, phases: Phases) {
+    pub(crate) fn adopt(&mut self, now: Time, disk: DiskSlot, in_flight: u32, phases: Phases) {
         let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
-        queue.local.take_over(now, in_flight, phases);
+        queue.local.adopt(now, in_flight, phases);
         queue.account(now, disk, &mut self.changed);
     }
 
@@ -150,9 +151,9 @@ impl Borrower {
 
     /// Takes the request times that are not reported yet, when the worker becomes the only user of the
     /// store.
-    pub fn take_times(&mut self, now: Time) -> Report {
+    pub fn take_times(&mut self, now: Time) -> LoanReport {
         self.report_times(now, true);
-        Report { times: core::mem::take(&mut self.report.times), ..Report::default() }
+        LoanReport { times: core::mem::take(&mut self.report.times), ..LoanReport::default() }
     }
 
     /// Removes a disk's oldest queued request and returns its tag. The request is queued in the
@@ -190,8 +191,8 @@ impl Borrower {
         let units = Units { cost: self.normalization.cost(bytes), bytes };
         queue.account(now, disk, &mut self.changed);
         queue.last_bytes = bytes;
-        if queue.waiting == 0 && queue.ahead > 0 && bytes <= queue.ahead_bytes {
-            queue.ahead -= 1;
+        if queue.waiting == 0 && queue.loans > 0 && bytes <= queue.ahead_bytes {
+            queue.loans -= 1;
             queue.ahead_since = now;
             let cost = self.normalization.cost(queue.ahead_bytes) - units.cost;
             let bytes = queue.ahead_bytes - bytes;
@@ -208,13 +209,13 @@ impl Borrower {
         self.records.push(&mut queue.fifo, tag, units);
         queue.waiting += 1;
         queue.is_used = true;
-        queue.level = (queue.level + 1).min(AHEAD_MAX);
+        queue.loan_target = (queue.loan_target + 1).min(AHEAD_MAX);
         if !queue.is_listed {
             queue.is_listed = true;
             self.watched.push(disk.0);
         }
-        self.report.wants.push(Want { disk, bytes });
-        Ok(Submitted::Waits)
+        self.report.loan_demand.push(RequestedGrant { disk, bytes });
+        Ok(Submitted::Queued)
     }
 
     /// Returns the next action: dispatch or idle. Never returns a time; see
@@ -277,7 +278,7 @@ impl Borrower {
     pub fn handle_grant(&mut self, now: Time, grant: Grant) {
         let Some(queue) = self.queues.get_mut(grant.disk.0 as usize) else { return };
         match grant.of {
-            Lent::Waiting(requests) => {
+            GrantKind::Waiting(requests) => {
                 // Grants beyond the queued requests are for requests that were withdrawn meanwhile.
                 let used = requests.min(queue.waiting.saturating_sub(queue.granted));
                 let requests = requests.saturating_sub(used);
@@ -290,20 +291,20 @@ impl Borrower {
                 }
                 queue.granted += used;
             }
-            Lent::Ahead(bytes) => {
-                queue.asked = queue.asked.saturating_sub(1);
-                if queue.ahead > 0 && queue.ahead_bytes != bytes {
-                    give_back(&mut self.report, self.normalization, grant.disk, queue);
+            GrantKind::Ahead(bytes) => {
+                queue.loans_requested = queue.loans_requested.saturating_sub(1);
+                if queue.loans > 0 && queue.ahead_bytes != bytes {
+                    return_loan(&mut self.report, self.normalization, grant.disk, queue);
                 }
-                queue.ahead += 1;
+                queue.loans += 1;
                 queue.ahead_bytes = bytes;
                 queue.ahead_since = now;
             }
-            Lent::Nothing => queue.asked = queue.asked.saturating_sub(1),
-            Lent::Refused(bytes) if queue.waiting > queue.granted => {
-                self.report.wants.push(Want { disk: grant.disk, bytes });
+            GrantKind::Nothing => queue.loans_requested = queue.loans_requested.saturating_sub(1),
+            GrantKind::Refused(bytes) if queue.waiting > queue.granted => {
+                self.report.loan_demand.push(RequestedGrant { disk: grant.disk, bytes });
             }
-            Lent::Refused(_) => {}
+            GrantKind::Refused(_) => {}
         }
     }
 
@@ -311,7 +312,7 @@ impl Borrower {
     /// caller repeats the call until it returns `None`.
     pub fn withdraw(&mut self, disk: DiskSlot) -> Option<u32> {
         let queue = self.queues.get_mut(disk.0 as usize)?;
-        self.report.wants.retain(|want| want.disk != disk);
+        self.report.loan_demand.retain(|want| want.disk != disk);
         let record = self.records.pop(&mut queue.fifo)?;
         queue.waiting -= 1;
         if queue.granted > 0 {
@@ -327,7 +328,7 @@ impl Borrower {
         let has_times = !self.changed.is_empty() || !self.busy.is_empty();
         let times = has_times.then(|| self.times_reported + REPORT_EVERY);
         let queues = self.watched.iter().filter_map(|slot| self.queues.get(*slot as usize));
-        let held = queues.filter(|queue| queue.ahead > 0);
+        let held = queues.filter(|queue| queue.loans > 0);
         held.map(|queue| queue.ahead_since + HELD_MAX).chain(times).min()
     }
 
@@ -335,26 +336,30 @@ impl Borrower {
     ///
     /// # Errors
     /// Returns `spent` if there is nothing to report.
-    pub fn poll_report(&mut self, now: Time, mut spent: Report) -> Result<Report, Report> {
+    pub fn poll_report(
+        &mut self,
+        now: Time,
+        mut spent: LoanReport,
+    ) -> Result<LoanReport, LoanReport> {
         let (queues, report, normalization) =
             (&mut self.queues, &mut self.report, self.normalization);
         let is_settling = self.is_settling;
         self.watched.retain(|slot| {
             let Some(queue) = queues.get_mut(*slot as usize) else { return false };
             let disk = DiskSlot(*slot);
-            if queue.ahead > 0 && (is_settling || now >= queue.ahead_since + HELD_MAX) {
-                queue.level = queue.level.saturating_sub(queue.ahead);
-                give_back(report, normalization, disk, queue);
+            if queue.loans > 0 && (is_settling || now >= queue.ahead_since + HELD_MAX) {
+                queue.loan_target = queue.loan_target.saturating_sub(queue.loans);
+                return_loan(report, normalization, disk, queue);
             }
             // While requests are queued, a loan would not let a new request pass them.
             if queue.waiting == 0 && queue.is_used && !is_settling {
-                let bytes = if queue.ahead > 0 { queue.ahead_bytes } else { queue.last_bytes };
-                let more = queue.level.saturating_sub(queue.ahead + queue.asked);
-                report.ahead.extend((0..more).map(|_| Want { disk, bytes }));
-                queue.asked += more;
+                let bytes = if queue.loans > 0 { queue.ahead_bytes } else { queue.last_bytes };
+                let more = queue.loan_target.saturating_sub(queue.loans + queue.loans_requested);
+                report.loan_requests.extend((0..more).map(|_| RequestedGrant { disk, bytes }));
+                queue.loans_requested += more;
                 queue.is_used = false;
             }
-            queue.is_listed = queue.waiting > 0 || queue.ahead > 0 || queue.asked > 0;
+            queue.is_listed = queue.waiting > 0 || queue.loans > 0 || queue.loans_requested > 0;
             queue.is_listed
         });
         let is_due = now >= self.times_reported + REPORT_EVERY;
@@ -392,8 +397,13 @@ impl Borrower {
 }
 
 /// Returns all loans of a disk to the budget.
-fn give_back(report: &mut Report, normalization: Normalization, disk: DiskSlot, queue: &mut Queue) {
-    let requests = core::mem::take(&mut queue.ahead);
+fn return_loan(
+    report: &mut LoanReport,
+    normalization: Normalization,
+    disk: DiskSlot,
+    queue: &mut Queue,
+) {
+    let requests = core::mem::take(&mut queue.loans);
     let cost = normalization.cost(queue.ahead_bytes).saturating_mul(requests);
     let bytes = queue.ahead_bytes.saturating_mul(requests);
     report.returns.push(Return { disk, requests, cost, bytes });

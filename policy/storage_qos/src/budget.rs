@@ -3,14 +3,14 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use suimon_quantity::{DiskId, ProcessorId, Time};
+use suimon_quantity::{DiskId, Time, WorkerId};
 
 use crate::accounting::at_least_zero;
 use crate::disk::Disk;
 use crate::records::Units;
 use crate::{
-    Borrower, CapabilityEstimate, Change, Completed, Completion, DiskFlow, DiskSlot, Event, Grant,
-    Lent, Next, Report, StoreScheduler, StoreSpec, Submitted,
+    Borrower, CapacityEstimate, Change, Completed, Completion, DiskFlow, DiskSlot, Event, Grant,
+    GrantKind, LoanReport, Next, StoreScheduler, StoreSpec, Submitted,
 };
 
 /// The only budget of a store: the scheduler of the requests of all workers. Workers report queued
@@ -40,7 +40,7 @@ impl StoreBudget {
     pub fn share(
         mut scheduler: StoreScheduler,
         now: Time,
-        with: ProcessorId,
+        with: WorkerId,
         borrower: &mut Borrower,
     ) -> Self {
         let room = scheduler.spec.depth_max as usize;
@@ -50,7 +50,7 @@ impl StoreBudget {
                 continue;
             }
             borrower.add(slot);
-            borrower.take_over(now, slot, disk.in_flight, disk.take_phases());
+            borrower.adopt(now, slot, disk.in_flight, disk.take_phases());
             scheduler.records.retag(&disk.fifo, |record| {
                 borrower.take_on(slot, record.tag, record.units);
                 Some(with.0.into())
@@ -91,7 +91,7 @@ impl StoreBudget {
     }
 
     /// Applies a worker's report.
-    pub fn handle_report(&mut self, now: Time, from: ProcessorId, report: &Report) {
+    pub fn handle_report(&mut self, now: Time, from: WorkerId, report: &LoanReport) {
         self.scheduler.handle_worker_times(now, &report.times, report.completions.len());
         for &Completion { disk, operation, bytes, latency } in &report.completions {
             let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
@@ -101,29 +101,29 @@ impl StoreBudget {
         }
         for back in &report.returns {
             let units = Units { cost: back.cost, bytes: back.bytes };
-            self.scheduler.take_back(now, back.disk, back.requests, units);
+            self.scheduler.reclaim(now, back.disk, back.requests, units);
         }
-        for want in &report.wants {
+        for want in &report.loan_demand {
             match self.scheduler.submit(now, want.disk, want.bytes, from.0.into()) {
                 Ok(Submitted::Dispatch) => self.grant(from, want.disk),
-                Ok(Submitted::Waits) => {}
+                Ok(Submitted::Queued) => {}
                 Err(_) => {
-                    let of = Lent::Refused(want.bytes);
-                    self.granted.push_back(Grant { processor: from, disk: want.disk, of });
+                    let of = GrantKind::Refused(want.bytes);
+                    self.granted.push_back(Grant { worker: from, disk: want.disk, of });
                 }
             }
         }
-        for want in &report.ahead {
+        for want in &report.loan_requests {
             let is_lent = self.scheduler.submit_if_free(now, want.disk, want.bytes);
-            let of = if is_lent { Lent::Ahead(want.bytes) } else { Lent::Nothing };
-            self.granted.push_back(Grant { processor: from, disk: want.disk, of });
+            let of = if is_lent { GrantKind::Ahead(want.bytes) } else { GrantKind::Nothing };
+            self.granted.push_back(Grant { worker: from, disk: want.disk, of });
         }
     }
 
     /// Returns the next grant, or `None` if nothing can be granted now.
     pub fn poll_grant(&mut self, now: Time) -> Option<Grant> {
         while let Next::Dispatch { disk, tag } = self.scheduler.poll(now) {
-            self.grant(ProcessorId(u16::try_from(tag).unwrap_or(u16::MAX)), disk);
+            self.grant(WorkerId(u16::try_from(tag).unwrap_or(u16::MAX)), disk);
         }
         self.granted.pop_front()
     }
@@ -161,7 +161,7 @@ impl StoreBudget {
     }
 
     /// Returns the capacity estimate; see [`StoreScheduler::estimate`].
-    pub const fn estimate(&self) -> Option<CapabilityEstimate> {
+    pub const fn estimate(&self) -> Option<CapacityEstimate> {
         self.scheduler.estimate()
     }
 
@@ -175,16 +175,16 @@ impl StoreBudget {
         self.scheduler.in_flight()
     }
 
-    fn grant(&mut self, processor: ProcessorId, disk: DiskSlot) {
+    fn grant(&mut self, processor: WorkerId, disk: DiskSlot) {
         if let Some(last) = self.granted.back_mut() {
-            if let Lent::Waiting(requests) = &mut last.of {
-                if last.processor == processor && last.disk == disk {
+            if let GrantKind::Waiting(requests) = &mut last.of {
+                if last.worker == processor && last.disk == disk {
                     *requests += 1;
                     return;
                 }
             }
         }
-        self.granted.push_back(Grant { processor, disk, of: Lent::Waiting(1) });
+        self.granted.push_back(Grant { worker: processor, disk, of: GrantKind::Waiting(1) });
     }
 }
 
@@ -192,7 +192,7 @@ impl StoreBudget {
 mod tests {
     use super::*;
     use crate::{
-        Assignment, Capability, Limits, PolicyId, PolicyKind, PolicySpec, Proposal, RequestTime,
+        Assignment, Capacity, Limits, PolicyId, PolicyKind, PolicySpec, Proposal, RequestTime,
         Store, WorkerTime,
     };
 
@@ -201,7 +201,7 @@ mod tests {
 
     /// Creates a scheduler with two disks of one policy.
     fn scheduler() -> (StoreScheduler, [DiskSlot; 2]) {
-        let mut store = Store::new(Capability::Declared(10_000));
+        let mut store = Store::new(Capacity::Declared(10_000));
         let mut scheduler = StoreScheduler::new(StoreSpec::default());
         let policy = PolicyId(1);
         let spec = PolicySpec { kind: PolicyKind::Aggregated, limits: Limits::default() };
@@ -224,7 +224,7 @@ mod tests {
         let (mut scheduler, [slot, _]) = scheduler();
         assert_eq!(scheduler.submit(NOW, slot, 4096, 0), Ok(Submitted::Dispatch));
         let mut borrower = Borrower::new(scheduler.spec.normalization, 64);
-        let budget = StoreBudget::share(scheduler, NOW, ProcessorId(0), &mut borrower);
+        let budget = StoreBudget::share(scheduler, NOW, WorkerId(0), &mut borrower);
         let scheduler = budget.unshare(NOW + 50 * MS, borrower);
         assert_eq!(busy_ms(&scheduler, NOW + 50 * MS, slot), 50);
         assert_eq!(busy_ms(&scheduler, NOW + 60 * MS, slot), 60);
@@ -234,14 +234,14 @@ mod tests {
     fn busy_times_of_a_policys_disks_are_limited_together() {
         let (scheduler, slots) = scheduler();
         let mut borrower = Borrower::new(scheduler.spec.normalization, 64);
-        let mut budget = StoreBudget::share(scheduler, NOW, ProcessorId(0), &mut borrower);
+        let mut budget = StoreBudget::share(scheduler, NOW, WorkerId(0), &mut borrower);
         let mut report = |now, ms: [u64; 2]| {
             let times = slots.into_iter().zip(ms).map(|(disk, ms)| {
                 let time = RequestTime { busy_ns: ms * 1_000_000, ..RequestTime::default() };
                 WorkerTime { disk, time, in_flight_change: 0 }
             });
-            let report = Report { times: times.collect(), ..Report::default() };
-            budget.handle_report(now, ProcessorId(0), &report);
+            let report = LoanReport { times: times.collect(), ..LoanReport::default() };
+            budget.handle_report(now, WorkerId(0), &report);
             busy_ms(&budget.scheduler, now, slots[0])
         };
         assert_eq!(report(NOW + 100 * MS, [20, 60]), 80);

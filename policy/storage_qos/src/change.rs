@@ -1,7 +1,7 @@
 //! Changes of a store's scheduler.
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::{Cap, DiskId};
+use suimon_quantity::{DiskId, TimedRateLimit};
 
 use crate::{Limits, PolicyId, PolicyPart};
 
@@ -18,7 +18,7 @@ pub struct FlowSlot(pub u32);
 /// Holder of limits: a disk or a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Holder {
+pub enum LimitsOwner {
     /// Limits of one disk.
     Disk(DiskId),
     /// Limits of a policy that its disks share.
@@ -34,7 +34,7 @@ pub enum Change {
         /// Slot of the flow in the scheduler.
         flow: FlowSlot,
         /// Holder of the limits.
-        holder: Holder,
+        holder: LimitsOwner,
         /// Limits that apply from now on.
         limits: Limits,
     },
@@ -52,11 +52,12 @@ pub enum Change {
     /// Removes the flow from its slot.
     RemoveFlow(FlowSlot),
     /// Sets the capacity of the store in normalised operations per second; `None` if not known.
-    Capability(Option<u64>),
+    #[serde(rename = "capability")]
+    Capacity(Option<u64>),
     /// Limits all disks of this node together, in normalised operations per second; `None` removes
     /// the limit. Minimums have priority within the limit, so the caller must ensure that the limit
     /// covers them.
-    Cap(Option<Cap>),
+    Cap(Option<TimedRateLimit>),
     /// Limits the disks of a policy on this node if disks of other nodes have the policy, too;
     /// `None`: the policy's limits apply to this node alone. Applies to disks that get the policy
     /// later, too.

@@ -4,7 +4,7 @@ use suimon_quantity::Time;
 
 use crate::disk::Disk;
 use crate::flow::Flow;
-use crate::pace::{Fine, fine};
+use crate::pace::{FixedNs, fine};
 use crate::records::Units;
 use crate::together::Run;
 
@@ -16,13 +16,13 @@ pub(crate) struct Clocks {
     /// Virtual time of the flow that was last served by weight, before that service.
     pub(crate) virtual_time: u64,
     /// Time by which the reservation clock is behind.
-    pub(crate) lost: Fine,
+    pub(crate) lost: FixedNs,
 }
 
 impl Clocks {
     /// Returns the value of the reservation clock.
     #[inline]
-    pub(crate) fn reservation(&self, now: Time) -> Fine {
+    pub(crate) fn reservation(&self, now: Time) -> FixedNs {
         fine(now).saturating_sub(self.lost)
     }
 
@@ -82,7 +82,7 @@ impl Clocks {
     #[inline(always)]
     pub(crate) fn start(
         &mut self,
-        (now, clock): (Time, Fine),
+        (now, clock): (Time, FixedNs),
         disk: &mut Disk,
         flow: &mut Flow,
         units: Units,
@@ -99,7 +99,7 @@ impl Clocks {
         if let Some(minimum) = &mut flow.minimum {
             if is_due {
                 // Operations owed that cannot be made up for are dropped for all flows alike.
-                let most = minimum.kept().saturating_mul(2);
+                let most = minimum.guaranteed().saturating_mul(2);
                 self.lost += minimum.lag(clock).saturating_sub(most);
             }
             minimum.charge(clock, cost);

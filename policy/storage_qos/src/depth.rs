@@ -67,7 +67,7 @@ pub(crate) struct Depth {
     was_full: bool,
     classes: [Class; SIZE_CLASSES],
     completed: u32,
-    judged: Time,
+    adjusted_at: Time,
     /// Mean latency at the last adjustment.
     pub(crate) latency_ns: u64,
     probed: Time,
@@ -77,7 +77,7 @@ pub(crate) struct Depth {
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     limit: u32,
-    began: Time,
+    started: Time,
     /// Number of completions to ignore: requests submitted before the probe.
     skip: u32,
 }
@@ -100,12 +100,12 @@ impl Depth {
             was_full: false,
             classes: [Class::default(); SIZE_CLASSES],
             completed: 0,
-            judged: Time::ZERO,
+            adjusted_at: Time::ZERO,
             latency_ns: 0,
             probed: Time::ZERO,
             probe: None,
         };
-        depth.settle();
+        depth.update_limit();
         depth
     }
 
@@ -120,7 +120,7 @@ impl Depth {
     }
 
     /// Recomputes the values derived from the depths.
-    fn settle(&mut self) {
+    fn update_limit(&mut self) {
         let tuned = self.tuned();
         self.limit = self.probe.map_or(tuned, |probe| probe.limit);
         self.enough = tuned.clamp(JUDGED_BY, JUDGED_BY_MAX);
@@ -136,18 +136,18 @@ impl Depth {
             return;
         }
         if !is_alone {
-            self.turn(None);
+            self.switch(None);
         } else if self.alone_ns > 0 && now >= self.shared_until && self.probe.is_none() {
-            self.turn(Some(self.shared));
+            self.switch(Some(self.shared));
         }
     }
 
     /// Switches to the other depth. Completions counted so far are discarded, because they belong
     /// to the former depth.
     #[cold]
-    fn turn(&mut self, alone: Option<u32>) {
+    fn switch(&mut self, alone: Option<u32>) {
         self.alone = alone;
-        self.settle();
+        self.update_limit();
         self.completed = 0;
         for class in &mut self.classes {
             (class.sum_ns, class.count) = (0, 0);
@@ -167,7 +167,7 @@ impl Depth {
 
     /// Returns the number of requests that the device may receive in addition.
     #[inline]
-    pub(crate) fn room(&self) -> u32 {
+    pub(crate) fn remaining(&self) -> u32 {
         self.limit().saturating_sub(self.in_flight)
     }
 
@@ -214,22 +214,22 @@ impl Depth {
         let before = self.completed;
         self.completed += judged;
         if self.completed >= self.enough || before / FEW != self.completed / FEW {
-            self.look(now);
+            self.adjust_if_due(now);
         }
     }
 
     #[cold]
-    fn look(&mut self, now: Time) {
+    fn adjust_if_due(&mut self, now: Time) {
         let enough = match self.probe {
-            Some(probe) => now.since(probe.began) >= PROBE_MAX || self.completed >= JUDGED_BY / 2,
-            None => self.completed >= self.enough || now.since(self.judged) >= JUDGED_AFTER,
+            Some(probe) => now.since(probe.started) >= PROBE_MAX || self.completed >= JUDGED_BY / 2,
+            None => self.completed >= self.enough || now.since(self.adjusted_at) >= JUDGED_AFTER,
         };
         if enough {
-            self.judge(now);
+            self.adjust_depth(now);
         }
     }
 
-    fn judge(&mut self, now: Time) {
+    fn adjust_depth(&mut self, now: Time) {
         let is_probe = self.probe.take().is_some();
         let patience_ns = if self.alone.is_some() { self.alone_ns.max(SHORT_NS) } else { SHORT_NS };
         let tuned = self.tuned();
@@ -266,13 +266,13 @@ impl Depth {
             self.adjust(ratio);
             if now.since(self.probed) >= PROBE_EVERY && self.was_full {
                 let limit = (self.shared / 4).max(self.min);
-                self.probe = Some(Probe { limit, began: now, skip: self.in_flight });
+                self.probe = Some(Probe { limit, started: now, skip: self.in_flight });
             }
         }
-        self.settle();
+        self.update_limit();
         self.completed = 0;
         self.was_full = false;
-        self.judged = now;
+        self.adjusted_at = now;
     }
 
     fn adjust(&mut self, ratio: u64) {

@@ -3,10 +3,10 @@
 use suimon_quantity::{DiskId, Time};
 
 use crate::accounting::at_least_zero;
-use crate::history::{Done, Totals};
+use crate::history::{DiskCounters, Totals};
 use crate::phase::Phases;
 use crate::records::Fifo;
-use crate::{Phase, WaitCause};
+use crate::{Phase, QueueCause};
 
 /// Disk in the scheduler. The field order is the memory layout: the first cache line has the fields
 /// that each request needs, the second those of queued requests.
@@ -59,7 +59,7 @@ impl Disk {
     /// Accounts for request time up to `now`; called before a request changes its state. `cause` is
     /// the cause of queueing.
     #[inline]
-    pub(crate) fn account(&mut self, now: Time, cause: WaitCause) {
+    pub(crate) fn account(&mut self, now: Time, cause: QueueCause) {
         let ns = now.ns_since(self.accounted);
         if ns == 0 {
             return;
@@ -110,7 +110,7 @@ impl Disk {
     }
 
     /// Returns the counters up to `now`; `cause` is the cause of queueing.
-    pub(crate) fn totals_at(&self, now: Time, cause: WaitCause) -> Totals {
+    pub(crate) fn totals_at(&self, now: Time, cause: QueueCause) -> Totals {
         let mut totals = self.totals;
         let ns = now.ns_since(self.accounted);
         totals.add_time(ns, (self.waiting, cause), self.accounted_in_flight());
@@ -122,8 +122,8 @@ impl Disk {
 
     /// Returns the operations and waits up to `now`; `cause` is the cause of queueing, `busy_ns`
     /// the busy time of the disk's flow.
-    pub(crate) fn done(&self, now: Time, cause: WaitCause, busy_ns: u64) -> Done {
+    pub(crate) fn done(&self, now: Time, cause: QueueCause, busy_ns: u64) -> DiskCounters {
         let Totals { demanded, delivered, waits, .. } = self.totals_at(now, cause);
-        Done { demanded, delivered, waits, busy_ns }
+        DiskCounters { demanded, delivered, waits, busy_ns }
     }
 }

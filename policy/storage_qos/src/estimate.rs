@@ -18,7 +18,7 @@ const NS_PER_SECOND: u128 = 1_000_000_000;
 
 /// Last estimate of a store's capacity, for the load at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CapabilityEstimate {
+pub struct CapacityEstimate {
     /// Normalised operations per second; never more than was delivered in any of the samples.
     pub iops: u64,
     /// Time of the last sample that contributed.
@@ -38,7 +38,7 @@ pub(crate) struct Estimate {
     operations: u64,
     requests: u64,
     depth: u32,
-    found: Option<CapabilityEstimate>,
+    found: Option<CapacityEstimate>,
 }
 
 impl Estimate {
@@ -82,11 +82,11 @@ impl Estimate {
         // Weight of one quarter per sample: half-life about 1.2 s.
         let smooth = known.map_or(rate, |found| (u128::from(found.iops) * 3 + rate) / 4);
         let iops = u64::try_from(smooth).unwrap_or(u64::MAX);
-        self.found = Some(CapabilityEstimate { iops, at: now });
+        self.found = Some(CapacityEstimate { iops, at: now });
         true
     }
 
-    pub(crate) const fn found(&self) -> Option<CapabilityEstimate> {
+    pub(crate) const fn found(&self) -> Option<CapacityEstimate> {
         self.found
     }
 }

@@ -5,10 +5,10 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::DiskId;
 
-use crate::Holder;
+use crate::LimitsOwner;
 
 /// Time for which a minimum must be unmet before an event is emitted.
-pub const TOLD_AFTER: Duration = Duration::from_secs(60);
+pub const REPORTED_AFTER: Duration = Duration::from_secs(60);
 /// Largest number of disks named as served instead of an unmet minimum.
 pub const DISPLACERS_MAX: usize = 8;
 
@@ -29,7 +29,8 @@ pub enum Shortfall {
     OtherDisks,
     /// The store delivered less than its capacity: external load uses it, or the device has become
     /// slower.
-    ForeignLoad,
+    #[serde(rename = "foreign-load")]
+    ExternalLoad,
     /// Requests are dispatched at once, but the queue depth is too small for the minimum at the
     /// device's latency.
     DeviceLatency,
@@ -41,11 +42,12 @@ pub enum Shortfall {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmet {
     /// Holder of the minimum.
-    pub holder: Holder,
+    pub holder: LimitsOwner,
     /// Time since when the minimum has been unmet.
     pub lasting: Duration,
     /// Guaranteed normalised operations per second; this and the next two are means over `lasting`.
-    pub entitled_iops: u64,
+    #[serde(rename = "entitled_iops")]
+    pub guaranteed_iops: u64,
     /// Normalised operations per second that the clients demanded.
     pub demanded_iops: u64,
     /// Normalised operations per second that completed.
@@ -58,18 +60,20 @@ pub struct Unmet {
     pub device_latency_ns: u64,
     /// Difference between capacity and throughput of the store, in normalised operations per
     /// second.
-    pub foreign_iops: u64,
+    #[serde(rename = "foreign_iops")]
+    pub external_iops: u64,
 }
 
 /// Shortage: the capacity of a store is below the requirement of its minimums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CapabilityLow {
+pub struct CapacityLow {
     /// Time since when the capacity has been too low.
     pub lasting: Duration,
     /// Estimated capacity in normalised operations per second.
     pub estimate_iops: u64,
     /// Sum of all minimums in normalised operations per second.
-    pub promised_iops: u64,
+    #[serde(rename = "promised_iops")]
+    pub reserved_iops: u64,
     /// Capacity that would permit this sum of minimums.
     pub needed_iops: u64,
 }
@@ -78,19 +82,21 @@ pub struct CapabilityLow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
-    /// A minimum was not met for [`TOLD_AFTER`], while requests were queued.
+    /// A minimum was not met for [`REPORTED_AFTER`], while requests were queued.
     MinimumUnmet(Unmet),
     /// A minimum of an earlier event is met again, or has no demand.
     MinimumMet {
         /// Holder of the minimum.
-        holder: Holder,
+        holder: LimitsOwner,
         /// Time for which the minimum was unmet.
         lasted: Duration,
     },
     /// The estimated capacity is too low to deliver all minimums at once.
-    CapabilityLow(CapabilityLow),
+    #[serde(rename = "capability-low")]
+    CapacityLow(CapacityLow),
     /// The capacity is sufficient again after an earlier event, or minimums were lowered.
-    CapabilityEnough {
+    #[serde(rename = "capability-enough")]
+    CapacitySufficient {
         /// Time for which the capacity was too low.
         lasted: Duration,
         /// Estimated capacity in normalised operations per second.

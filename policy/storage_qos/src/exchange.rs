@@ -3,13 +3,13 @@
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::ProcessorId;
+use suimon_quantity::WorkerId;
 
 use crate::{DiskSlot, Operation, WorkerTime};
 
 /// Request that is queued on a worker, or for which the worker requests a loan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Want {
+pub struct RequestedGrant {
     /// Disk of the request.
     pub disk: DiskSlot,
     /// Size of the request in bytes.
@@ -50,16 +50,19 @@ pub struct Unscheduled {
     /// Nanoseconds summed over the disk's requests in flight.
     pub in_flight_ns: u64,
     /// Nanoseconds in which the disk had no requests in flight and its queue was not empty.
-    pub untaken_ns: u64,
+    #[serde(rename = "untaken_ns")]
+    pub unserviced_ns: u64,
 }
 
 /// Report of a worker to the budget. The memory of its lists is reused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct LoanReport {
     /// Requests queued since the previous report, in order.
-    pub wants: Vec<Want>,
+    #[serde(rename = "wants")]
+    pub loan_demand: Vec<RequestedGrant>,
     /// Loans requested for future requests.
-    pub ahead: Vec<Want>,
+    #[serde(rename = "ahead")]
+    pub loan_requests: Vec<RequestedGrant>,
     /// Requests that completed.
     pub completions: Vec<Completion>,
     /// Grants that are returned unused.
@@ -69,11 +72,11 @@ pub struct Report {
     pub times: Vec<WorkerTime>,
 }
 
-impl Report {
+impl LoanReport {
     /// Returns true if all lists are empty.
     pub fn is_empty(&self) -> bool {
-        self.wants.is_empty()
-            && self.ahead.is_empty()
+        self.loan_demand.is_empty()
+            && self.loan_requests.is_empty()
             && self.completions.is_empty()
             && self.returns.is_empty()
             && self.times.is_empty()
@@ -81,8 +84,8 @@ impl Report {
 
     /// Appends a later report of the same worker, and empties that report.
     pub fn append(&mut self, later: &mut Self) {
-        self.wants.append(&mut later.wants);
-        self.ahead.append(&mut later.ahead);
+        self.loan_demand.append(&mut later.loan_demand);
+        self.loan_requests.append(&mut later.loan_requests);
         self.completions.append(&mut later.completions);
         self.returns.append(&mut later.returns);
         self.times.append(&mut later.times);
@@ -90,8 +93,8 @@ impl Report {
 
     /// Empties the lists and keeps their memory.
     pub fn clear(&mut self) {
-        self.wants.clear();
-        self.ahead.clear();
+        self.loan_demand.clear();
+        self.loan_requests.clear();
         self.completions.clear();
         self.returns.clear();
         self.times.clear();
@@ -102,17 +105,18 @@ impl Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// Worker that receives the grant.
-    pub processor: ProcessorId,
+    #[serde(rename = "processor")]
+    pub worker: WorkerId,
     /// Disk of the granted requests.
     pub disk: DiskSlot,
     /// Kind and amount of the grant.
-    pub of: Lent,
+    pub of: GrantKind,
 }
 
 /// Kind and amount of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Lent {
+pub enum GrantKind {
     /// Number of queued requests that may be dispatched, oldest first.
     Waiting(u32),
     /// Loan for one future request of up to this number of bytes.

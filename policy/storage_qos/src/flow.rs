@@ -4,14 +4,14 @@ use core::time::Duration;
 
 use suimon_quantity::{Iops, Time};
 
-use crate::gate::Gate;
+use crate::gate::CapMeter;
 use crate::heap::Heap;
 use crate::history::{Entitled, FlowTotals, Turns};
 use crate::meter::Meter;
 use crate::minimum::Minimum;
-use crate::pace::Fine;
+use crate::pace::FixedNs;
 use crate::records::Units;
-use crate::{Holder, Limits, PolicyPart, WaitCause};
+use crate::{Limits, LimitsOwner, PolicyPart, QueueCause};
 
 /// Virtual time of one operation at weight 1.
 const SHARE_ONE: u32 = 1 << 24;
@@ -23,7 +23,7 @@ const AHEAD_MAX: u32 = 256;
 /// initially, and after repeated failures. The interval is about as long as the failed attempt, so
 /// a short slowdown of the device suspends minimums for a short time only. A store whose capacity
 /// is too low loses little throughput to repeated attempts.
-const FUTILE_S: u8 = 2;
+const SUSPENDED_S: u8 = 2;
 const FUTILE_S_MAX: u8 = 30;
 
 /// Longest busy time carried over from one worker's report to the next, because messages have
@@ -33,7 +33,7 @@ const EXCESS_MAX_NS: u64 = 10_000_000;
 /// Orders of the store that contain a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Listed {
-    pub(crate) held: bool,
+    pub(crate) throttled: bool,
     pub(crate) due: bool,
     pub(crate) shares: bool,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Listed {
 pub(crate) struct Flow {
     pub(crate) minimum: Option<Minimum>,
     /// Time at which the maximums permit the next request.
-    opens: Time,
+    permitted_at: Time,
     /// Virtual time of the store up to which the flow is served.
     pub(crate) served: u64,
     pub(crate) waiting: u32,
@@ -53,7 +53,7 @@ pub(crate) struct Flow {
     /// Largest cost of a recent request.
     pub(crate) cost_max: u32,
     /// Maximum that holds the flow's requests.
-    pub(crate) held_by: Option<WaitCause>,
+    pub(crate) held_by: Option<QueueCause>,
     pub(crate) listed: Listed,
 
     maximum: Option<Meter>,
@@ -87,18 +87,18 @@ pub(crate) struct Flow {
     /// Time until which no flow is held back for this minimum, because holding back had no effect.
     pub(crate) futile_until: Time,
     peak: Option<Meter>,
-    entitled: Entitled,
+    guaranteed: Entitled,
     pub(crate) limits: Limits,
     /// Minimum that is metered.
-    kept: Option<Iops>,
+    metered_minimum: Option<Iops>,
     /// Holder of the limits; `None` for a free slot.
-    pub(crate) holder: Option<Holder>,
+    pub(crate) holder: Option<LimitsOwner>,
     /// Minimum of the holder, regardless of this node's part.
     own_min: Option<Iops>,
     /// True if this node has only a part of a policy that spans nodes, and the meter that limits
     /// the flow to that part.
     has_part: bool,
-    part: Option<Box<Gate>>,
+    part: Option<Box<CapMeter>>,
     /// True if workers that borrow account for the flow's busy time.
     is_lent: bool,
     /// Time of the last report of busy time, and the part of it that exceeded the time since the
@@ -110,7 +110,13 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn configure(&mut self, holder: Holder, limits: Limits, clock: Fine, now: Time) {
+    pub(crate) fn configure(
+        &mut self,
+        holder: LimitsOwner,
+        limits: Limits,
+        clock: FixedNs,
+        now: Time,
+    ) {
         let max = limits.max_iops.map(|rate| rate.per_second());
         let burst = limits.burst.filter(|_| max.is_some());
         let extra = burst.map_or(0, |burst| {
@@ -125,11 +131,11 @@ impl Flow {
         self.bandwidth = metered(self.bandwidth, bandwidth, 0, catch_up, now);
         self.reopen();
         if self.holder != Some(holder) {
-            self.keep(None, clock);
+            self.set_metered_minimum(None, clock);
         }
         self.share = SHARE_ONE / u32::from(limits.weight.number());
         (self.limits, self.own_min) = (limits, limits.min_iops);
-        self.is_shared = matches!(holder, Holder::Policy(_));
+        self.is_shared = matches!(holder, LimitsOwner::Policy(_));
         self.holder = Some(holder);
     }
 
@@ -140,11 +146,11 @@ impl Flow {
 
     /// Sets the metered minimum. If this node has a part of a policy, operations owed remain owed
     /// when the part changes.
-    fn keep(&mut self, min: Option<Iops>, clock: Fine) {
-        if self.kept == min {
+    fn set_metered_minimum(&mut self, min: Option<Iops>, clock: FixedNs) {
+        if self.metered_minimum == min {
             return;
         }
-        self.kept = min;
+        self.metered_minimum = min;
         let before = self.minimum.filter(|_| self.has_part);
         self.minimum = min.map(|rate| {
             before.map_or_else(|| Minimum::new(rate, clock), |before| before.retuned(rate))
@@ -157,10 +163,10 @@ impl Flow {
 
     /// Sets this node's part of the policy; `None` if the limits apply to this node alone. Called
     /// after each change of limits, too.
-    pub(crate) fn set_part(&mut self, now: Time, clock: Fine, part: Option<PolicyPart>) {
+    pub(crate) fn set_part(&mut self, now: Time, clock: FixedNs, part: Option<PolicyPart>) {
         self.limits.min_iops = part.map_or(self.own_min, |part| Iops::new(part.min_iops));
         self.has_part |= part.is_some();
-        self.keep(self.limits.min_iops, clock);
+        self.set_metered_minimum(self.limits.min_iops, clock);
         self.has_part = part.is_some();
         match part.and_then(|part| part.max) {
             Some(cap) => self.part.get_or_insert_default().set(now, Some(cap)),
@@ -171,11 +177,11 @@ impl Flow {
 
     /// Returns the time at which the maximums permit the next request, as far as known now.
     #[inline]
-    pub(crate) fn opens(&mut self, now: Time) -> Time {
-        if self.has_more_limits && self.opens <= now {
+    pub(crate) fn permitted_at(&mut self, now: Time) -> Time {
+        if self.has_more_limits && self.permitted_at <= now {
             self.look_at_part(now);
         }
-        self.opens
+        self.permitted_at
     }
 
     /// Delays the next request if the node's part of the policy is used up.
@@ -183,20 +189,20 @@ impl Flow {
     fn look_at_part(&mut self, now: Time) {
         let Some(part) = &mut self.part else { return };
         if !part.is_open(now) {
-            self.opens = self.opens.max(part.closed_until().unwrap_or(Time::ZERO));
+            self.permitted_at = self.permitted_at.max(part.closed_until().unwrap_or(Time::ZERO));
         }
     }
 
     /// Returns the maximum that permits the next request last.
-    pub(crate) fn held_last_by(&self) -> WaitCause {
+    pub(crate) fn held_last_by(&self) -> QueueCause {
         let operations = [self.maximum, self.peak].into_iter().flatten();
         let operations = operations.map(|meter| meter.opens()).max().unwrap_or(Time::ZERO);
         if self.is_shared {
-            WaitCause::SharedPolicy
+            QueueCause::SharedPolicy
         } else if self.bandwidth.is_some_and(|meter| meter.opens() > operations) {
-            WaitCause::OwnBandwidth
+            QueueCause::OwnBandwidth
         } else {
-            WaitCause::OwnMaximum
+            QueueCause::OwnMaximum
         }
     }
 
@@ -212,7 +218,7 @@ impl Flow {
         if self.has_more_limits {
             opens = opens.max(self.charge_more_limits(now, cost));
         }
-        self.opens = opens;
+        self.permitted_at = opens;
     }
 
     #[inline(never)]
@@ -230,11 +236,11 @@ impl Flow {
         if self.part.is_some() {
             return false;
         }
-        let before = (self.maximum, self.peak, self.bandwidth, self.opens);
+        let before = (self.maximum, self.peak, self.bandwidth, self.permitted_at);
         self.charge_maximums(now, cost, bytes);
-        let is_open = self.opens <= now;
+        let is_open = self.permitted_at <= now;
         if !is_open {
-            (self.maximum, self.peak, self.bandwidth, self.opens) = before;
+            (self.maximum, self.peak, self.bandwidth, self.permitted_at) = before;
         }
         is_open
     }
@@ -242,12 +248,12 @@ impl Flow {
     /// Recomputes the time at which the maximums permit the next request.
     fn reopen(&mut self) {
         let meters = [self.maximum, self.peak, self.bandwidth].into_iter().flatten();
-        self.opens = meters.map(|meter| meter.opens()).max().unwrap_or(Time::ZERO);
+        self.permitted_at = meters.map(|meter| meter.opens()).max().unwrap_or(Time::ZERO);
         self.has_more_limits = self.peak.is_some() || self.part.is_some();
     }
 
     /// Refunds charges for operations that were not performed.
-    pub(crate) fn take_back(&mut self, units: Units) {
+    pub(crate) fn reclaim(&mut self, units: Units) {
         for meter in [&mut self.maximum, &mut self.peak].into_iter().flatten() {
             meter.refund(units.cost);
         }
@@ -310,7 +316,7 @@ impl Flow {
     /// Records that holding other flows back had no effect on the minimum.
     #[cold]
     pub(crate) fn handle_futile(&mut self, now: Time) {
-        let seconds = self.futile_s.saturating_mul(2).clamp(FUTILE_S, FUTILE_S_MAX);
+        let seconds = self.futile_s.saturating_mul(2).clamp(SUSPENDED_S, FUTILE_S_MAX);
         self.futile_until = now + Duration::from_secs(seconds.into());
         (self.behind_since, self.futile_s) = (None, seconds);
     }
@@ -350,18 +356,24 @@ impl Flow {
     }
 
     /// Computes the operations that the current minimum entitles the flow to, up to `now`.
-    pub(crate) fn account_entitled(&mut self, now: Time) {
+    pub(crate) fn account_guaranteed(&mut self, now: Time) {
         self.account_busy(now);
-        self.entitled.reckon(self.limits.min_iops, self.busy_ns);
+        self.guaranteed.reckon(self.limits.min_iops, self.busy_ns);
     }
 
     /// Returns the counters, with the operations that the flow was entitled to while it was busy.
     pub(crate) fn totals(&self) -> FlowTotals {
-        let mut entitled = self.entitled;
-        entitled.reckon(self.limits.min_iops, self.busy_ns);
+        let mut guaranteed = self.guaranteed;
+        guaranteed.reckon(self.limits.min_iops, self.busy_ns);
         let Self { demanded, delivered, busy_ns, .. } = *self;
         let turns = Turns::default();
-        FlowTotals { entitled: entitled.operations, demanded, delivered, busy_ns, turns }
+        FlowTotals {
+            guaranteed: guaranteed.operations,
+            demanded,
+            delivered,
+            busy_ns,
+            rounds: turns,
+        }
     }
 }
 

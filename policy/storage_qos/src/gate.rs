@@ -1,28 +1,28 @@
 //! Limit on all disks of a store together: this node's share of a store that other nodes use.
 
-use suimon_quantity::{Cap, Time};
+use suimon_quantity::{Time, TimedRateLimit};
 
-use crate::{CATCH_UP, WaitCause};
+use crate::{CATCH_UP, QueueCause};
 
 /// One operation, in units of a rate of one per second times one nanosecond.
 const OPERATION: i128 = 1_000_000_000;
 
-/// Meter that limits dispatches to a [`Cap`]. Without a cap, the meter never holds.
+/// Meter that limits dispatches to a [`TimedRateLimit`]. Without a cap, the meter never holds.
 ///
 /// The cap is evaluated at each dispatch. Credit accrues by the rate that applied at each moment,
 /// not by the current rate. Over any window, the operations dispatched are at most those that the
 /// cap permitted in it, plus those of the highest rate in [`CATCH_UP`], plus one request;
 /// regardless of how often the cap is replaced.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gate {
+pub(crate) struct CapMeter {
     limit: Option<Limit>,
     /// True if requests were queued for the cap more recently than for the device.
-    holds: bool,
+    is_limiting: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Limit {
-    cap: Cap,
+    cap: TimedRateLimit,
     /// Rate of the cap since `seen`.
     rate: u64,
     /// Time up to which `credit` is computed.
@@ -33,11 +33,11 @@ struct Limit {
     is_closed: bool,
 }
 
-impl Gate {
+impl CapMeter {
     /// Sets the cap; `None` removes it.
-    pub(crate) fn set(&mut self, now: Time, cap: Option<Cap>) {
-        self.look(now);
-        self.holds &= cap.is_some();
+    pub(crate) fn set(&mut self, now: Time, cap: Option<TimedRateLimit>) {
+        self.update(now);
+        self.is_limiting &= cap.is_some();
         let credit = self.limit.map_or(0, |limit| limit.credit);
         self.limit = cap.map(|cap| {
             let rate = cap.iops_at(now);
@@ -55,13 +55,13 @@ impl Gate {
     /// Returns true if a request may be dispatched now.
     #[inline]
     pub(crate) fn is_open(&mut self, now: Time) -> bool {
-        self.limit.is_none() || self.look(now)
+        self.limit.is_none() || self.update(now)
     }
 
-    fn look(&mut self, now: Time) -> bool {
+    fn update(&mut self, now: Time) -> bool {
         let Some(limit) = &mut self.limit else { return true };
         // A cap changes at most twice.
-        while let Some(at) = limit.cap.changes_at(limit.seen).filter(|at| *at <= now) {
+        while let Some(at) = limit.cap.next_change_after(limit.seen).filter(|at| *at <= now) {
             limit.earn(at);
             limit.rate = limit.cap.iops_at(at);
         }
@@ -73,21 +73,21 @@ impl Gate {
     /// Records whether requests are queued for the cap or for the device.
     #[inline]
     pub(crate) const fn set_holds(&mut self, holds: bool) {
-        self.holds = holds;
+        self.is_limiting = holds;
     }
 
     /// Returns true if requests are queued for the cap.
-    pub(crate) const fn holds(&self) -> bool {
-        self.holds
+    pub(crate) const fn is_limiting(&self) -> bool {
+        self.is_limiting
     }
 
     /// Returns the cause of queueing for flows served by weight.
     #[inline]
-    pub(crate) const fn contention(&self) -> WaitCause {
-        if self.holds { WaitCause::StoreCap } else { WaitCause::DeviceDepth }
+    pub(crate) const fn contention(&self) -> QueueCause {
+        if self.is_limiting { QueueCause::StoreCap } else { QueueCause::DeviceDepth }
     }
 
-    /// Charges a dispatch; called after [`Gate::is_open`] returned true.
+    /// Charges a dispatch; called after [`CapMeter::is_open`] returned true.
     #[inline]
     pub(crate) fn charge(&mut self, cost: u32) {
         if let Some(limit) = &mut self.limit {
@@ -108,7 +108,7 @@ impl Gate {
     #[inline]
     pub(crate) fn closed_until(&self) -> Option<Time> {
         let limit = self.limit.as_ref().filter(|limit| limit.is_closed)?;
-        let changes = limit.cap.changes_at(limit.seen).unwrap_or(Time::NEVER);
+        let changes = limit.cap.next_change_after(limit.seen).unwrap_or(Time::NEVER);
         Some(limit.opens().min(changes))
     }
 }

@@ -12,7 +12,7 @@ fn at(ns: u64) -> Time {
 }
 
 /// Dispatches as much as is permitted up to `until`. Returns the times of the dispatches.
-fn run(gate: &mut Gate, from: u64, until: u64, cost: u32) -> Vec<u64> {
+fn run(gate: &mut CapMeter, from: u64, until: u64, cost: u32) -> Vec<u64> {
     let (mut now, mut went) = (from, Vec::new());
     while now < until {
         if gate.is_open(at(now)) {
@@ -29,8 +29,8 @@ fn run(gate: &mut Gate, from: u64, until: u64, cost: u32) -> Vec<u64> {
 
 #[test]
 fn a_lease_ends_by_itself_and_what_is_reserved_stays() {
-    let cap = Cap { leased: Some((5000, at(SECOND))), reserved_iops: 1000, late: None };
-    let mut gate = Gate::default();
+    let cap = TimedRateLimit { leased: Some((5000, at(SECOND))), reserved_iops: 1000, later: None };
+    let mut gate = CapMeter::default();
     assert!(gate.is_open(at(0)));
     gate.set(at(0), Some(cap));
     let went = run(&mut gate, 0, 3 * SECOND, 1);
@@ -43,14 +43,14 @@ fn a_lease_ends_by_itself_and_what_is_reserved_stays() {
 #[test]
 fn nothing_goes_where_nothing_may_and_the_late_share_comes_by_itself() {
     let late = Some((500, at(2 * SECOND)));
-    let mut gate = Gate::default();
-    gate.set(at(0), Some(Cap { late, ..Cap::default() }));
+    let mut gate = CapMeter::default();
+    gate.set(at(0), Some(TimedRateLimit { later: late, ..TimedRateLimit::default() }));
     assert!(!gate.is_open(at(SECOND)));
     assert_eq!(gate.closed_until(), Some(at(2 * SECOND)));
     let went = run(&mut gate, SECOND, 3 * SECOND, 1);
     assert!(went.iter().all(|of| *of >= 2 * SECOND));
     assert!((490..=511).contains(&went.len()), "{}", went.len());
-    gate.set(at(3 * SECOND), Some(Cap::default()));
+    gate.set(at(3 * SECOND), Some(TimedRateLimit::default()));
     assert!(!gate.is_open(at(4 * SECOND)));
     assert_eq!(gate.closed_until(), Some(Time::NEVER));
     gate.set(at(4 * SECOND), None);
@@ -59,8 +59,9 @@ fn nothing_goes_where_nothing_may_and_the_late_share_comes_by_itself() {
 
 #[test]
 fn who_stood_still_does_not_go_on_by_a_lease_that_has_ended() {
-    let cap = Cap { leased: Some((100_000, at(SECOND))), reserved_iops: 10, late: None };
-    let mut gate = Gate::default();
+    let cap =
+        TimedRateLimit { leased: Some((100_000, at(SECOND))), reserved_iops: 10, later: None };
+    let mut gate = CapMeter::default();
     gate.set(at(0), Some(cap));
     let went = run(&mut gate, 30 * SECOND, 31 * SECOND, 1);
     assert!(went.len() <= 11, "{}", went.len());
@@ -68,8 +69,8 @@ fn who_stood_still_does_not_go_on_by_a_lease_that_has_ended() {
 
 #[test]
 fn what_was_charged_and_not_done_may_be_done() {
-    let mut gate = Gate::default();
-    gate.set(at(0), Some(Cap { reserved_iops: 100, ..Cap::default() }));
+    let mut gate = CapMeter::default();
+    gate.set(at(0), Some(TimedRateLimit { reserved_iops: 100, ..TimedRateLimit::default() }));
     assert!(gate.is_open(at(0)));
     gate.charge(50);
     assert_eq!(gate.closed_until(), Some(at(SECOND / 2)));
@@ -87,14 +88,14 @@ proptest! {
             (1_u64..SECOND, 0_u64..20_000, 0_u64..2_000, 1_u64..SECOND), 1..8),
         cost in 1_u32..8,
     ) {
-        let mut gate = Gate::default();
+        let mut gate = CapMeter::default();
         let (mut now, mut went) = (0, Vec::new());
         // Permitted rates with the begin of each.
         let mut allowed: Vec<(u64, u64)> = Vec::new();
         for (span, leased, reserved, lease) in &caps {
             let until = now + lease;
             let cap =
-                Cap { leased: Some((*leased, at(until))), reserved_iops: *reserved, late: None };
+                TimedRateLimit { leased: Some((*leased, at(until))), reserved_iops: *reserved, later: None };
             gate.set(at(now), Some(cap));
             allowed.push((now, (*leased).max(*reserved)));
             if until < now + span {
@@ -125,7 +126,7 @@ proptest! {
 }
 
 /// Like [`run`], also for caps that never permit a dispatch.
-fn run_bounded(gate: &mut Gate, from: u64, until: u64, cost: u32) -> Vec<u64> {
+fn run_bounded(gate: &mut CapMeter, from: u64, until: u64, cost: u32) -> Vec<u64> {
     let (mut now, mut went) = (from, Vec::new());
     while now < until {
         if gate.is_open(at(now)) {

@@ -12,9 +12,9 @@ const ARITY: usize = 4;
 /// Positions of entries in their heap, by identifier. Heaps with disjoint sets of entries may share
 /// one table.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places(Vec<u32>);
+pub(crate) struct Positions(Vec<u32>);
 
-impl Places {
+impl Positions {
     /// Allocates room for identifiers below `count`.
     pub(crate) fn reserve(&mut self, count: usize) {
         if self.0.len() < count {
@@ -67,7 +67,7 @@ impl Heap {
 
     /// Inserts `id`, or changes its key.
     #[inline]
-    pub(crate) fn set(&mut self, places: &mut Places, id: u32, key: u64) {
+    pub(crate) fn set(&mut self, places: &mut Positions, id: u32, key: u64) {
         if !self.is_many && (self.id == id || self.id == ABSENT) {
             (self.key, self.id) = (key, id);
         } else {
@@ -77,7 +77,7 @@ impl Heap {
 
     /// Removes `id` if present.
     #[inline]
-    pub(crate) fn remove(&mut self, places: &mut Places, id: u32) {
+    pub(crate) fn remove(&mut self, places: &mut Positions, id: u32) {
         if self.is_many {
             self.remove_of_many(places, id);
         } else if self.id == id {
@@ -85,8 +85,8 @@ impl Heap {
         }
     }
 
-    fn set_among_many(&mut self, places: &mut Places, entry: Entry) {
-        match self.place(places, entry.id) {
+    fn set_among_many(&mut self, places: &mut Positions, entry: Entry) {
+        match self.position(places, entry.id) {
             None => {
                 self.rest.push(entry);
                 self.is_many = true;
@@ -100,8 +100,8 @@ impl Heap {
         }
     }
 
-    fn remove_of_many(&mut self, places: &mut Places, id: u32) {
-        let Some(at) = self.place(places, id) else { return };
+    fn remove_of_many(&mut self, places: &mut Positions, id: u32) {
+        let Some(at) = self.position(places, id) else { return };
         places.set(id, ABSENT as usize);
         let Some(last) = self.rest.pop() else { return };
         self.is_many = !self.rest.is_empty();
@@ -113,7 +113,7 @@ impl Heap {
         }
     }
 
-    fn place(&self, places: &Places, id: u32) -> Option<usize> {
+    fn position(&self, places: &Positions, id: u32) -> Option<usize> {
         if self.id == id { Some(0) } else { places.at(id) }
     }
 
@@ -124,7 +124,7 @@ impl Heap {
         }
     }
 
-    fn rise(&mut self, places: &mut Places, mut at: usize, entry: Entry) {
+    fn rise(&mut self, places: &mut Positions, mut at: usize, entry: Entry) {
         while at > 0 {
             let above = (at - 1) / ARITY;
             let Some(parent) = self.at(above).filter(|parent| parent.key > entry.key) else {
@@ -136,7 +136,7 @@ impl Heap {
         self.put(places, at, entry);
     }
 
-    fn sink(&mut self, places: &mut Places, mut at: usize, entry: Entry) {
+    fn sink(&mut self, places: &mut Positions, mut at: usize, entry: Entry) {
         loop {
             let first = at * ARITY + 1;
             let children = (first..).zip(self.rest.iter().skip(first - 1).take(ARITY));
@@ -151,7 +151,7 @@ impl Heap {
         self.put(places, at, entry);
     }
 
-    fn put(&mut self, places: &mut Places, at: usize, entry: Entry) {
+    fn put(&mut self, places: &mut Positions, at: usize, entry: Entry) {
         match at.checked_sub(1) {
             None => {
                 (self.key, self.id) = (entry.key, entry.id);
@@ -179,7 +179,7 @@ mod tests {
         /// The heap behaves like a sorted list for any sequence of operations.
         #[test]
         fn the_first_is_the_least(ops in prop::collection::vec((0u32..40, prop::option::of(0u64..30)), 1..300)) {
-            let (mut heap, mut places) = (Heap::default(), Places::default());
+            let (mut heap, mut places) = (Heap::default(), Positions::default());
             places.reserve(40);
             let mut model = BTreeMap::new();
             for (id, key) in ops {

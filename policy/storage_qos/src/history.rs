@@ -5,7 +5,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{Iops, Time};
 
-use crate::{RequestTime, WaitCause, Waits};
+use crate::{QueueCause, QueueTime, RequestTime};
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
 /// Readings of a window: one more than the number of parts of the window.
@@ -26,11 +26,11 @@ pub(crate) struct Totals {
     pub(crate) demanded: u64,
     pub(crate) delivered: u64,
     pub(crate) time: RequestTime,
-    pub(crate) waits: Waits,
+    pub(crate) waits: QueueTime,
     /// Entitled operations of the disk's flow at the time of the reading.
-    entitled: u64,
+    guaranteed: u64,
     /// Dispatches of the store and of the disk's flow at the time of the reading.
-    turns: Turns,
+    rounds: Turns,
 }
 
 /// Dispatches of queued requests of a store. Counters wrap.
@@ -48,7 +48,7 @@ impl Totals {
     pub(crate) fn add_time(
         &mut self,
         ns: u64,
-        (waiting, cause): (u32, WaitCause),
+        (waiting, cause): (u32, QueueCause),
         in_flight: Option<u32>,
     ) {
         if waiting > 0 {
@@ -63,11 +63,11 @@ impl Totals {
 /// Counters of a flow, with the operations that it was entitled to while it was busy.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowTotals {
-    pub(crate) entitled: u64,
+    pub(crate) guaranteed: u64,
     pub(crate) demanded: u64,
     pub(crate) delivered: u64,
     pub(crate) busy_ns: u64,
-    pub(crate) turns: Turns,
+    pub(crate) rounds: Turns,
 }
 
 /// Operations that a flow's minimum amounts to while the flow is busy. Computed when the counter is
@@ -94,13 +94,13 @@ impl Entitled {
 /// Normalised operations and waits since the disk was added. Counters wrap; differences of two
 /// readings are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Done {
+pub struct DiskCounters {
     /// Normalised operations that the clients demanded.
     pub demanded: u64,
     /// Normalised operations that completed.
     pub delivered: u64,
     /// Queueing time of requests by cause.
-    pub waits: Waits,
+    pub waits: QueueTime,
     /// Nanoseconds in which the disk had requests; for a disk with a shared policy, in which any
     /// disk of the policy had.
     #[serde(default)]
@@ -114,7 +114,7 @@ const IDLES_ONE_IN: u64 = 20;
 
 /// Rates of a disk over a time span, as reported to other nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rates {
+pub struct DiskRates {
     /// Demanded normalised operations per second.
     pub demanded_iops: u64,
     /// Completed normalised operations per second.
@@ -128,9 +128,9 @@ pub struct Rates {
     pub is_busy: bool,
 }
 
-impl Done {
+impl DiskCounters {
     /// Returns the rates since the reading `before`, which was taken `span` earlier.
-    pub fn rates(&self, before: &Self, span: Duration) -> Rates {
+    pub fn rates(&self, before: &Self, span: Duration) -> DiskRates {
         let ns = span.as_nanos().max(1);
         let rate = |from: u64, to: u64| {
             let operations = u128::from(to.wrapping_sub(from));
@@ -138,14 +138,14 @@ impl Done {
         };
         let waited = |cause| self.waits.ns(cause).wrapping_sub(before.waits.ns(cause));
         let waits = |cause| u128::from(waited(cause)) * u128::from(WAITS_ONE_IN) > ns;
-        let waits_for_cap = waits(WaitCause::StoreCap);
+        let waits_for_cap = waits(QueueCause::StoreCap);
         let busy_ns = u128::from(self.busy_ns.wrapping_sub(before.busy_ns));
         let idle_ns = ns.saturating_sub(busy_ns);
-        Rates {
+        DiskRates {
             demanded_iops: rate(before.demanded, self.demanded),
             delivered_iops: rate(before.delivered, self.delivered),
             waits_for_cap,
-            waits_for_device: waits(WaitCause::DeviceDepth) && !waits_for_cap,
+            waits_for_device: waits(QueueCause::DeviceDepth) && !waits_for_cap,
             is_busy: idle_ns * u128::from(IDLES_ONE_IN) < ns,
         }
     }
@@ -159,19 +159,21 @@ pub struct Delivery {
     pub window_ns: u64,
     /// Operations that the minimum amounts to over the time in which the disk had requests. For a
     /// disk with a shared policy, the minimum is the policy's.
-    pub entitled: u64,
+    #[serde(rename = "entitled")]
+    pub guaranteed: u64,
     /// Normalised operations that the clients demanded.
     pub demanded: u64,
     /// Normalised operations that completed.
     pub delivered: u64,
     /// Queueing time caused by QoS in nanoseconds, by cause, summed over requests.
-    pub waits: Waits,
+    pub waits: QueueTime,
     /// Time of requests in other states.
     #[serde(default)]
     pub time: RequestTime,
     /// Dispatches of queued requests of the store.
     #[serde(default)]
-    pub turns: u64,
+    #[serde(rename = "turns")]
+    pub rounds: u64,
     /// Dispatches for the minimums of other disks, before a disk that was first by weight.
     #[serde(default)]
     pub turns_of_minimums: u64,
@@ -256,7 +258,7 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn sample(&mut self, now: Time, totals: &Totals, flow: &FlowTotals) {
-        let totals = Totals { entitled: flow.entitled, turns: flow.turns, ..*totals };
+        let totals = Totals { guaranteed: flow.guaranteed, rounds: flow.rounds, ..*totals };
         if let Some(last) = self.short.newest().copied() {
             self.short.skip_pause(now, &last, SHORT);
             self.long.skip_pause(now, &last, LONG);
@@ -273,11 +275,11 @@ impl History {
             *value = value.wrapping_add(to.wrapping_sub(from));
         };
         for (_, totals) in self.short.readings.iter_mut().chain(&mut self.long.readings) {
-            rebase(&mut totals.entitled, from.entitled, to.entitled);
-            let (before, after) = (from.turns, to.turns);
-            rebase(&mut totals.turns.all, before.all, after.all);
+            rebase(&mut totals.guaranteed, from.guaranteed, to.guaranteed);
+            let (before, after) = (from.rounds, to.rounds);
+            rebase(&mut totals.rounds.all, before.all, after.all);
             rebase(
-                &mut totals.turns.others_minimums,
+                &mut totals.rounds.others_minimums,
                 before.others_minimums,
                 after.others_minimums,
             );
@@ -301,16 +303,16 @@ impl History {
         let longest_ns = (length + length / 10).as_nanos() as u64;
         Delivery {
             window_ns: now.as_ns().saturating_sub(since.as_ns()).min(longest_ns),
-            entitled: flow.entitled.wrapping_sub(before.entitled),
+            guaranteed: flow.guaranteed.wrapping_sub(before.guaranteed),
             demanded: totals.demanded.wrapping_sub(before.demanded),
             delivered: totals.delivered.wrapping_sub(before.delivered),
             waits: totals.waits.since(&before.waits),
             time: totals.time.since(&before.time),
-            turns: flow.turns.all.wrapping_sub(before.turns.all),
+            rounds: flow.rounds.all.wrapping_sub(before.rounds.all),
             turns_of_minimums: flow
-                .turns
+                .rounds
                 .others_minimums
-                .wrapping_sub(before.turns.others_minimums),
+                .wrapping_sub(before.rounds.others_minimums),
         }
     }
 }

@@ -60,9 +60,9 @@ fn a_pause_is_not_part_of_windows_after_it() {
 
 #[test]
 fn readings_of_another_flow_are_made_comparable() {
-    let flow = |entitled: u64, all: u64, others_minimums: u64| FlowTotals {
-        entitled,
-        turns: Turns { all, others_minimums },
+    let flow = |guaranteed: u64, all: u64, others_minimums: u64| FlowTotals {
+        guaranteed,
+        rounds: Turns { all, others_minimums },
         ..FlowTotals::default()
     };
     let mut history = History::default();
@@ -70,5 +70,5 @@ fn readings_of_another_flow_are_made_comparable() {
     history.change_flow(&flow(1010, 505, 101), &flow(3, 505, 405));
     let now = START + Duration::from_secs(1);
     let of = history.delivery(Window::Short, now, &totals(20), &flow(8, 510, 407));
-    assert_eq!((of.entitled, of.turns, of.turns_of_minimums), (15, 10, 3));
+    assert_eq!((of.guaranteed, of.rounds, of.turns_of_minimums), (15, 10, 3));
 }

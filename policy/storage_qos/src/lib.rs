@@ -13,7 +13,7 @@
 //!   with their cause, and for a store whose capacity is below its minimums. The capacity is
 //!   estimated from periods with queued requests ([`StoreScheduler::estimate`]).
 //! - For a store that several workers use, [`StoreBudget`] holds the only scheduler and each worker
-//!   a [`Borrower`]. They exchange [`Report`]s and [`Grant`]s.
+//!   a [`Borrower`]. They exchange [`LoanReport`]s and [`Grant`]s.
 //!
 //! The algorithm is mClock (Gulati, Merchant, Varman: mClock: Handling Throughput Variability for
 //! Hypervisor IO Scheduling, OSDI 2010) with these differences:
@@ -90,15 +90,15 @@ mod wait;
 mod watch;
 mod worker_time;
 
-pub use admission::{Capability, PROMISED_PERCENT_MAX, Promises, Refusal};
+pub use admission::{AdmittedMinimums, Capacity, MINIMUMS_PERCENT_MAX, Refusal};
 pub use borrower::{Borrower, HELD_MAX};
 pub use budget::StoreBudget;
-pub use change::{Change, DiskSlot, FlowSlot, Holder, MeasuredLatency};
+pub use change::{Change, DiskSlot, FlowSlot, LimitsOwner, MeasuredLatency};
 pub use cost::Normalization;
-pub use estimate::CapabilityEstimate;
-pub use event::{CapabilityLow, DISPLACERS_MAX, Displacer, Event, Shortfall, TOLD_AFTER, Unmet};
-pub use exchange::{Completion, Grant, Lent, Report, Return, Unscheduled, Want};
-pub use history::{Delivery, Done, Rates, SAMPLE, Window};
+pub use estimate::CapacityEstimate;
+pub use event::{CapacityLow, DISPLACERS_MAX, Displacer, Event, REPORTED_AFTER, Shortfall, Unmet};
+pub use exchange::{Completion, Grant, GrantKind, LoanReport, RequestedGrant, Return, Unscheduled};
+pub use history::{Delivery, DiskCounters, DiskRates, SAMPLE, Window};
 pub use limiting::{ALL_PPM, LimitingFactor, TimeShare};
 pub use limits::{BURST_SECONDS_MAX, Burst, IOPS_MAX, Limits, LimitsError, Weight};
 pub use meter::{CATCH_UP, CATCH_UP_WITH_MINIMUM};
@@ -110,7 +110,7 @@ pub use request_time::RequestTime;
 pub use scheduler::StoreScheduler;
 pub use spec::{DISKS_MAX, StoreSpec};
 pub use store::{Effective, Proposal, Store};
-pub use together::{Completed, Together};
+pub use together::{BatchSubmitted, Completed};
 pub use verdict::{Next, SubmitError, Submitted};
-pub use wait::{WaitCause, Waits};
+pub use wait::{QueueCause, QueueTime};
 pub use worker_time::WorkerTime;

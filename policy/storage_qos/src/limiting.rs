@@ -13,7 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Delivery, RequestTime, WaitCause};
+use crate::{Delivery, QueueCause, RequestTime};
 
 /// Whole window in parts per million.
 pub const ALL_PPM: u32 = 1_000_000;
@@ -60,7 +60,8 @@ pub enum LimitingFactor {
     /// Client without queued or in-flight requests.
     ClientIdle,
     /// Service in the device while requests are queued for another reason. Not a limit.
-    Device,
+    #[serde(rename = "device")]
+    DeviceService,
 }
 
 impl LimitingFactor {
@@ -82,19 +83,19 @@ impl LimitingFactor {
         Self::Worker,
         Self::QueueDepth,
         Self::ClientIdle,
-        Self::Device,
+        Self::DeviceService,
     ];
 }
 
-impl From<WaitCause> for LimitingFactor {
-    fn from(cause: WaitCause) -> Self {
+impl From<QueueCause> for LimitingFactor {
+    fn from(cause: QueueCause) -> Self {
         match cause {
-            WaitCause::OwnMaximum => Self::OwnMaximum,
-            WaitCause::OwnBandwidth => Self::OwnBandwidth,
-            WaitCause::SharedPolicy => Self::SharedPolicy,
-            WaitCause::OthersMinimums => Self::OthersMinimums,
-            WaitCause::DeviceDepth => Self::DeviceSaturated,
-            WaitCause::StoreCap => Self::StoreCap,
+            QueueCause::OwnMaximum => Self::OwnMaximum,
+            QueueCause::OwnBandwidth => Self::OwnBandwidth,
+            QueueCause::SharedPolicy => Self::SharedPolicy,
+            QueueCause::OthersMinimums => Self::OthersMinimums,
+            QueueCause::DeviceDepth => Self::DeviceSaturated,
+            QueueCause::StoreCap => Self::StoreCap,
         }
     }
 }
@@ -145,7 +146,7 @@ impl RequestTime {
 
 impl Delivery {
     /// Returns the shares of time of this window, in descending order except for
-    /// [`LimitingFactor::Device`], which is last. Their sum is [`ALL_PPM`]. Empty for a window of
+    /// [`LimitingFactor::DeviceService`], which is last. Their sum is [`ALL_PPM`]. Empty for a window of
     /// length 0.
     #[must_use]
     pub fn time_shares(&self) -> Vec<TimeShare> {
@@ -159,7 +160,7 @@ impl Delivery {
         // time.
         let busy_ns = if sum == 0 { 0 } else { u128::from(self.time.busy_ns).min(window_ns) };
         let idle_ns = window_ns - busy_ns;
-        let untaken_ns = u128::from(self.time.untaken_ns).min(idle_ns);
+        let unserviced_ns = u128::from(self.time.unserviced_ns).min(idle_ns);
         let mut all = Amounts::default();
         // Fixed-point arithmetic: `excess` bits are dropped so that the products fit into 128 bits.
         let scale = u128::from(ALL_PPM);
@@ -167,8 +168,8 @@ impl Delivery {
         for (factor, ns) in LimitingFactor::ALL.into_iter().zip(of_requests.0) {
             all.add(factor, (ns >> excess) * busy_ns * scale / (sum >> excess).max(1));
         }
-        all.add(LimitingFactor::Worker, untaken_ns * scale);
-        all.add(LimitingFactor::ClientIdle, (idle_ns - untaken_ns) * scale);
+        all.add(LimitingFactor::Worker, unserviced_ns * scale);
+        all.add(LimitingFactor::ClientIdle, (idle_ns - unserviced_ns) * scale);
         shares(&all)
     }
 
@@ -193,13 +194,13 @@ impl Delivery {
     /// Returns the time of requests by factor, summed over requests.
     fn of_requests(&self) -> Amounts {
         let mut of = Amounts::default();
-        for cause in WaitCause::ALL {
+        for cause in QueueCause::ALL {
             of.add(cause.into(), self.waits.ns(cause).into());
         }
         // Part of the queueing for the device that requests dispatched for other disks' minimums
         // caused.
-        let for_device = u128::from(self.waits.ns(WaitCause::DeviceDepth));
-        let turns = u128::from(self.turns.max(1));
+        let for_device = u128::from(self.waits.ns(QueueCause::DeviceDepth));
+        let turns = u128::from(self.rounds.max(1));
         let behind = for_device * u128::from(self.turns_of_minimums).min(turns) / turns;
         of.take(LimitingFactor::DeviceSaturated, behind);
         of.add(LimitingFactor::OthersMinimums, behind);
@@ -227,7 +228,8 @@ impl Delivery {
             own - unloaded + (variation * (own - unloaded)).checked_div(own).unwrap_or_default();
         of.add(LimitingFactor::DeviceSaturated, saturated);
         let is_queued = queued * u128::from(ALL_PPM) >= (queued + in_flight) * QUEUED_PPM;
-        let service = if is_queued { LimitingFactor::Device } else { LimitingFactor::QueueDepth };
+        let service =
+            if is_queued { LimitingFactor::DeviceService } else { LimitingFactor::QueueDepth };
         of.add(service, own + variation - saturated);
         of
     }
@@ -241,7 +243,7 @@ fn shares(amounts: &Amounts) -> Vec<TimeShare> {
     let all = all.map(|(factor, ns)| TimeShare { factor, share_ppm: share(ns) });
     let mut shares: Vec<TimeShare> = all.filter(|of| of.share_ppm > 0).collect();
     shares.sort_by_key(|of| {
-        (of.factor == LimitingFactor::Device, core::cmp::Reverse(of.share_ppm), of.factor)
+        (of.factor == LimitingFactor::DeviceService, core::cmp::Reverse(of.share_ppm), of.factor)
     });
     let given: u32 = shares.iter().map(|of| of.share_ppm).sum();
     if let Some(first) = shares.first_mut() {

@@ -6,16 +6,16 @@ use suimon_quantity::{DiskId, Iops, Time};
 
 use super::*;
 use crate::{
-    Assignment, Capability, Completed, DiskSlot, Limits, Next, Operation, Phase, Proposal, Store,
-    StoreScheduler, StoreSpec, Waits,
+    Assignment, Capacity, Completed, DiskSlot, Limits, Next, Operation, Phase, Proposal, QueueTime,
+    Store, StoreScheduler, StoreSpec,
 };
 
 const SECOND: u64 = 1_000_000_000;
 const START: Time = Time::from_ns(1 << 44);
 
 /// Creates a window of 1 s in which the disk was busy all the time.
-fn window(time: RequestTime, waits: &[(WaitCause, u64)]) -> Delivery {
-    let mut queued = Waits::default();
+fn window(time: RequestTime, waits: &[(QueueCause, u64)]) -> Delivery {
+    let mut queued = QueueTime::default();
     waits.iter().for_each(|(cause, ns)| queued.add(*cause, 1, *ns));
     Delivery { window_ns: SECOND, time, waits: queued, ..Delivery::default() }
 }
@@ -83,25 +83,29 @@ fn time_is_divided_by_where_it_was_spent() {
         ),
         // Most of the time is spent in the device, but the limit is the cause of queueing.
         (
-            window(healthy, &[(WaitCause::OwnMaximum, SECOND / 4)]),
-            vec![(F::OwnMaximum, 200_000), (F::Device, 800_000)],
+            window(healthy, &[(QueueCause::OwnMaximum, SECOND / 4)]),
+            vec![(F::OwnMaximum, 200_000), (F::DeviceService, 800_000)],
         ),
         (
-            window(healthy, &[(WaitCause::OthersMinimums, 3 * SECOND)]),
-            vec![(F::OthersMinimums, 750_000), (F::Device, 250_000)],
+            window(healthy, &[(QueueCause::OthersMinimums, 3 * SECOND)]),
+            vec![(F::OthersMinimums, 750_000), (F::DeviceService, 250_000)],
         ),
         // Three of four dispatches were for the minimums of other disks.
         (
             Delivery {
-                turns: 1000,
+                rounds: 1000,
                 turns_of_minimums: 750,
-                ..window(healthy, &[(WaitCause::DeviceDepth, 4 * SECOND)])
+                ..window(healthy, &[(QueueCause::DeviceDepth, 4 * SECOND)])
             },
-            vec![(F::OthersMinimums, 600_000), (F::DeviceSaturated, 200_000), (F::Device, 200_000)],
+            vec![
+                (F::OthersMinimums, 600_000),
+                (F::DeviceSaturated, 200_000),
+                (F::DeviceService, 200_000),
+            ],
         ),
         (
-            window(healthy, &[(WaitCause::DeviceDepth, SECOND)]),
-            vec![(F::DeviceSaturated, 500_000), (F::Device, 500_000)],
+            window(healthy, &[(QueueCause::DeviceDepth, SECOND)]),
+            vec![(F::DeviceSaturated, 500_000), (F::DeviceService, 500_000)],
         ),
     ];
     for (delivery, expected) in cases {
@@ -120,7 +124,7 @@ fn a_worker_that_does_not_run_is_neither_a_slow_device_nor_an_idle_client() {
     let healthy = in_device(SECOND, SECOND, SECOND, SECOND);
     let time = RequestTime { unscheduled_ns: SECOND, ..healthy };
     assert_eq!(shares_of(&window(time, &[])), [(F::QueueDepth, 1_000_000)]);
-    let idle = RequestTime { busy_ns: SECOND / 5, untaken_ns: SECOND / 2, ..healthy };
+    let idle = RequestTime { busy_ns: SECOND / 5, unserviced_ns: SECOND / 2, ..healthy };
     let expected = [(F::Worker, 500_000), (F::ClientIdle, 300_000), (F::QueueDepth, 200_000)];
     assert_eq!(shares_of(&window(idle, &[])), expected);
 }
@@ -183,7 +187,7 @@ impl Model {
     fn new(max: u64, min: u64, depth: u32) -> Self {
         let spec = StoreSpec { depth_min: 1, depth_max: depth, ..StoreSpec::default() };
         let mut scheduler = StoreScheduler::new(spec);
-        let mut store = Store::new(Capability::Declared(1_000_000));
+        let mut store = Store::new(Capacity::Declared(1_000_000));
         let limits = [
             Limits { max_iops: Iops::new(max), ..Limits::default() },
             Limits { min_iops: Iops::new(min), ..Limits::default() },
@@ -214,7 +218,7 @@ impl Model {
 
     fn submit(&mut self, now: Time, disk: usize, count: usize) {
         let slot = DiskSlot(disk as u32);
-        let of = self.scheduler.submit_together(now, slot, &vec![4096; count], disk as u32);
+        let of = self.scheduler.submit_batch(now, slot, &vec![4096; count], disk as u32);
         let of = of.unwrap();
         self.in_flight.extend((0..of.dispatched).map(|_| (disk, Sample::new(now, now))));
         self.queued[disk].extend((0..of.waiting).map(|_| now));
@@ -309,7 +313,7 @@ proptest! {
         for disk in 0..2 {
             let view = model.scheduler.view(now, DiskSlot(disk as u32)).unwrap();
             let sum = |of: fn(&Sample) -> u64| model.ended[disk].iter().map(of).sum::<u64>();
-            let waits: u64 = WaitCause::ALL.into_iter().map(|cause| view.done.waits.ns(cause)).sum();
+            let waits: u64 = QueueCause::ALL.into_iter().map(|cause| view.done.waits.ns(cause)).sum();
             prop_assert_eq!(waits, sum(|of| of.dispatched.ns_since(of.submitted)));
             let time = model.scheduler.time_of(DiskSlot(disk as u32));
             let in_flight = sum(|of| of.completed.ns_since(of.dispatched));
@@ -334,19 +338,19 @@ proptest! {
         waits in prop::array::uniform6(prop_oneof![Just(0u64), 0..10 * SECOND, any::<u64>()]),
     ) {
         let [busy_ns, in_flight_ns, device_ns, own_ns, unloaded_ns, ..] = counts;
-        let [_, _, _, _, _, unscheduled_ns, untaken_ns, requests, unmeasured, ..] = counts;
+        let [_, _, _, _, _, unscheduled_ns, unserviced_ns, requests, unmeasured, ..] = counts;
         let [.., metadata_ns, flush_ns, discard_ns, unmeasured_ns] = counts;
         let time = RequestTime {
-            busy_ns, in_flight_ns, device_ns, own_ns, unloaded_ns, unscheduled_ns, untaken_ns,
+            busy_ns, in_flight_ns, device_ns, own_ns, unloaded_ns, unscheduled_ns, unserviced_ns,
             requests, unmeasured, metadata_ns, flush_ns, discard_ns, unmeasured_ns,
         };
-        let waits: Vec<_> = WaitCause::ALL.into_iter().zip(waits).collect();
+        let waits: Vec<_> = QueueCause::ALL.into_iter().zip(waits).collect();
         let delivery = Delivery { window_ns, ..window(time, &waits) };
         let shares = delivery.time_shares();
         prop_assert_eq!(shares.iter().map(|of| u64::from(of.share_ppm)).sum::<u64>(), u64::from(ALL_PPM));
-        let limits: Vec<_> = shares.iter().filter(|of| of.factor != LimitingFactor::Device).collect();
+        let limits: Vec<_> = shares.iter().filter(|of| of.factor != LimitingFactor::DeviceService).collect();
         prop_assert!(limits.windows(2).all(|pair| pair[0].share_ppm >= pair[1].share_ppm));
-        prop_assert!(shares.iter().rev().skip(1).all(|of| of.factor != LimitingFactor::Device));
+        prop_assert!(shares.iter().rev().skip(1).all(|of| of.factor != LimitingFactor::DeviceService));
         let _ = (delivery.queue_depth_milli(), delivery.device_latency_ns());
     }
 }

@@ -4,11 +4,11 @@
 use crate::StoreScheduler;
 use crate::disk::Disk;
 use crate::flow::Flow;
-use crate::heap::Places;
+use crate::heap::Positions;
 
 /// Adds a disk whose first request was queued.
 #[inline]
-pub(crate) fn enter(flow: &mut Flow, disk: &mut Disk, slot: u32, places: &mut Places) {
+pub(crate) fn enter(flow: &mut Flow, disk: &mut Disk, slot: u32, places: &mut Positions) {
     if !disk.is_only {
         disk.served = disk.served.max(flow.member_time);
         flow.members.set(places, slot, disk.served);
@@ -17,7 +17,13 @@ pub(crate) fn enter(flow: &mut Flow, disk: &mut Disk, slot: u32, places: &mut Pl
 
 /// Accounts for a dispatched request of the first disk, of `cost` operations.
 #[inline]
-pub(crate) fn serve(flow: &mut Flow, disk: &mut Disk, slot: u32, cost: u32, places: &mut Places) {
+pub(crate) fn serve(
+    flow: &mut Flow,
+    disk: &mut Disk,
+    slot: u32,
+    cost: u32,
+    places: &mut Positions,
+) {
     if disk.is_only {
         return;
     }
@@ -55,7 +61,7 @@ mod tests {
     use suimon_quantity::{DiskId, Time};
 
     use crate::{
-        Assignment, Capability, DiskSlot, Limits, Next, PolicyId, PolicyKind, PolicySpec, Proposal,
+        Assignment, Capacity, DiskSlot, Limits, Next, PolicyId, PolicyKind, PolicySpec, Proposal,
         Store, StoreScheduler, StoreSpec, Submitted,
     };
 
@@ -71,7 +77,7 @@ mod tests {
         /// Creates a policy without disks, on a store with a queue depth of 1.
         fn new() -> Self {
             let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
-            let store = Store::new(Capability::Declared(1000));
+            let store = Store::new(Capacity::Declared(1000));
             let mut of = Self { store, scheduler: StoreScheduler::new(spec) };
             let spec = PolicySpec { kind: PolicyKind::Aggregated, limits: Limits::default() };
             of.change(Proposal::Policy(POLICY, spec));
@@ -91,7 +97,7 @@ mod tests {
 
         fn submit(&mut self, slot: DiskSlot, count: u32) {
             for tag in 0..count {
-                assert_eq!(self.scheduler.submit(NOW, slot, 4096, tag), Ok(Submitted::Waits));
+                assert_eq!(self.scheduler.submit(NOW, slot, 4096, tag), Ok(Submitted::Queued));
             }
         }
 

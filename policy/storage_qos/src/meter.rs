@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::pace::{Fine, Pace, fine, fine_ns, not_after, not_before};
+use crate::pace::{FixedNs, UnitTime, fine, fine_ns, not_after, not_before};
 
 /// Time for which an unused maximum may be made up for. A disk at queue depth 1 thereby reaches its
 /// maximum although device latency varies and timers fire late.
@@ -23,16 +23,16 @@ pub const CATCH_UP_WITH_MINIMUM: Duration = Duration::from_millis(80);
 /// A). The time of the next request does not depend on its cost; the request is charged afterwards.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meter {
-    pace: Pace,
+    pace: UnitTime,
     /// Time by which the meter may be ahead, in nanoseconds.
     tolerance_ns: u64,
-    used_until: Fine,
+    used_until: FixedNs,
 }
 
 impl Meter {
     /// Creates the meter of an unused maximum; `extra` units may be used at once.
     pub(crate) fn new(per_second: u64, extra: u64, catch_up: Duration) -> Self {
-        let pace = Pace::at_most(per_second);
+        let pace = UnitTime::at_most(per_second);
         Self { pace, tolerance_ns: tolerance_ns(pace, extra, catch_up), used_until: 0 }
     }
 
@@ -74,10 +74,10 @@ impl Meter {
     }
 }
 
-fn tolerance_ns(pace: Pace, extra: u64, catch_up: Duration) -> u64 {
+fn tolerance_ns(pace: UnitTime, extra: u64, catch_up: Duration) -> u64 {
     let whole = extra / u64::from(u32::MAX);
     let rest = (extra % u64::from(u32::MAX)) as u32;
-    let many = pace.span(u32::MAX).saturating_mul(Fine::from(whole));
+    let many = pace.span(u32::MAX).saturating_mul(FixedNs::from(whole));
     let ns = not_after(many.saturating_add(pace.span(rest))).as_ns();
     ns.saturating_add(u64::try_from(catch_up.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -2,39 +2,39 @@
 
 use suimon_quantity::Iops;
 
-use crate::pace::{Fine, Pace, fine_ns};
+use crate::pace::{FixedNs, UnitTime, fine_ns};
 
 /// Time for which a minimum that is behind may be made up for.
 const KEPT_NS: u64 = 100_000_000;
 /// Lag from which on a minimum is behind, in time or in [`BEHIND_REQUESTS`].
 const BEHIND_NS: u64 = 10_000_000;
-const BEHIND_REQUESTS: Fine = 2;
+const BEHIND_REQUESTS: FixedNs = 2;
 
 /// Meter of a minimum. Times are those of the reservation clock, which stops while the store's
 /// capacity is below the sum of the minimums.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Minimum {
-    pace: Pace,
+    pace: UnitTime,
     /// Due time of the next request.
-    pub(crate) due: Fine,
+    pub(crate) due: FixedNs,
     /// Cost of the last request.
     last: u32,
 }
 
 impl Minimum {
-    pub(crate) fn new(rate: Iops, clock: Fine) -> Self {
-        Self { pace: Pace::at_least(rate.per_second()), due: clock, last: 0 }
+    pub(crate) fn new(rate: Iops, clock: FixedNs) -> Self {
+        Self { pace: UnitTime::at_least(rate.per_second()), due: clock, last: 0 }
     }
 
     /// Returns a meter with another rate; operations owed remain owed.
     pub(crate) fn retuned(self, rate: Iops) -> Self {
-        Self { pace: Pace::at_least(rate.per_second()), ..self }
+        Self { pace: UnitTime::at_least(rate.per_second()), ..self }
     }
 
     /// Charges a request. A request dispatched before the minimum was due delays the next one by
     /// its own cost at most.
     #[inline]
-    pub(crate) fn charge(&mut self, clock: Fine, cost: u32) {
+    pub(crate) fn charge(&mut self, clock: FixedNs, cost: u32) {
         if self.due > clock {
             return self.charge_early(clock, cost);
         }
@@ -44,7 +44,7 @@ impl Minimum {
 
     /// Charges one or more requests of `cost` operations each before the minimum is due.
     #[inline]
-    pub(crate) fn charge_early(&mut self, clock: Fine, cost: u32) {
+    pub(crate) fn charge_early(&mut self, clock: FixedNs, cost: u32) {
         self.due = self.due.max(clock + self.pace.span(cost));
         self.last = cost;
     }
@@ -55,31 +55,31 @@ impl Minimum {
     }
 
     /// Forgives operations that the disk's own maximum prevented.
-    pub(crate) fn forgive(&mut self, clock: Fine) {
+    pub(crate) fn forgive(&mut self, clock: FixedNs) {
         self.due = self.due.max(clock);
     }
 
     /// Continues after the disk had no requests for `idle`; operations of that time are not owed.
-    pub(crate) fn resume(&mut self, clock: Fine, idle: Fine) {
+    pub(crate) fn resume(&mut self, clock: FixedNs, idle: FixedNs) {
         let due = self.due.saturating_add(idle);
         let oldest =
-            if idle > fine_ns(KEPT_NS) { clock } else { clock.saturating_sub(self.kept()) };
+            if idle > fine_ns(KEPT_NS) { clock } else { clock.saturating_sub(self.guaranteed()) };
         self.due = if due < clock { due.max(oldest) } else { self.due.max(clock) };
     }
 
     /// Returns the time by which the minimum is late.
     #[inline]
-    pub(crate) fn lag(&self, clock: Fine) -> Fine {
+    pub(crate) fn lag(&self, clock: FixedNs) -> FixedNs {
         clock.saturating_sub(self.due)
     }
 
-    pub(crate) fn is_behind(&self, clock: Fine) -> bool {
+    pub(crate) fn is_behind(&self, clock: FixedNs) -> bool {
         self.lag(clock) > fine_ns(BEHIND_NS).max(self.pace.span(self.last) * BEHIND_REQUESTS)
     }
 
     /// Returns the longest lag that may be made up for.
     #[inline]
-    pub(crate) fn kept(&self) -> Fine {
+    pub(crate) fn guaranteed(&self) -> FixedNs {
         fine_ns(KEPT_NS).max(self.pace.span(self.last) * 2 * BEHIND_REQUESTS)
     }
 }

@@ -4,10 +4,10 @@ use core::time::Duration;
 
 use suimon_quantity::{DiskId, Time};
 
-use crate::watch::{Finding, Watch};
+use crate::watch::{Finding, UnmetWatch};
 use crate::{
-    Delivery, DiskSlot, Displacer, Done, Event, Holder, Limits, Shortfall, StoreScheduler,
-    TOLD_AFTER, Unmet, WaitCause, Window,
+    Delivery, DiskCounters, DiskSlot, Displacer, Event, Limits, LimitsOwner, QueueCause,
+    REPORTED_AFTER, Shortfall, StoreScheduler, Unmet, Window,
 };
 
 /// Delivered operations and limits of a disk.
@@ -16,7 +16,7 @@ pub struct DiskFlow {
     /// Identifier of the disk.
     pub disk: DiskId,
     /// Holder of the limits.
-    pub holder: Holder,
+    pub holder: LimitsOwner,
     /// Effective limits.
     pub limits: Limits,
     /// Queued requests.
@@ -24,7 +24,7 @@ pub struct DiskFlow {
     /// Requests in flight, without loans.
     pub in_flight: u32,
     /// Operations and waits since the disk was added.
-    pub done: Done,
+    pub done: DiskCounters,
     /// Delivery over five seconds.
     pub short: Delivery,
     /// Delivery over five minutes.
@@ -36,7 +36,7 @@ impl StoreScheduler {
     /// every [`crate::SAMPLE`] while there are requests; may be paused.
     pub fn observe(&mut self, now: Time) -> Vec<Event> {
         for flow in &mut self.flows {
-            flow.account_entitled(now);
+            flow.account_guaranteed(now);
         }
         let mut histories = core::mem::take(&mut self.histories);
         for (at, history) in histories.iter_mut().enumerate() {
@@ -52,27 +52,27 @@ impl StoreScheduler {
         let mut findings = Vec::new();
         for (of, (flow, watch)) in self.flows.iter_mut().zip(&mut self.watches).enumerate() {
             if flow.limits.min_iops.is_none() {
-                *watch = Watch::default();
+                *watch = UnmetWatch::default();
                 continue;
             }
-            let found = watch.sample(now, &flow.totals(), flow.cost_max, TOLD_AFTER);
+            let found = watch.sample(now, &flow.totals(), flow.cost_max, REPORTED_AFTER);
             flow.cost_max -= flow.cost_max / 8;
             findings.extend(found.map(|found| (of, found)));
         }
-        let told = findings.into_iter().filter_map(|(of, found)| self.tell(now, of, found));
+        let told = findings.into_iter().filter_map(|(of, found)| self.emit(now, of, found));
         let mut events: Vec<Event> = told.collect();
-        events.extend(self.judge_capability(now));
+        events.extend(self.check_capacity(now));
         events
     }
 
     /// Compares the capacity of the store with the requirement of its minimums.
-    fn judge_capability(&mut self, now: Time) -> Option<Event> {
+    fn check_capacity(&mut self, now: Time) -> Option<Event> {
         let is_new = self.estimate.sample(now, self.depth.limit());
         let estimate = self.estimate.found()?;
         let minimums = self.flows.iter().filter(|flow| flow.holder.is_some());
         let minimums = minimums.filter_map(|flow| flow.limits.min_iops);
         let promised = minimums.fold(0u64, |sum, min| sum.saturating_add(min.per_second()));
-        self.shortage.judge(now, estimate, is_new, promised)
+        self.shortage.evaluate(now, estimate, is_new, promised)
     }
 
     /// Returns the state of the disk in a slot.
@@ -102,26 +102,26 @@ impl StoreScheduler {
         self.disks.get(slot.0 as usize).map(|disk| disk.totals.time).unwrap_or_default()
     }
 
-    fn tell(&self, now: Time, of: usize, found: Finding) -> Option<Event> {
+    fn emit(&self, now: Time, of: usize, found: Finding) -> Option<Event> {
         let holder = self.holder(of)?;
-        let (lasting, entitled, demanded, delivered) = match found {
+        let (lasting, guaranteed, demanded, delivered) = match found {
             Finding::Met { lasted } => return Some(Event::MinimumMet { holder, lasted }),
-            Finding::Unmet { lasting, entitled, demanded, delivered } => {
-                (lasting, entitled, demanded, delivered)
+            Finding::Unmet { lasting, guaranteed, demanded, delivered } => {
+                (lasting, guaranteed, demanded, delivered)
             }
         };
         let (displaced_by, total) = self.served_beside(now, of);
-        let foreign_iops = self.capability.unwrap_or_default().saturating_sub(total);
+        let external_iops = self.capacity.unwrap_or_default().saturating_sub(total);
         Some(Event::MinimumUnmet(Unmet {
             holder,
             lasting,
-            entitled_iops: rate(entitled, lasting),
+            guaranteed_iops: rate(guaranteed, lasting),
             demanded_iops: rate(demanded, lasting),
             delivered_iops: rate(delivered, lasting),
-            shortfall: self.shortfall(of, foreign_iops),
+            shortfall: self.shortfall(of, external_iops),
             displaced_by,
             device_latency_ns: self.depth.latency_ns,
-            foreign_iops,
+            external_iops,
         }))
     }
 
@@ -145,20 +145,20 @@ impl StoreScheduler {
         (beside, total)
     }
 
-    fn shortfall(&self, of: usize, foreign_iops: u64) -> Shortfall {
-        let Some(flow) = self.flows.get(of) else { return Shortfall::ForeignLoad };
+    fn shortfall(&self, of: usize, external_iops: u64) -> Shortfall {
+        let Some(flow) = self.flows.get(of) else { return Shortfall::ExternalLoad };
         let is_held = flow.held_by.is_some_and(|cause| {
             matches!(
                 cause,
-                WaitCause::OwnMaximum | WaitCause::OwnBandwidth | WaitCause::SharedPolicy
+                QueueCause::OwnMaximum | QueueCause::OwnBandwidth | QueueCause::SharedPolicy
             )
         });
         if is_held {
             Shortfall::OwnMaximum
         } else if flow.waiting == 0 && (flow.futile_s > 0 || flow.behind_since.is_some()) {
             Shortfall::DeviceLatency
-        } else if self.capability.is_some_and(|iops| foreign_iops > iops / 10) {
-            Shortfall::ForeignLoad
+        } else if self.capacity.is_some_and(|iops| external_iops > iops / 10) {
+            Shortfall::ExternalLoad
         } else {
             Shortfall::OtherDisks
         }

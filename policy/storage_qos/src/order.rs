@@ -37,10 +37,10 @@ impl StoreScheduler {
     /// Releases flows whose maximum permits a request now.
     #[inline]
     pub(crate) fn release(&mut self, now: Time) {
-        while let Some(first) = self.held.first_until(now.as_ns()) {
-            self.place(now, first.id);
+        while let Some(first) = self.throttled.first_until(now.as_ns()) {
+            self.position(now, first.id);
             // A flow stays only where its maximum holds it for longer.
-            if self.held.first() == Some(first) {
+            if self.throttled.first() == Some(first) {
                 break;
             }
         }
@@ -49,14 +49,14 @@ impl StoreScheduler {
     /// Updates the orders that contain a flow: none without queued requests; held flows if a
     /// maximum holds it; dispatchable flows otherwise.
     #[inline]
-    pub(crate) fn place(&mut self, now: Time, of: u32) {
+    pub(crate) fn position(&mut self, now: Time, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
         if flow.waiting > 0 {
             return self.place_waiting(now, of);
         }
         flow.held_by = None;
-        if core::mem::take(&mut flow.listed.held) {
-            self.held.remove(of);
+        if core::mem::take(&mut flow.listed.throttled) {
+            self.throttled.remove(of);
         }
         if core::mem::take(&mut flow.listed.shares) {
             self.shares.remove(of);
@@ -67,7 +67,7 @@ impl StoreScheduler {
     #[inline]
     pub(crate) fn place_waiting(&mut self, now: Time, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
-        if flow.held_by.is_some() || flow.opens(now) > now {
+        if flow.held_by.is_some() || flow.permitted_at(now) > now {
             self.place_held(now, of);
         } else {
             self.place_free(of);
@@ -79,7 +79,7 @@ impl StoreScheduler {
     fn place_held(&mut self, now: Time, of: u32) {
         let clock = self.clock(now);
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
-        let opens = flow.opens(now);
+        let opens = flow.permitted_at(now);
         let held_by = (opens > now).then(|| flow.held_last_by());
         if held_by != flow.held_by {
             // In a shared policy, only the disk that is next accounts for its waiting here. The
@@ -98,12 +98,12 @@ impl StoreScheduler {
             if core::mem::take(&mut flow.listed.shares) {
                 self.shares.remove(of);
             }
-            flow.listed.held = true;
-            self.held.set(of, opens.as_ns());
+            flow.listed.throttled = true;
+            self.throttled.set(of, opens.as_ns());
             return;
         }
-        if core::mem::take(&mut flow.listed.held) {
-            self.held.remove(of);
+        if core::mem::take(&mut flow.listed.throttled) {
+            self.throttled.remove(of);
         }
         self.place_free(of);
     }
@@ -126,8 +126,8 @@ impl StoreScheduler {
     pub(crate) fn displace(&mut self, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
         let listed = core::mem::take(&mut flow.listed);
-        if listed.held {
-            self.held.remove(of);
+        if listed.throttled {
+            self.throttled.remove(of);
         }
         if listed.shares {
             self.shares.remove(of);
@@ -149,7 +149,7 @@ impl StoreScheduler {
             self.displace(*of);
         }
         for of in waiting {
-            self.place(now, of);
+            self.position(now, of);
         }
     }
 }

@@ -75,13 +75,13 @@ pub(crate) struct OwnLatency {
     classes: Vec<Class>,
     /// Result of a measurement, and the bytes of each of its requests.
     measured: Option<(MeasuredLatency, u32)>,
-    began: Time,
+    started: Time,
 }
 
 impl Default for OwnLatency {
     fn default() -> Self {
         let classes = vec![Class::default(); 2 * SIZE_CLASSES];
-        Self { classes, measured: None, began: Time::ZERO }
+        Self { classes, measured: None, started: Time::ZERO }
     }
 }
 
@@ -158,9 +158,9 @@ impl OwnLatency {
 
     #[cold]
     fn learn(&mut self, now: Time, class: usize, index: usize) {
-        let is_over = now.since(self.began) >= KEPT;
+        let is_over = now.since(self.started) >= KEPT;
         if is_over {
-            self.began = now;
+            self.started = now;
             for cell in self.classes.iter_mut().flat_map(|class| &mut class.cells) {
                 (cell.previous_ns, cell.present_ns) = (cell.present_ns, UNKNOWN);
             }

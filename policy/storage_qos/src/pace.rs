@@ -9,28 +9,28 @@ const PLACES: u32 = 32;
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
 /// Time or time span in nanoseconds with binary places.
-pub(crate) type Fine = u128;
+pub(crate) type FixedNs = u128;
 
 #[inline]
-pub(crate) const fn fine(now: Time) -> Fine {
+pub(crate) const fn fine(now: Time) -> FixedNs {
     fine_ns(now.as_ns())
 }
 
 #[inline]
-pub(crate) const fn fine_ns(ns: u64) -> Fine {
-    (ns as Fine) << PLACES
+pub(crate) const fn fine_ns(ns: u64) -> FixedNs {
+    (ns as FixedNs) << PLACES
 }
 
 /// Returns the first whole nanosecond that is not before `at`.
 #[inline]
-pub(crate) const fn not_before(at: Fine) -> Time {
+pub(crate) const fn not_before(at: FixedNs) -> Time {
     let is_between = at as u32 != 0;
     Time::from_ns(not_after(at).as_ns().saturating_add(is_between as u64))
 }
 
 /// Returns the last whole nanosecond that is not after `at`, limited to the largest time.
 #[inline]
-pub(crate) const fn not_after(at: Fine) -> Time {
+pub(crate) const fn not_after(at: FixedNs) -> Time {
     // Written such that it compiles to two instructions: each request calls it several times.
     let is_out = (at >> 64) as u64 >> PLACES != 0;
     if is_out { Time::NEVER } else { Time::from_ns((at >> PLACES) as u64) }
@@ -38,9 +38,9 @@ pub(crate) const fn not_after(at: Fine) -> Time {
 
 /// Rate, as the time of one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pace(NonZeroU64);
+pub(crate) struct UnitTime(NonZeroU64);
 
-impl Pace {
+impl UnitTime {
     /// Returns the pace of a maximum, rounded such that the maximum is never exceeded. The error is
     /// below a billionth.
     pub(crate) fn at_most(per_second: u64) -> Self {
@@ -54,20 +54,20 @@ impl Pace {
         Self::of(per_unit)
     }
 
-    fn of(per_unit: Fine) -> Self {
+    fn of(per_unit: FixedNs) -> Self {
         let per_unit = u64::try_from(per_unit).unwrap_or(u64::MAX);
         Self(NonZeroU64::new(per_unit).unwrap_or(NonZeroU64::MIN))
     }
 
     /// Returns the time of `units` units.
     #[inline]
-    pub(crate) fn span(self, units: u32) -> Fine {
-        Fine::from(self.0.get()) * Fine::from(units)
+    pub(crate) fn span(self, units: u32) -> FixedNs {
+        FixedNs::from(self.0.get()) * FixedNs::from(units)
     }
 
     /// Converts `span` at this pace to the time of the same units at another pace.
-    pub(crate) fn translate(self, span: Fine, to: Self) -> Fine {
-        let (from, to) = (Fine::from(self.0.get()), Fine::from(to.0.get()));
+    pub(crate) fn translate(self, span: FixedNs, to: Self) -> FixedNs {
+        let (from, to) = (FixedNs::from(self.0.get()), FixedNs::from(to.0.get()));
         let whole = (span / from).saturating_mul(to);
         whole.saturating_add((span % from) * to / from)
     }
@@ -82,8 +82,10 @@ mod tests {
         for rate in [1, 3, 7, 1000, 33_333, 3_000_000, 999_999_937] {
             let seconds = 100u64;
             let units = rate * seconds;
-            for (pace, slower) in [(Pace::at_most(rate), true), (Pace::at_least(rate), false)] {
-                let mut sum: Fine = 0;
+            for (pace, slower) in
+                [(UnitTime::at_most(rate), true), (UnitTime::at_least(rate), false)]
+            {
+                let mut sum: FixedNs = 0;
                 let mut left = units;
                 while left > 0 {
                     let some = left.min(1 << 30);
@@ -100,7 +102,7 @@ mod tests {
 
     #[test]
     fn translation_keeps_the_units() {
-        let (slow, fast) = (Pace::at_most(1), Pace::at_most(1_000_000_000));
+        let (slow, fast) = (UnitTime::at_most(1), UnitTime::at_most(1_000_000_000));
         let span = slow.span(u32::MAX);
         assert_eq!(slow.translate(span, fast), fast.span(u32::MAX));
         assert_eq!(fast.translate(fast.span(7), slow), slow.span(7));

@@ -1,10 +1,10 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use suimon_quantity::{Cap, DiskId, Iops, Time};
+use suimon_quantity::{DiskId, Iops, Time, TimedRateLimit};
 
 use crate::{
-    Assignment, Capability, Change, DiskSlot, Holder, Limits, Next, PolicyId, PolicyKind,
+    Assignment, Capacity, Change, DiskSlot, Limits, LimitsOwner, Next, PolicyId, PolicyKind,
     PolicyPart, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, Submitted,
 };
 
@@ -17,7 +17,7 @@ fn at(ms: u64) -> Time {
 
 /// Creates two disks of a policy with a maximum.
 fn scheduler(max: u64) -> (StoreScheduler, Store) {
-    let mut store = Store::new(Capability::Declared(100_000));
+    let mut store = Store::new(Capacity::Declared(100_000));
     let limits = Limits { max_iops: Iops::new(max), ..Limits::default() };
     let spec = PolicySpec { kind: PolicyKind::Aggregated, limits };
     let proposals = [
@@ -59,7 +59,7 @@ fn run(
                             Duration::ZERO,
                         );
                     }
-                    Submitted::Waits => waiting[disk as usize] += 1,
+                    Submitted::Queued => waiting[disk as usize] += 1,
                 }
             }
         }
@@ -82,7 +82,7 @@ fn count(got: &[(u64, u32)], disks: &[u32], from: u64, until: u64) -> usize {
 
 fn part(leased: Option<(u64, u64)>, reserved_iops: u64) -> Option<PolicyPart> {
     let leased = leased.map(|(iops, until)| (iops, at(until)));
-    let max = Some(Cap { leased, reserved_iops, late: None });
+    let max = Some(TimedRateLimit { leased, reserved_iops, later: None });
     Some(PolicyPart { min_iops: 0, max })
 }
 
@@ -118,9 +118,9 @@ fn a_part_of_nothing_lets_nothing_go_until_there_is_more() {
 #[test]
 fn a_part_holds_for_disks_that_come_later_and_its_minimum_is_in_effect() {
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
-    let of = PolicyPart { min_iops: 700, max: Some(Cap::default()) };
+    let of = PolicyPart { min_iops: 700, max: Some(TimedRateLimit::default()) };
     scheduler.apply(at(0), Change::Part(POLICY, Some(of)));
-    let mut store = Store::new(Capability::Declared(100_000));
+    let mut store = Store::new(Capacity::Declared(100_000));
     let limits = Limits { min_iops: Iops::new(2000), ..Limits::default() };
     let spec = PolicySpec { kind: PolicyKind::Aggregated, limits };
     let disk = Proposal::Disk(DiskId(0), Assignment::Policy(POLICY));
@@ -128,7 +128,7 @@ fn a_part_holds_for_disks_that_come_later_and_its_minimum_is_in_effect() {
         scheduler.apply(at(0), change);
     }
     let flow = scheduler.view(at(0), DiskSlot(0)).unwrap();
-    assert_eq!(flow.holder, Holder::Policy(POLICY));
+    assert_eq!(flow.holder, LimitsOwner::Policy(POLICY));
     assert_eq!(flow.limits.min_iops, Iops::new(700));
     assert!(run(&mut scheduler, (0, 500), &[0], |_| None).len() <= 1);
     scheduler.apply(at(500), Change::Part(POLICY, None));

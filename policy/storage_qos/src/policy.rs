@@ -1,7 +1,7 @@
 //! Named limits that several disks may have.
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::Cap;
+use suimon_quantity::TimedRateLimit;
 
 use crate::Limits;
 
@@ -54,5 +54,5 @@ pub struct PolicyPart {
     /// without a guarantee.
     pub min_iops: u64,
     /// Largest rate of these disks together; `None` if the policy has no maximum.
-    pub max: Option<Cap>,
+    pub max: Option<TimedRateLimit>,
 }

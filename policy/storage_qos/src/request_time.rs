@@ -32,7 +32,8 @@ pub struct RequestTime {
     pub unscheduled_ns: u64,
     /// Time without requests in flight that preceded a service turn for which the worker was late
     /// (runnable and not running). The client's request was in its queue during that time.
-    pub untaken_ns: u64,
+    #[serde(rename = "untaken_ns")]
+    pub unserviced_ns: u64,
     /// Number of requests that completed.
     pub requests: u64,
     /// Completed requests without a device time: flushes, discards, writes of zeros.
@@ -78,7 +79,7 @@ impl RequestTime {
     /// Adds time in which the worker was runnable and not running.
     pub(crate) fn add_unscheduled(&mut self, of: Unscheduled) {
         self.unscheduled_ns = self.unscheduled_ns.wrapping_add(of.in_flight_ns);
-        self.untaken_ns = self.untaken_ns.wrapping_add(of.untaken_ns);
+        self.unserviced_ns = self.unserviced_ns.wrapping_add(of.unserviced_ns);
     }
 
     /// Returns the difference to an earlier reading.
@@ -103,7 +104,7 @@ impl RequestTime {
             own_ns: each(self.own_ns, of.own_ns, adds),
             unloaded_ns: each(self.unloaded_ns, of.unloaded_ns, adds),
             unscheduled_ns: each(self.unscheduled_ns, of.unscheduled_ns, adds),
-            untaken_ns: each(self.untaken_ns, of.untaken_ns, adds),
+            unserviced_ns: each(self.unserviced_ns, of.unserviced_ns, adds),
             requests: each(self.requests, of.requests, adds),
             unmeasured: each(self.unmeasured, of.unmeasured, adds),
             metadata_ns: each(self.metadata_ns, of.metadata_ns, adds),

@@ -11,30 +11,30 @@ use crate::depth::Depth;
 use crate::disk::Disk;
 use crate::estimate::Estimate;
 use crate::flow::Flow;
-use crate::gate::Gate;
-use crate::heap::Places;
+use crate::gate::CapMeter;
+use crate::heap::Positions;
 use crate::history::{FlowTotals, History, Turns};
 use crate::members;
 use crate::own_latency::OwnLatency;
-use crate::pace::{Fine, fine_ns, not_after, not_before};
+use crate::pace::{FixedNs, fine_ns, not_after, not_before};
 use crate::ranking::{LAST, Ranking};
 use crate::records::{Records, Units};
-use crate::shares::Shares;
+use crate::shares::WeightOrder;
 use crate::shortage::Shortage;
-use crate::spare::Spare;
-use crate::watch::Watch;
+use crate::spare::BestEffortDepth;
+use crate::watch::UnmetWatch;
 use crate::{
-    CapabilityEstimate, Completed, DiskSlot, Holder, Next, Operation, PolicyId, PolicyPart,
-    StoreSpec, SubmitError, Submitted, WaitCause,
+    CapacityEstimate, Completed, DiskSlot, LimitsOwner, Next, Operation, PolicyId, PolicyPart,
+    QueueCause, StoreSpec, SubmitError, Submitted,
 };
 
 /// Time for which other flows are held back for an unmet minimum before holding back counts as
 /// futile.
-const TRIED: Duration = Duration::from_secs(1);
+const FUTILE_AFTER: Duration = Duration::from_secs(1);
 
 /// Result of the admission check for one request.
 #[derive(Clone, Copy)]
-pub(crate) struct Way {
+pub(crate) struct Admission {
     pub(crate) of: u32,
     /// True if the flow has no queued requests.
     pub(crate) is_first: bool,
@@ -53,34 +53,34 @@ pub struct StoreScheduler {
     /// accesses.
     pub(crate) histories: Vec<History>,
     pub(crate) flows: Vec<Flow>,
-    pub(crate) watches: Vec<Watch>,
+    pub(crate) watches: Vec<UnmetWatch>,
     pub(crate) records: Records,
     /// Flows with requests held by a maximum, by the time at which the maximum permits the next
     /// one.
-    pub(crate) held: Ranking,
+    pub(crate) throttled: Ranking,
     /// Flows by the time at which their minimum is due: flows with dispatchable requests, and flows
     /// that had some. A key may be lower than the actual value, which only grows while a flow is
     /// listed. The key is corrected when the flow becomes the first, and a flow without
     /// dispatchable requests is removed then. Dispatches by weight therefore have no cost here.
     pub(crate) due: Ranking,
     /// Flows with dispatchable requests, by the service they received relative to their weight.
-    pub(crate) shares: Shares,
+    pub(crate) shares: WeightOrder,
     /// Positions of disks within the heap of their flow.
-    pub(crate) member_places: Places,
+    pub(crate) member_places: Positions,
     pub(crate) clocks: Clocks,
     pub(crate) depth: Depth,
     pub(crate) own_latency: OwnLatency,
     /// Requests at workers that borrow; `None` if this scheduler accounts for all requests.
     pub(crate) at_workers: Option<AtWorkers>,
-    pub(crate) spare: Spare,
-    pub(crate) gate: Gate,
+    pub(crate) spare: BestEffortDepth,
+    pub(crate) gate: CapMeter,
     /// Cause of queueing for flows that no maximum holds.
-    pub(crate) contention: WaitCause,
+    pub(crate) contention: QueueCause,
     /// Dispatches of queued requests, and those of them for a minimum before a flow that was first
     /// by weight. Counters wrap.
-    pub(crate) turns: u64,
+    pub(crate) rounds: u64,
     pub(crate) minimum_turns: u64,
-    pub(crate) capability: Option<u64>,
+    pub(crate) capacity: Option<u64>,
     pub(crate) estimate: Estimate,
     pub(crate) shortage: Shortage,
     /// This node's parts of policies that span nodes.
@@ -101,17 +101,17 @@ impl StoreScheduler {
             histories: Vec::new(),
             flows: Vec::new(),
             watches: Vec::new(),
-            held: Ranking::default(),
+            throttled: Ranking::default(),
             due: Ranking::default(),
-            shares: Shares::default(),
-            member_places: Places::default(),
+            shares: WeightOrder::default(),
+            member_places: Positions::default(),
             clocks: Clocks::default(),
-            spare: Spare::new(),
-            gate: Gate::default(),
-            contention: WaitCause::DeviceDepth,
-            turns: 0,
+            spare: BestEffortDepth::new(),
+            gate: CapMeter::default(),
+            contention: QueueCause::DeviceDepth,
+            rounds: 0,
             minimum_turns: 0,
-            capability: None,
+            capacity: None,
             estimate: Estimate::default(),
             shortage: Shortage::default(),
             parts: BTreeMap::new(),
@@ -136,18 +136,18 @@ impl StoreScheduler {
 
     /// Returns the capacity estimate from the last time when requests were queued for the device,
     /// if any.
-    pub const fn estimate(&self) -> Option<CapabilityEstimate> {
+    pub const fn estimate(&self) -> Option<CapacityEstimate> {
         self.estimate.found()
     }
 
     /// Returns true if requests are queued only because the node's share of the store is used up.
     pub fn waits_for_cap(&self) -> bool {
-        self.gate.holds() && !self.shares.is_empty()
+        self.gate.is_limiting() && !self.shares.is_empty()
     }
 
     /// Returns the value of the reservation clock.
     #[inline]
-    pub(crate) fn clock(&self, now: Time) -> Fine {
+    pub(crate) fn clock(&self, now: Time) -> FixedNs {
         self.clocks.reservation(now)
     }
 
@@ -166,7 +166,7 @@ impl StoreScheduler {
         tag: u32,
     ) -> Result<Submitted, SubmitError> {
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
-        let way = self.way(now, slot)?;
+        let way = self.admission(now, slot)?;
         if way.is_free {
             self.demand_and_start(now, slot, way, units);
             return Ok(Submitted::Dispatch);
@@ -175,21 +175,27 @@ impl StoreScheduler {
             return Err(SubmitError::Full);
         }
         self.queue(now, slot, way, units, tag);
-        Ok(Submitted::Waits)
+        Ok(Submitted::Queued)
     }
 
     /// Submits an optional request, which is dispatched at once or not at all. Returns true if it
     /// is dispatched.
     pub(crate) fn submit_if_free(&mut self, now: Time, slot: DiskSlot, bytes: u32) -> bool {
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
-        let Some(way) = self.way(now, slot).ok().filter(|way| way.is_free) else { return false };
+        let Some(way) = self.admission(now, slot).ok().filter(|way| way.is_free) else {
+            return false;
+        };
         self.demand_and_start(now, slot, way, units);
         true
     }
 
     /// Checks whether a request could be dispatched at once.
     #[inline]
-    pub(crate) fn way(&mut self, now: Time, slot: DiskSlot) -> Result<Way, SubmitError> {
+    pub(crate) fn admission(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+    ) -> Result<Admission, SubmitError> {
         let clock = self.clock(now);
         let disk = self.disks.get(slot.0 as usize).filter(|disk| disk.id.is_some());
         let of = disk.ok_or(SubmitError::NoDisk(slot))?.flow;
@@ -200,19 +206,25 @@ impl StoreScheduler {
             && self.shares.is_empty()
             && self.depth.has_room()
             && (is_due || self.spare.has_room(self.depth.in_flight))
-            && self.held.first_until(now.as_ns()).is_none()
-            && flow.opens(now) <= now
+            && self.throttled.first_until(now.as_ns()).is_none()
+            && flow.permitted_at(now) <= now
             && self.gate.is_open(now);
-        Ok(Way { of, is_first, is_due, is_free })
+        Ok(Admission { of, is_first, is_due, is_free })
     }
 
     #[inline]
-    pub(crate) fn demand_and_start(&mut self, now: Time, slot: DiskSlot, way: Way, units: Units) {
+    pub(crate) fn demand_and_start(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        way: Admission,
+        units: Units,
+    ) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let Some(flow) = self.flows.get_mut(way.of as usize) else { return };
         demand(disk, flow, units.cost);
         // None of the flow's requests is queued.
-        disk.account(now, WaitCause::DeviceDepth);
+        disk.account(now, QueueCause::DeviceDepth);
         self.clocks.start_now(now, disk, flow, units, way.is_due);
         self.gate.charge(units.cost);
         self.depth.in_flight += 1;
@@ -222,7 +234,14 @@ impl StoreScheduler {
     }
 
     #[inline]
-    pub(crate) fn queue(&mut self, now: Time, slot: DiskSlot, way: Way, units: Units, tag: u32) {
+    pub(crate) fn queue(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        way: Admission,
+        units: Units,
+        tag: u32,
+    ) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let Some(flow) = self.flows.get_mut(way.of as usize) else { return };
         demand(disk, flow, units.cost);
@@ -253,7 +272,7 @@ impl StoreScheduler {
         if !self.gate.is_open(now) {
             if !self.shares.is_empty() {
                 self.gate.set_holds(true);
-                self.contention = WaitCause::StoreCap;
+                self.contention = QueueCause::StoreCap;
             }
             return self.next_deadline().map_or(Next::Idle, Next::WaitUntil);
         }
@@ -261,7 +280,7 @@ impl StoreScheduler {
         if let Some(first) = self.first_due(not_after(clock)) {
             if self.shares.first().is_some_and(|next| next.id != first.id) {
                 self.note_minimum(first.id);
-                self.contention = WaitCause::OthersMinimums;
+                self.contention = QueueCause::OthersMinimums;
             }
             return self.dispatch_due(now, clock, first.id);
         }
@@ -270,7 +289,7 @@ impl StoreScheduler {
                 self.contention = self.gate.contention();
                 return self.dispatch(now, clock, first.id, false);
             }
-            self.contention = WaitCause::OthersMinimums;
+            self.contention = QueueCause::OthersMinimums;
             // The deadline is the current due time of the first minimum.
             self.first_due(Time::NEVER);
         }
@@ -284,7 +303,7 @@ impl StoreScheduler {
             return None;
         }
         // Requests that a policy never permits are held until the policy changes.
-        let held = self.held.first().filter(|first| first.key < LAST);
+        let held = self.throttled.first().filter(|first| first.key < LAST);
         let held = held.map(|first| Time::from_ns(first.key));
         if let Some(opens) = self.gate.closed_until() {
             let next = if self.shares.is_empty() { held?.max(opens) } else { opens };
@@ -315,12 +334,12 @@ impl StoreScheduler {
     /// is no latency.
     pub fn handle_undone(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
-        self.take_back(now, slot, 1, units);
+        self.reclaim(now, slot, 1, units);
     }
 
     /// Takes back `requests` requests that were dispatched and not performed, and refunds `units`.
     /// `requests` is 0 for requests that were performed and charged too much.
-    pub(crate) fn take_back(&mut self, now: Time, slot: DiskSlot, requests: u32, units: Units) {
+    pub(crate) fn reclaim(&mut self, now: Time, slot: DiskSlot, requests: u32, units: Units) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let of = disk.flow;
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
@@ -329,7 +348,7 @@ impl StoreScheduler {
         disk.account(now, flow.held_by.unwrap_or(self.contention));
         disk.totals.demanded = disk.totals.demanded.wrapping_sub(cost);
         flow.demanded = flow.demanded.wrapping_sub(cost);
-        flow.take_back(units);
+        flow.reclaim(units);
         self.gate.refund(units.cost);
         disk.in_flight -= requests;
         disk.end_phases();
@@ -340,7 +359,7 @@ impl StoreScheduler {
         flow.in_flight = flow.in_flight.saturating_sub(requests);
         self.depth.in_flight = self.depth.in_flight.saturating_sub(requests);
         self.displace(of);
-        self.place(now, of);
+        self.position(now, of);
     }
 
     /// Counts a dispatch for a flow's minimum before a flow that was first by weight.
@@ -354,25 +373,25 @@ impl StoreScheduler {
     /// Returns the counters of a flow, and the dispatches of the store.
     pub(crate) fn totals_of(&self, flow: &Flow) -> FlowTotals {
         let others_minimums = self.minimum_turns.wrapping_sub(flow.minimum_turns);
-        FlowTotals { turns: Turns { all: self.turns, others_minimums }, ..flow.totals() }
+        FlowTotals { rounds: Turns { all: self.rounds, others_minimums }, ..flow.totals() }
     }
 
     /// Calls [`StoreScheduler::dispatch`] for a flow whose minimum is due. Not inlined: the common
     /// case, dispatch by weight, is inlined at the call.
     #[inline(never)]
-    fn dispatch_due(&mut self, now: Time, clock: Fine, of: u32) -> Next {
+    fn dispatch_due(&mut self, now: Time, clock: FixedNs, of: u32) -> Next {
         self.dispatch(now, clock, of, true)
     }
 
     #[inline(always)]
-    fn dispatch(&mut self, now: Time, clock: Fine, of: u32, is_due: bool) -> Next {
+    fn dispatch(&mut self, now: Time, clock: FixedNs, of: u32, is_due: bool) -> Next {
         let Some(flow) = self.flows.get_mut(of as usize) else { return Next::Idle };
         let Some(member) = flow.members.first() else { return Next::Idle };
         let Some(disk) = self.disks.get_mut(member.id as usize) else { return Next::Idle };
         disk.account(now, flow.held_by.unwrap_or(self.contention));
         let Some(record) = self.records.pop(&mut disk.fifo) else { return Next::Idle };
         let cost = record.units.cost;
-        self.turns = self.turns.wrapping_add(1);
+        self.rounds = self.rounds.wrapping_add(1);
         disk.waiting -= 1;
         flow.waiting -= 1;
         members::serve(flow, disk, member.id, cost, &mut self.member_places);
@@ -394,7 +413,7 @@ impl StoreScheduler {
     }
 
     /// Returns the holder of a flow.
-    pub(crate) fn holder(&self, of: usize) -> Option<Holder> {
+    pub(crate) fn holder(&self, of: usize) -> Option<LimitsOwner> {
         self.flows.get(of).and_then(|flow| flow.holder)
     }
 
@@ -414,7 +433,7 @@ fn demand(disk: &mut Disk, flow: &mut Flow, cost: u32) {
 /// Updates a flow that receives a request while none was queued. Returns true if its minimum is
 /// due.
 #[inline]
-fn wake(flow: &mut Flow, spare: &mut Spare, now: Time, clock: Fine) -> bool {
+fn wake(flow: &mut Flow, spare: &mut BestEffortDepth, now: Time, clock: FixedNs) -> bool {
     let mut idle_ns = 0;
     if flow.in_flight == 0 {
         idle_ns = now.as_ns().saturating_sub(flow.since.as_ns());
@@ -437,7 +456,7 @@ fn wake(flow: &mut Flow, spare: &mut Spare, now: Time, clock: Fine) -> bool {
     }
     spare.handle_behind();
     if spare.is_least() {
-        if now.since(flow.handle_late(now)) >= TRIED {
+        if now.since(flow.handle_late(now)) >= FUTILE_AFTER {
             flow.handle_futile(now);
         }
     } else {

@@ -10,7 +10,7 @@ use crate::ranking::{Entry, LAST, Ranking};
 /// Absent entry, behind all others.
 const NOBODY: Entry = Entry { key: u64::MAX, id: u32::MAX };
 
-/// Values in `places` for a flow that is absent, and for one that is in the ranking.
+/// Values in `positions` for a flow that is absent, and for one that is in the ranking.
 const OUT: u64 = 0;
 const RANKED: u64 = 1;
 /// Number of the first position of the queue.
@@ -19,7 +19,7 @@ const ROW: u64 = 2;
 /// Order with the lowest key first; entries of the queue with equal keys are in order of insertion.
 /// No operation allocates after room was reserved.
 #[derive(Clone, Debug)]
-pub(crate) struct Shares {
+pub(crate) struct WeightOrder {
     first: Entry,
     /// Ring with the entries from `front` up to `end` in ascending order of keys. A removed entry
     /// leaves [`NOBODY`] behind, except at either end.
@@ -28,24 +28,24 @@ pub(crate) struct Shares {
     front: u64,
     end: u64,
     /// Position in the queue of each flow, or where else it is.
-    places: Vec<u64>,
+    positions: Vec<u64>,
     ranked: Ranking,
 }
 
-impl Default for Shares {
+impl Default for WeightOrder {
     fn default() -> Self {
         let (row, places, ranked) = Default::default();
-        Self { first: NOBODY, row, front: ROW, end: ROW, places, ranked }
+        Self { first: NOBODY, row, front: ROW, end: ROW, positions: places, ranked }
     }
 }
 
-impl Shares {
+impl WeightOrder {
     /// Allocates room for flows below `count`.
     pub(crate) fn reserve(&mut self, count: usize) {
-        if self.places.len() >= count {
+        if self.positions.len() >= count {
             return;
         }
-        self.places.resize(count, OUT);
+        self.positions.resize(count, OUT);
         self.ranked.reserve(count);
         // With room for as many gaps as flows, the cost of closing gaps is amortized.
         let room = (2 * count).next_power_of_two();
@@ -76,7 +76,7 @@ impl Shares {
     #[inline]
     pub(crate) fn set(&mut self, id: u32, key: u64) {
         let entry = Entry { key: key.min(LAST), id };
-        let Some(place) = self.places.get(id as usize) else { return };
+        let Some(place) = self.positions.get(id as usize) else { return };
         if *place != OUT {
             self.remove(id);
         }
@@ -93,7 +93,7 @@ impl Shares {
     /// Removes `id` if present.
     #[inline]
     pub(crate) fn remove(&mut self, id: u32) {
-        let Some(place) = self.places.get_mut(id as usize) else { return };
+        let Some(place) = self.positions.get_mut(id as usize) else { return };
         let place = core::mem::replace(place, OUT);
         if place == self.front {
             self.front += 1;
@@ -149,7 +149,7 @@ impl Shares {
 
     #[inline]
     fn note(&mut self, id: u32, place: u64) {
-        if let Some(at) = self.places.get_mut(id as usize) {
+        if let Some(at) = self.positions.get_mut(id as usize) {
             *at = place;
         }
     }

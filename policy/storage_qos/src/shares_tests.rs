@@ -12,7 +12,7 @@ proptest! {
         ops in prop::collection::vec((0u32..12, prop::option::of(0u64..40), 1usize..13), 1..600),
         grows in any::<bool>(),
     ) {
-        let (mut shares, mut model) = (Shares::default(), BTreeMap::new());
+        let (mut shares, mut model) = (WeightOrder::default(), BTreeMap::new());
         let mut room = if grows { 0 } else { 12 };
         shares.reserve(room as usize);
         // Keys grow like those of served flows, and are sometimes far ahead or behind.
@@ -46,15 +46,15 @@ proptest! {
     }
 }
 
-fn shares_of(count: usize) -> Shares {
-    let mut shares = Shares::default();
+fn shares_of(count: usize) -> WeightOrder {
+    let mut shares = WeightOrder::default();
     shares.reserve(count);
     shares
 }
 
 /// Serves the flows in turn, each for `span` of its identifier. Returns the largest number of
 /// entries in the ranking.
-fn ranked_at_most(shares: &mut Shares, rounds: u32, span: impl Fn(u32) -> u64) -> usize {
+fn ranked_at_most(shares: &mut WeightOrder, rounds: u32, span: impl Fn(u32) -> u64) -> usize {
     let mut most = 0;
     for _ in 0..rounds {
         let first = shares.first().unwrap();

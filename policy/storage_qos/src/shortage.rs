@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::{CapabilityEstimate, CapabilityLow, Event, PROMISED_PERCENT_MAX};
+use crate::{CapacityEstimate, CapacityLow, Event, MINIMUMS_PERCENT_MAX};
 
 /// Time for which the capacity must be too low, or sufficient again, before an event is emitted.
 const LASTING: Duration = Duration::from_secs(60);
@@ -22,33 +22,33 @@ pub(crate) struct Shortage {
     /// Time since when the state differs from the one last reported.
     since: Option<Time>,
     /// Time of the last evaluation.
-    judged: Time,
+    evaluated_at: Time,
     /// Begin of the reported shortage; `None` if none is reported.
-    told: Option<Time>,
+    is_reported: Option<Time>,
 }
 
 impl Shortage {
     /// Compares a capacity estimate with the sum of the minimums. `is_new`: the estimate has just
     /// been updated.
-    pub(crate) fn judge(
+    pub(crate) fn evaluate(
         &mut self,
         now: Time,
-        estimate: CapabilityEstimate,
+        estimate: CapacityEstimate,
         is_new: bool,
         promised_iops: u64,
     ) -> Option<Event> {
-        let needed_iops = needed(promised_iops);
+        let needed_iops = required(promised_iops);
         let percent = |of: u128| u128::from(needed_iops) * of / 100;
-        let is_otherwise = match self.told {
+        let is_otherwise = match self.is_reported {
             // A shortage requires current estimates; its end after lowered minimums does not.
             None => is_new && u128::from(estimate.iops) < percent(LOW_PERCENT),
             Some(_) => u128::from(estimate.iops) >= percent(ENOUGH_PERCENT),
         };
-        if !is_new && self.told.is_none() {
+        if !is_new && self.is_reported.is_none() {
             return None;
         }
-        let pause = now.since(self.judged);
-        self.judged = now;
+        let pause = now.since(self.evaluated_at);
+        self.evaluated_at = now;
         if !is_otherwise {
             self.since = None;
             return None;
@@ -61,23 +61,23 @@ impl Shortage {
             return None;
         }
         self.since = None;
-        let Some(told) = self.told.take() else {
-            self.told = Some(since);
-            return Some(Event::CapabilityLow(CapabilityLow {
+        let Some(told) = self.is_reported.take() else {
+            self.is_reported = Some(since);
+            return Some(Event::CapacityLow(CapacityLow {
                 lasting: now.since(since),
                 estimate_iops: estimate.iops,
-                promised_iops,
+                reserved_iops: promised_iops,
                 needed_iops,
             }));
         };
         let lasted = now.since(told);
-        Some(Event::CapabilityEnough { lasted, estimate_iops: estimate.iops, needed_iops })
+        Some(Event::CapacitySufficient { lasted, estimate_iops: estimate.iops, needed_iops })
     }
 }
 
 /// Returns the capacity that is needed for a sum of minimums.
-fn needed(promised_iops: u64) -> u64 {
-    let needed = (u128::from(promised_iops) * 100).div_ceil(u128::from(PROMISED_PERCENT_MAX));
+fn required(promised_iops: u64) -> u64 {
+    let needed = (u128::from(promised_iops) * 100).div_ceil(u128::from(MINIMUMS_PERCENT_MAX));
     u64::try_from(needed).unwrap_or(u64::MAX)
 }
 

@@ -11,8 +11,8 @@ fn run(
     let mut told = Vec::new();
     for _ in 0..samples {
         *at = *at + Duration::from_millis(500);
-        let estimate = CapabilityEstimate { iops, at: *at };
-        told.extend(shortage.judge(*at, estimate, true, promised_iops));
+        let estimate = CapacityEstimate { iops, at: *at };
+        told.extend(shortage.evaluate(*at, estimate, true, promised_iops));
     }
     told
 }
@@ -24,15 +24,15 @@ fn a_store_that_does_too_little_is_told_once_and_so_is_its_end() {
     assert_eq!(run(&mut shortage, &mut at, 400, 950, 900), []);
     assert_eq!(run(&mut shortage, &mut at, 100, 949, 900), []);
     let told = run(&mut shortage, &mut at, 200, 949, 900);
-    let [Event::CapabilityLow(low)] = &told[..] else { panic!("{told:?}") };
-    assert_eq!((low.estimate_iops, low.promised_iops, low.needed_iops), (949, 900, 1000));
+    let [Event::CapacityLow(low)] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((low.estimate_iops, low.reserved_iops, low.needed_iops), (949, 900, 1000));
     assert_eq!(low.lasting, LASTING);
     // The capacity must be sufficient for the same time.
     assert_eq!(run(&mut shortage, &mut at, 400, 979, 900), []);
     assert_eq!(run(&mut shortage, &mut at, 100, 980, 900), []);
     assert_eq!(run(&mut shortage, &mut at, 5, 979, 900), []);
     let told = run(&mut shortage, &mut at, 130, 980, 900);
-    assert!(matches!(&told[..], [Event::CapabilityEnough { needed_iops: 1000, .. }]), "{told:?}");
+    assert!(matches!(&told[..], [Event::CapacitySufficient { needed_iops: 1000, .. }]), "{told:?}");
     assert_eq!(run(&mut shortage, &mut at, 400, 960, 900), []);
 }
 
@@ -60,16 +60,16 @@ fn two_moments_far_apart_are_not_lasting() {
 fn fewer_promises_end_it_without_another_sample() {
     let (mut shortage, mut at) = (Shortage::default(), Time::from_ns(1 << 40));
     assert_eq!(run(&mut shortage, &mut at, 200, 500, 900).len(), 1);
-    let estimate = CapabilityEstimate { iops: 500, at };
+    let estimate = CapacityEstimate { iops: 500, at };
     let mut told = Vec::new();
     for _ in 0..200 {
         at = at + Duration::from_millis(500);
-        told.extend(shortage.judge(at, estimate, false, 90));
+        told.extend(shortage.evaluate(at, estimate, false, 90));
     }
-    assert!(matches!(&told[..], [Event::CapabilityEnough { .. }]), "{told:?}");
+    assert!(matches!(&told[..], [Event::CapacitySufficient { .. }]), "{told:?}");
     // Minimums without load on the device give no new estimate.
     for _ in 0..200 {
         at = at + Duration::from_millis(500);
-        assert_eq!(shortage.judge(at, estimate, false, 900), None);
+        assert_eq!(shortage.evaluate(at, estimate, false, 900), None);
     }
 }

@@ -13,13 +13,13 @@ use suimon_quantity::Time;
 const PERIOD: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug)]
-pub(crate) struct Spare {
+pub(crate) struct BestEffortDepth {
     limit: u32,
     is_behind: bool,
     next: Time,
 }
 
-impl Spare {
+impl BestEffortDepth {
     pub(crate) const fn new() -> Self {
         Self { limit: u32::MAX, is_behind: false, next: Time::ZERO }
     }
@@ -30,7 +30,7 @@ impl Spare {
     }
 
     /// Returns the number of requests without a guarantee that may be dispatched.
-    pub(crate) const fn room(&self, in_flight: u32) -> u32 {
+    pub(crate) const fn remaining(&self, in_flight: u32) -> u32 {
         self.limit.saturating_sub(in_flight)
     }
 
@@ -55,12 +55,12 @@ impl Spare {
         latency_ns: u64,
     ) {
         if (self.is_behind || self.limit != u32::MAX) && now >= self.next {
-            self.judge(now, in_flight, depth, latency_ns);
+            self.adjust(now, in_flight, depth, latency_ns);
         }
     }
 
     #[cold]
-    fn judge(&mut self, now: Time, in_flight: u32, depth: u32, latency_ns: u64) {
+    fn adjust(&mut self, now: Time, in_flight: u32, depth: u32, latency_ns: u64) {
         self.next = now + PERIOD.max(Duration::from_nanos(latency_ns.saturating_mul(2)));
         if self.is_behind {
             let limit = self.limit.min(depth).min(in_flight.saturating_add(1));

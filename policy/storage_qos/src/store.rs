@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::DiskId;
 
 use crate::{
-    Assignment, Capability, Change, DISKS_MAX, DiskSlot, FlowSlot, Holder, Limits, PolicyId,
-    PolicyKind, PolicySpec, Promises, Refusal,
+    AdmittedMinimums, Assignment, Capacity, Change, DISKS_MAX, DiskSlot, FlowSlot, Limits,
+    LimitsOwner, PolicyId, PolicyKind, PolicySpec, Refusal,
 };
 
 /// Change requested by the operator.
@@ -28,7 +28,7 @@ pub enum Proposal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effective {
     /// Holder of the limits. The disk shares limits whose holder is a policy.
-    pub holder: Holder,
+    pub holder: LimitsOwner,
     /// Limits in effect.
     pub limits: Limits,
 }
@@ -43,27 +43,28 @@ struct Placed<T> {
 /// scheduler.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
-    capability: Capability,
+    capacity: Capacity,
     disks: BTreeMap<DiskId, Placed<Assignment>>,
     policies: BTreeMap<PolicyId, Placed<PolicySpec>>,
 }
 
 impl Store {
     /// Creates a store without disks and policies.
-    pub fn new(capability: Capability) -> Self {
-        Self { capability, ..Self::default() }
+    pub fn new(capability: Capacity) -> Self {
+        Self { capacity: capability, ..Self::default() }
     }
 
     /// Sets the capacity of the store. Minimums that exceed the new capacity remain in effect; see
-    /// [`Store::promises`].
-    pub fn set_capability(&mut self, capability: Capability) -> Change {
-        self.capability = capability;
-        Change::Capability(capability.iops())
+    /// [`Store::admitted`].
+    pub fn set_capacity(&mut self, capability: Capacity) -> Change {
+        self.capacity = capability;
+        Change::Capacity(capability.iops())
     }
 
     /// Returns the sum of the minimums and the capacity.
-    pub fn promises(&self) -> Promises {
-        let mut promises = Promises { minimums_iops: 0, minimums: 0, capability: self.capability };
+    pub fn admitted(&self) -> AdmittedMinimums {
+        let mut promises =
+            AdmittedMinimums { minimums_iops: 0, minimums: 0, capacity: self.capacity };
         let mut counted = BTreeSet::new();
         for disk in self.disks.keys() {
             let Some(effective) = self.effective(*disk) else { continue };
@@ -78,7 +79,7 @@ impl Store {
 
     /// Returns the limits in effect for a disk.
     pub fn effective(&self, disk: DiskId) -> Option<Effective> {
-        let holder = Holder::Disk(disk);
+        let holder = LimitsOwner::Disk(disk);
         let policy = match self.disks.get(&disk)?.of {
             Assignment::Own(limits) => return Some(Effective { holder, limits }),
             Assignment::Policy(policy) => policy,
@@ -86,7 +87,7 @@ impl Store {
         let spec = self.policies.get(&policy)?.of;
         let holder = match spec.kind {
             PolicyKind::Dedicated => holder,
-            PolicyKind::Aggregated => Holder::Policy(policy),
+            PolicyKind::Aggregated => LimitsOwner::Policy(policy),
         };
         Some(Effective { holder, limits: spec.limits })
     }
@@ -106,10 +107,10 @@ impl Store {
     ///
     /// # Errors
     /// The reason for which [`Store::propose`] without `force` would refuse them.
-    pub fn may_promise(&self, proposals: &[Proposal]) -> Result<Promises, Refusal> {
+    pub fn check(&self, proposals: &[Proposal]) -> Result<AdmittedMinimums, Refusal> {
         let mut then = self.clone();
         then.propose(proposals, false)?;
-        Ok(then.promises())
+        Ok(then.admitted())
     }
 
     /// Applies these changes, all or none. `force` permits a sum of minimums above the permitted
@@ -124,8 +125,8 @@ impl Store {
         for proposal in proposals {
             then.accept(*proposal)?;
         }
-        let promises = then.promises();
-        let is_more = promises.minimums_iops > self.promises().minimums_iops;
+        let promises = then.admitted();
+        let is_more = promises.minimums_iops > self.admitted().minimums_iops;
         if is_more && !promises.fit() && !force {
             return Err(Refusal::Overcommitted(promises));
         }
@@ -137,7 +138,7 @@ impl Store {
     /// Returns the steps that configure a new scheduler like this store.
     pub fn changes(&self) -> Vec<Change> {
         let mut changes = Self::default().steps_to(self);
-        changes.push(Change::Capability(self.capability.iops()));
+        changes.push(Change::Capacity(self.capacity.iops()));
         changes
     }
 
@@ -151,14 +152,14 @@ impl Store {
                     }
                     Assignment::Policy(_) => {}
                 }
-                place(&mut self.disks, disk, assignment).ok_or(Refusal::TooMany("disks"))
+                position(&mut self.disks, disk, assignment).ok_or(Refusal::TooMany("disks"))
             }
             Proposal::RemoveDisk(disk) => {
                 self.disks.remove(&disk).map(|_| ()).ok_or(Refusal::NoDisk(disk))
             }
             Proposal::Policy(policy, spec) => {
                 spec.limits.check()?;
-                place(&mut self.policies, policy, spec).ok_or(Refusal::TooMany("policies"))
+                position(&mut self.policies, policy, spec).ok_or(Refusal::TooMany("policies"))
             }
             Proposal::RemovePolicy(policy) => {
                 let user = self.disks.iter().find(
@@ -180,7 +181,7 @@ impl Store {
                 steps.push(Change::RemoveDisk(DiskSlot(placed.slot)));
             }
         }
-        let before: BTreeMap<FlowSlot, (Holder, Limits)> = self.flows();
+        let before: BTreeMap<FlowSlot, (LimitsOwner, Limits)> = self.flows();
         let after = then.flows();
         for flow in before.keys().filter(|flow| !after.contains_key(flow)) {
             steps.push(Change::RemoveFlow(*flow));
@@ -202,7 +203,7 @@ impl Store {
     }
 
     /// Returns all flows with their holders and limits.
-    fn flows(&self) -> BTreeMap<FlowSlot, (Holder, Limits)> {
+    fn flows(&self) -> BTreeMap<FlowSlot, (LimitsOwner, Limits)> {
         let flow_of = |disk: &DiskId| {
             let effective = self.effective(*disk)?;
             Some((self.flow(*disk)?, (effective.holder, effective.limits)))
@@ -213,8 +214,10 @@ impl Store {
     /// Disks with their own limits have even flow slots, policies odd ones.
     fn flow(&self, disk: DiskId) -> Option<FlowSlot> {
         match self.effective(disk)?.holder {
-            Holder::Disk(disk) => self.disks.get(&disk).map(|placed| FlowSlot(placed.slot * 2)),
-            Holder::Policy(policy) => {
+            LimitsOwner::Disk(disk) => {
+                self.disks.get(&disk).map(|placed| FlowSlot(placed.slot * 2))
+            }
+            LimitsOwner::Policy(policy) => {
                 self.policies.get(&policy).map(|placed| FlowSlot(placed.slot * 2 + 1))
             }
         }
@@ -222,7 +225,7 @@ impl Store {
 }
 
 /// Inserts or updates an entry. A new entry gets the lowest free slot.
-fn place<K: Ord, T>(all: &mut BTreeMap<K, Placed<T>>, key: K, of: T) -> Option<()> {
+fn position<K: Ord, T>(all: &mut BTreeMap<K, Placed<T>>, key: K, of: T) -> Option<()> {
     if let Some(placed) = all.get_mut(&key) {
         placed.of = of;
         return Some(());

@@ -21,7 +21,7 @@ fn policy(policy: u32, kind: PolicyKind, limits: Limits) -> Proposal {
 
 #[test]
 fn nine_tenths_may_be_promised_and_the_refusal_shows_the_arithmetic() {
-    let mut store = Store::new(Capability::Measured(10_000));
+    let mut store = Store::new(Capacity::Measured(10_000));
     let refusal = store.propose(&[own(1, min(9001))], false).unwrap_err();
     assert!(refusal.to_string().starts_with("the sum of 1 minimum is 9001 IOPS;"), "{refusal}");
     store.propose(&[own(1, min(4000)), own(2, min(5000))], false).unwrap();
@@ -33,9 +33,9 @@ fn nine_tenths_may_be_promised_and_the_refusal_shows_the_arithmetic() {
     );
     assert_eq!(store.slot(DiskId(3)), None);
     store.propose(&[own(3, min(1))], true).unwrap();
-    assert_eq!(store.promises().minimums_iops, 9001);
+    assert_eq!(store.admitted().minimums_iops, 9001);
     // A change to a lower sum is not refused, although it still exceeds the capacity.
-    store.set_capability(Capability::Declared(100));
+    store.set_capacity(Capacity::Declared(100));
     store.propose(&[own(1, min(3999))], false).unwrap();
     store.propose(&[own(4, Limits::default())], false).unwrap();
     store.propose(&[own(1, min(4000))], false).unwrap_err();
@@ -51,28 +51,28 @@ fn nothing_can_be_promised_of_an_unknown_store() {
 
 #[test]
 fn a_question_changes_nothing() {
-    let mut store = Store::new(Capability::Declared(1000));
+    let mut store = Store::new(Capacity::Declared(1000));
     store.propose(&[own(1, min(500))], false).unwrap();
     let before = store.clone();
-    assert_eq!(store.may_promise(&[own(2, min(400))]).unwrap().minimums_iops, 900);
-    assert!(matches!(store.may_promise(&[own(2, min(401))]), Err(Refusal::Overcommitted(_))));
+    assert_eq!(store.check(&[own(2, min(400))]).unwrap().minimums_iops, 900);
+    assert!(matches!(store.check(&[own(2, min(401))]), Err(Refusal::Overcommitted(_))));
     assert_eq!(format!("{store:?}"), format!("{before:?}"));
     // The changes are considered together: one makes room for the other.
-    assert!(store.may_promise(&[own(2, min(900)), own(1, Limits::default())]).is_ok());
+    assert!(store.check(&[own(2, min(900)), own(1, Limits::default())]).is_ok());
 }
 
 #[test]
 fn a_shared_minimum_counts_once_and_a_dedicated_one_for_each_disk() {
-    let mut store = Store::new(Capability::Measured(1000));
+    let mut store = Store::new(Capacity::Measured(1000));
     store.propose(&[policy(1, PolicyKind::Aggregated, min(300))], false).unwrap();
-    assert_eq!(store.promises().minimums, 0);
+    assert_eq!(store.admitted().minimums, 0);
     store.propose(&[with(1, 1), with(2, 1), with(3, 1)], false).unwrap();
-    assert_eq!((store.promises().minimums, store.promises().minimums_iops), (1, 300));
+    assert_eq!((store.admitted().minimums, store.admitted().minimums_iops), (1, 300));
     let flows: BTreeSet<_> = (1..=3).map(|disk| store.flow(DiskId(disk))).collect();
     assert_eq!(flows.len(), 1);
     let changes = store.propose(&[policy(1, PolicyKind::Dedicated, min(300))], false).unwrap();
-    assert_eq!((store.promises().minimums, store.promises().minimums_iops), (3, 900));
-    assert_eq!(store.effective(DiskId(2)).unwrap().holder, Holder::Disk(DiskId(2)));
+    assert_eq!((store.admitted().minimums, store.admitted().minimums_iops), (3, 900));
+    assert_eq!(store.effective(DiskId(2)).unwrap().holder, LimitsOwner::Disk(DiskId(2)));
     // Three new flows, three disks that move, and the removal of the shared flow last.
     assert_eq!(changes.len(), 7);
     assert!(matches!(changes.last(), Some(Change::RemoveFlow(_))));
@@ -82,7 +82,7 @@ fn a_shared_minimum_counts_once_and_a_dedicated_one_for_each_disk() {
 
 #[test]
 fn what_is_wrong_is_said_and_nothing_is_changed() {
-    let mut store = Store::new(Capability::Measured(1000));
+    let mut store = Store::new(Capacity::Measured(1000));
     store.propose(&[policy(1, PolicyKind::Aggregated, min(300)), with(1, 1)], false).unwrap();
     let cases = [
         (with(2, 7), Refusal::NoPolicy(PolicyId(7))),
@@ -110,12 +110,12 @@ fn what_is_wrong_is_said_and_nothing_is_changed() {
 
 #[test]
 fn places_are_used_again_and_nothing_is_told_twice() {
-    let mut store = Store::new(Capability::Measured(1000));
+    let mut store = Store::new(Capacity::Measured(1000));
     store.propose(&[own(1, min(1)), own(2, min(2)), own(3, min(3))], false).unwrap();
     assert!(store.propose(&[own(2, min(2))], false).unwrap().is_empty());
     let changes = store.propose(&[Proposal::RemoveDisk(DiskId(2)), own(4, min(4))], false).unwrap();
     let slot = DiskSlot(1);
-    let (flow, holder) = (FlowSlot(2), Holder::Disk(DiskId(4)));
+    let (flow, holder) = (FlowSlot(2), LimitsOwner::Disk(DiskId(4)));
     assert_eq!(
         changes,
         [

@@ -4,8 +4,8 @@
 use suimon_quantity::Time;
 
 use crate::records::Units;
-use crate::scheduler::Way;
-use crate::{DiskSlot, Operation, StoreScheduler, SubmitError, WaitCause};
+use crate::scheduler::Admission;
+use crate::{DiskSlot, Operation, QueueCause, StoreScheduler, SubmitError};
 
 /// Requests of one disk, operation and size that completed at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Completed {
 /// Result of the submission of several requests, in their order. Requests that are neither
 /// dispatched nor queued found the queue full ([`SubmitError::Full`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Together {
+pub struct BatchSubmitted {
     /// Number of requests, from the first on, to dispatch now.
     pub dispatched: usize,
     /// Number of the following requests that are queued.
@@ -59,16 +59,16 @@ impl StoreScheduler {
     ///
     /// # Errors
     /// [`SubmitError::NoDisk`] if the disk is not known; then no request was accepted.
-    pub fn submit_together(
+    pub fn submit_batch(
         &mut self,
         now: Time,
         slot: DiskSlot,
         sizes: &[u32],
         tag: u32,
-    ) -> Result<Together, SubmitError> {
-        let mut of = Together::default();
+    ) -> Result<BatchSubmitted, SubmitError> {
+        let mut of = BatchSubmitted::default();
         while let Some(rest) = sizes.get(of.dispatched..).filter(|rest| !rest.is_empty()) {
-            let mut way = self.way(now, slot)?;
+            let mut way = self.admission(now, slot)?;
             if way.is_free {
                 of.dispatched += self.start_first_of(now, slot, way, rest);
                 continue;
@@ -90,13 +90,19 @@ impl StoreScheduler {
     /// Dispatches the first request, or several of its size if nothing holds them. Returns the
     /// number of requests.
     #[inline]
-    fn start_first_of(&mut self, now: Time, slot: DiskSlot, way: Way, sizes: &[u32]) -> usize {
+    fn start_first_of(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        way: Admission,
+        sizes: &[u32],
+    ) -> usize {
         let Some(&bytes) = sizes.first() else { return 0 };
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
         // With a due minimum, each request changes the due time of the next one. With a cap, each
         // request may be the last one permitted.
         if !way.is_due && !self.gate.is_capped() {
-            let room = self.depth.room().min(self.spare.room(self.depth.in_flight));
+            let room = self.depth.remaining().min(self.spare.remaining(self.depth.in_flight));
             let alike = sizes.iter().take(room as usize).take_while(|size| **size == bytes).count();
             let run = u32::try_from(alike).ok().and_then(|alike| Run::new(units, alike));
             if let Some(run) = run.filter(|run| run.requests > 1) {
@@ -111,11 +117,11 @@ impl StoreScheduler {
 
     /// Dispatches a run if the maximums permit the whole run. Returns true if dispatched.
     #[inline]
-    fn start_run(&mut self, now: Time, slot: DiskSlot, way: Way, run: Run) -> bool {
+    fn start_run(&mut self, now: Time, slot: DiskSlot, way: Admission, run: Run) -> bool {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return false };
         let Some(flow) = self.flows.get_mut(way.of as usize) else { return false };
         // None of the flow's requests is queued.
-        disk.account(now, WaitCause::DeviceDepth);
+        disk.account(now, QueueCause::DeviceDepth);
         if !self.clocks.start_run(now, disk, flow, run) {
             return false;
         }

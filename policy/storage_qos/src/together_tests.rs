@@ -2,12 +2,12 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
-use suimon_quantity::{ByteRate, Cap, DiskId, Iops};
+use suimon_quantity::{ByteRate, DiskId, Iops, TimedRateLimit};
 
 use super::*;
 use crate::records::Records;
 use crate::{
-    Assignment, Capability, Change, Limits, Next, Proposal, Store, StoreSpec, Submitted, Weight,
+    Assignment, Capacity, Change, Limits, Next, Proposal, Store, StoreSpec, Submitted, Weight,
 };
 
 const DISKS: u32 = 3;
@@ -58,7 +58,7 @@ struct Side {
 impl Side {
     fn new(limits: &[Limits], spec: &StoreSpec, now: Time) -> Self {
         let mut scheduler = StoreScheduler::new(spec.clone());
-        let mut store = Store::new(Capability::Declared(1_000_000));
+        let mut store = Store::new(Capacity::Declared(1_000_000));
         for (disk, limits) in (0..).zip(limits) {
             let proposal = Proposal::Disk(DiskId(disk), Assignment::Own(*limits));
             for change in store.propose(&[proposal], true).unwrap() {
@@ -69,20 +69,21 @@ impl Side {
     }
 
     fn cap(&mut self, now: Time, iops: Option<u64>) {
-        let cap = iops.map(|reserved_iops| Cap { reserved_iops, ..Cap::default() });
+        let cap =
+            iops.map(|reserved_iops| TimedRateLimit { reserved_iops, ..TimedRateLimit::default() });
         self.scheduler.apply(now, Change::Cap(cap));
     }
 
     fn submit(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
         match self.scheduler.submit(now, slot, bytes, slot.0) {
             Ok(Submitted::Dispatch) => self.in_device.push((slot, bytes)),
-            Ok(Submitted::Waits) => self.waiting.entry(slot).or_default().push_back(bytes),
+            Ok(Submitted::Queued) => self.waiting.entry(slot).or_default().push_back(bytes),
             Err(error) => assert_eq!(error, SubmitError::Full),
         }
     }
 
     fn submit_together(&mut self, now: Time, slot: DiskSlot, sizes: &[u32]) {
-        let of = self.scheduler.submit_together(now, slot, sizes, slot.0).unwrap();
+        let of = self.scheduler.submit_batch(now, slot, sizes, slot.0).unwrap();
         let (gone, rest) = sizes.split_at(of.dispatched);
         self.in_device.extend(gone.iter().map(|&bytes| (slot, bytes)));
         self.waiting.entry(slot).or_default().extend(&rest[..of.waiting]);
@@ -211,12 +212,12 @@ fn what_finds_no_room_is_neither_sent_nor_kept() {
     let now = Time::from_ns(1 << 44);
     let spec = StoreSpec { depth_min: 2, depth_max: 2, waiting_max: 3, ..StoreSpec::default() };
     let mut side = Side::new(&[Limits::default()], &spec, now);
-    let of = side.scheduler.submit_together(now, DiskSlot(0), &[4096; 9], 0);
-    assert_eq!(of, Ok(Together { dispatched: 2, waiting: 3 }));
-    let of = side.scheduler.submit_together(now, DiskSlot(0), &[4096], 0);
-    assert_eq!(of, Ok(Together::default()));
+    let of = side.scheduler.submit_batch(now, DiskSlot(0), &[4096; 9], 0);
+    assert_eq!(of, Ok(BatchSubmitted { dispatched: 2, waiting: 3 }));
+    let of = side.scheduler.submit_batch(now, DiskSlot(0), &[4096], 0);
+    assert_eq!(of, Ok(BatchSubmitted::default()));
     assert_eq!(
-        side.scheduler.submit_together(now, DiskSlot(7), &[1], 0),
+        side.scheduler.submit_batch(now, DiskSlot(7), &[1], 0),
         Err(SubmitError::NoDisk(DiskSlot(7)))
     );
 }

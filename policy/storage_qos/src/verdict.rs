@@ -12,7 +12,8 @@ pub enum Submitted {
     /// The caller dispatches the request now.
     Dispatch,
     /// The request is queued; [`crate::StoreScheduler::poll`] returns it later.
-    Waits,
+    #[serde(rename = "Waits")]
+    Queued,
 }
 
 /// Reason why a request was not accepted.

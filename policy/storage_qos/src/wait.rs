@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Cause for which a disk's requests are queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum WaitCause {
+pub enum QueueCause {
     /// The disk's own `max_iops`, or the rate of its burst.
     OwnMaximum,
     /// The disk's own `max_bandwidth`.
@@ -20,7 +20,7 @@ pub enum WaitCause {
     StoreCap,
 }
 
-impl WaitCause {
+impl QueueCause {
     /// Number of causes of queueing.
     pub const COUNT: usize = 6;
     /// Causes in the order of their discriminants.
@@ -34,20 +34,20 @@ impl WaitCause {
     ];
 }
 
-/// Queueing time in nanoseconds, summed over requests, by cause in the order of [`WaitCause::ALL`].
+/// Queueing time in nanoseconds, summed over requests, by cause in the order of [`QueueCause::ALL`].
 /// Counters wrap; differences of two readings are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waits([u64; WaitCause::COUNT]);
+pub struct QueueTime([u64; QueueCause::COUNT]);
 
-impl Waits {
+impl QueueTime {
     /// Returns the nanoseconds of one cause.
-    pub fn ns(&self, cause: WaitCause) -> u64 {
+    pub fn ns(&self, cause: QueueCause) -> u64 {
         self.0.get(cause as usize).copied().unwrap_or_default()
     }
 
     /// Adds `ns` nanoseconds for each of `waiting` requests.
     #[inline]
-    pub(crate) fn add(&mut self, cause: WaitCause, waiting: u32, ns: u64) {
+    pub(crate) fn add(&mut self, cause: QueueCause, waiting: u32, ns: u64) {
         if let Some(sum) = self.0.get_mut(cause as usize) {
             *sum = sum.wrapping_add(ns.wrapping_mul(u64::from(waiting)));
         }

@@ -12,24 +12,24 @@ const SAMPLES: usize = 10;
 const TOLERANCE_PERCENT: u128 = 2;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct UnmetWatch {
     samples: [(Time, FlowTotals); SAMPLES],
     taken: usize,
     /// Begin of the current shortfall, and the counters at that time.
     unmet: Option<(Time, FlowTotals)>,
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// Change of a minimum's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// Unmet for `lasting`, with the operations in that time.
-    Unmet { lasting: Duration, entitled: u64, demanded: u64, delivered: u64 },
+    Unmet { lasting: Duration, guaranteed: u64, demanded: u64, delivered: u64 },
     /// Met again after [`Finding::Unmet`] was returned.
     Met { lasted: Duration },
 }
 
-impl Watch {
+impl UnmetWatch {
     /// Takes a sample. `cost_max` is the cost of the largest request; two such requests may be
     /// missing.
     pub(crate) fn sample(
@@ -47,27 +47,27 @@ impl Watch {
         if self.taken <= SAMPLES {
             return None;
         }
-        let entitled = u128::from(totals.entitled.wrapping_sub(before.entitled));
+        let guaranteed = u128::from(totals.guaranteed.wrapping_sub(before.guaranteed));
         let delivered = u128::from(totals.delivered.wrapping_sub(before.delivered));
         let busy_ns = totals.busy_ns.wrapping_sub(before.busy_ns);
         let window_ns = now.as_ns().saturating_sub(since.as_ns());
         let has_backlog = u128::from(busy_ns) * 2 > u128::from(window_ns);
-        let missing = entitled * (100 - TOLERANCE_PERCENT) / 100;
+        let missing = guaranteed * (100 - TOLERANCE_PERCENT) / 100;
         let is_unmet = has_backlog && delivered + 2 * u128::from(cost_max) < missing;
         if !is_unmet {
             let (since, _) = self.unmet.take()?;
-            let was_told = core::mem::take(&mut self.is_told);
+            let was_told = core::mem::take(&mut self.is_reported);
             return was_told.then(|| Finding::Met { lasted: now.since(since) });
         }
         let (since, before) = *self.unmet.get_or_insert(previous);
         let lasting = now.since(since);
-        if self.is_told || lasting < told_after {
+        if self.is_reported || lasting < told_after {
             return None;
         }
-        self.is_told = true;
+        self.is_reported = true;
         Some(Finding::Unmet {
             lasting,
-            entitled: totals.entitled.wrapping_sub(before.entitled),
+            guaranteed: totals.guaranteed.wrapping_sub(before.guaranteed),
             demanded: totals.demanded.wrapping_sub(before.demanded),
             delivered: totals.delivered.wrapping_sub(before.delivered),
         })

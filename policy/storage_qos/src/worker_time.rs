@@ -85,7 +85,7 @@ impl LocalRequests {
     }
 
     /// Takes over requests in flight that the scheduler accounted for up to `now`.
-    pub(crate) fn take_over(&mut self, now: Time, in_flight: u32, phases: Phases) {
+    pub(crate) fn adopt(&mut self, now: Time, in_flight: u32, phases: Phases) {
         (self.in_flight, self.reported_in_flight) = (in_flight, in_flight);
         (self.phases, self.accounted, self.time) = (phases, now, RequestTime::default());
     }

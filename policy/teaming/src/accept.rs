@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use suimon_frame::{Frame, MacAddr};
 use suimon_quantity::PortId;
 
-use crate::distribution::Receives;
+use crate::distribution::IngressMode;
 use crate::{Distribution, MemberSlot};
 
 /// Properties of a received frame on which its admission depends.
@@ -18,7 +18,7 @@ pub struct Incoming {
     /// True if the switch received a frame with this source on one of its other ports within the
     /// last second. A reflected frame returns within milliseconds; a station that moved to another
     /// host stops sending here before it sends from there.
-    pub is_heard_here: bool,
+    pub is_received_here: bool,
 }
 
 /// Result of the admission check for a received frame.
@@ -71,8 +71,8 @@ impl fmt::Display for IncomingDrop {
 impl Incoming {
     /// Returns the admission properties of this frame.
     #[inline]
-    pub fn of(frame: &Frame, is_heard_here: bool) -> Self {
-        Self { source: frame.source(), is_heard_here }
+    pub fn of(frame: &Frame, is_received_here: bool) -> Self {
+        Self { source: frame.source(), is_received_here }
     }
 }
 
@@ -105,7 +105,7 @@ impl Distribution {
             Err(IncomingDrop::Standby)
         } else if !self.collecting.contains(member) {
             Err(IncomingDrop::NotCollecting)
-        } else if self.receives == Receives::Primary && self.primary != Some(member) {
+        } else if self.receives == IngressMode::Primary && self.primary != Some(member) {
             Err(IncomingDrop::NotPrimary)
         } else {
             Ok(())
@@ -116,7 +116,7 @@ impl Distribution {
     /// [`Distribution::accepts`] that is the same for all frames with one source.
     #[inline]
     pub fn is_reflected(&self, incoming: &Incoming) -> bool {
-        incoming.is_heard_here || self.own.find(incoming.source.to_u64()).is_some()
+        incoming.is_received_here || self.own.find(incoming.source.to_u64()).is_some()
     }
 
     /// Returns whether a frame accepted on `member` is forwarded to this port of the switch. If
@@ -125,12 +125,12 @@ impl Distribution {
     /// and for each port a frame is flooded to.
     #[inline]
     pub fn reaches(&self, member: MemberSlot, egress: PortId) -> bool {
-        self.receives != Receives::Homes || self.anchor(egress) == Some(member)
+        self.receives != IngressMode::PerPort || self.anchor(egress) == Some(member)
     }
 
     /// Returns true if [`Distribution::reaches`] depends on the port, that is, may return false.
     #[inline]
     pub fn is_by_port(&self) -> bool {
-        self.receives == Receives::Homes
+        self.receives == IngressMode::PerPort
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use suimon_frame::MacAddr;
 
-use crate::roster::Roster;
+use crate::roster::MemberTable;
 use crate::slots::PerSlot;
 
 /// Locally administered bit of the first octet of a MAC address (IEEE 802-2014, section 8.4).
@@ -16,11 +16,14 @@ const LOCAL: u8 = 2;
 /// The replacement is the member's own address, unless a port of the switch has the same address (a
 /// host NIC often has its uplink's); an upstream switch would then see one address on two ports. In
 /// that case a locally administered address is derived that is unused on this host.
-pub(crate) fn shown(roster: &Roster, ports: &BTreeSet<MacAddr>) -> PerSlot<MacAddr> {
+pub(crate) fn replacement_sources(
+    roster: &MemberTable,
+    ports: &BTreeSet<MacAddr>,
+) -> PerSlot<MacAddr> {
     let mut shown = PerSlot::default();
-    let members = roster.seats().map(|(_, seat)| seat.mac);
+    let members = roster.entries().map(|(_, seat)| seat.mac);
     let mut taken: BTreeSet<MacAddr> = ports.iter().copied().chain(members).collect();
-    for (slot, seat) in roster.seats() {
+    for (slot, seat) in roster.entries() {
         *shown.at_mut(slot) = seat.mac;
         if ports.contains(&seat.mac) {
             // One candidate more than addresses in use, so that at least one is free.
@@ -54,15 +57,15 @@ mod tests {
         let mut members = members(3);
         members[0].mac = MacAddr::new([0x00, 0x1b, 0x21, 0xff, 0xff, 0xff]);
         members[1].mac = MacAddr::new([0x02, 0x1b, 0x21, 0x00, 0x00, 0x00]);
-        let mut roster = Roster::default();
+        let mut roster = MemberTable::default();
         roster.set_members(&members);
-        let slots: Vec<_> = roster.seats().map(|(slot, _)| slot).collect();
-        let found = shown(&roster, &BTreeSet::new());
+        let slots: Vec<_> = roster.entries().map(|(slot, _)| slot).collect();
+        let found = replacement_sources(&roster, &BTreeSet::new());
         for (slot, member) in slots.iter().zip(&members) {
             assert_eq!(*found.at(*slot), member.mac);
         }
         let ports = [members[0].mac, members[1].mac].into_iter().collect();
-        let found = shown(&roster, &ports);
+        let found = replacement_sources(&roster, &ports);
         assert_eq!(*found.at(slots[2]), members[2].mac);
         // The next local address; for the second member the one after it, because the next is
         // taken.

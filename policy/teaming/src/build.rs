@@ -5,21 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use suimon_frame::{FlowFields, MacAddr};
 use suimon_quantity::PortId;
 
-use crate::addresses::shown;
-use crate::distribution::{BUCKETS, Receives, Spread};
-use crate::flowlet::{FlowletRules, FlowletSeat, ns_per_kib};
+use crate::addresses::replacement_sources;
+use crate::distribution::{BUCKETS, IngressMode, Spread};
+use crate::flowlet::{FlowletRules, FlowletSlot, ns_per_kib};
 use crate::lookup::Lookup;
-use crate::roster::Roster;
+use crate::roster::MemberTable;
 use crate::shares::{Shares, Weights};
 use crate::slots::{PerSlot, SlotSet};
-use crate::standing::Standing;
+use crate::standing::MemberRoles;
 use crate::{Algorithm, Distribution, MemberId, MemberSlot, TeamMode, TeamSpec};
 
 /// Inputs of a distribution.
 pub(crate) struct Parts<'a> {
     pub(crate) spec: &'a TeamSpec,
-    pub(crate) roster: &'a Roster,
-    pub(crate) standing: &'a Standing,
+    pub(crate) roster: &'a MemberTable,
+    pub(crate) standing: &'a MemberRoles,
     pub(crate) ports: &'a BTreeMap<PortId, Option<MacAddr>>,
     pub(crate) homes: &'a Shares,
     pub(crate) buckets: &'a Shares,
@@ -28,14 +28,14 @@ pub(crate) struct Parts<'a> {
 
 /// Returns true if each port is assigned to one member.
 pub(crate) fn has_homes(mode: TeamMode, algorithm: Algorithm) -> bool {
-    algorithm == Algorithm::HyperVPort || receives(mode, algorithm) == Receives::Homes
+    algorithm == Algorithm::HyperVPort || receives(mode, algorithm) == IngressMode::PerPort
 }
 
-fn receives(mode: TeamMode, algorithm: Algorithm) -> Receives {
+fn receives(mode: TeamMode, algorithm: Algorithm) -> IngressMode {
     match (mode, algorithm) {
-        (TeamMode::Static | TeamMode::Lacp, _) => Receives::All,
-        (_, Algorithm::HyperVPort | Algorithm::Dynamic) => Receives::Homes,
-        _ => Receives::Primary,
+        (TeamMode::Static | TeamMode::Lacp, _) => IngressMode::All,
+        (_, Algorithm::HyperVPort | Algorithm::Dynamic) => IngressMode::PerPort,
+        _ => IngressMode::Primary,
     }
 }
 
@@ -47,15 +47,15 @@ pub(crate) fn home_key(port: PortId, mac: Option<MacAddr>) -> u64 {
 }
 
 /// Returns the slots of members that carry frames.
-pub(crate) fn active_slots(standing: &Standing, roster: &Roster) -> SlotSet {
+pub(crate) fn active_slots(standing: &MemberRoles, roster: &MemberTable) -> SlotSet {
     let is_active = |id: MemberId| standing.active.contains(&id);
-    roster.seats().filter(|(_, seat)| is_active(seat.id)).map(|(slot, _)| slot).collect()
+    roster.entries().filter(|(_, seat)| is_active(seat.id)).map(|(slot, _)| slot).collect()
 }
 
 /// Returns the capacities of these members in Mbit/s. A member of unknown speed counts as the
 /// slowest of known speed.
-pub(crate) fn weights(active: SlotSet, roster: &Roster) -> Weights {
-    let speed = |slot| roster.seat(slot).map_or(0, |seat| seat.link.speed_mbps);
+pub(crate) fn weights(active: SlotSet, roster: &MemberTable) -> Weights {
+    let speed = |slot| roster.entry(slot).map_or(0, |seat| seat.link.speed_mbps);
     let slowest = active.iter().map(speed).filter(|speed| *speed > 0).min().unwrap_or(1);
     let mut weights = Weights::default();
     for slot in active.iter() {
@@ -72,7 +72,7 @@ impl Parts<'_> {
         let (mode, algorithm) = (self.spec.mode, self.spec.algorithm);
         let spread = spread(algorithm);
         let macs: BTreeSet<MacAddr> = self.ports.values().flatten().copied().collect();
-        let shown = shown(self.roster, &macs);
+        let shown = replacement_sources(self.roster, &macs);
         let is_independent = mode == TeamMode::SwitchIndependent;
         let primary = self.standing.primary.and_then(|member| self.roster.slot(member));
         Distribution {
@@ -80,14 +80,14 @@ impl Parts<'_> {
             is_up: self.standing.is_up,
             spread,
             receives: receives(mode, algorithm),
-            replaces_source: is_independent && spread != Spread::Homes,
+            replaces_source: is_independent && spread != Spread::PerPort,
             primary,
             collecting: self.collecting(),
             idle_standby: self.idle_standby(),
             ids: self.ids(),
-            homes: self.homes(),
+            port_members: self.homes(),
             own: own(&macs, self.roster, &shown),
-            shown,
+            replacement_sources: shown,
             buckets: self.buckets(primary),
             flowlets: self.flowlets(),
         }
@@ -98,7 +98,7 @@ impl Parts<'_> {
             return active_slots(self.standing, self.roster);
         }
         let is_lacp = self.spec.mode == TeamMode::Lacp;
-        let seats = self.roster.seats();
+        let seats = self.roster.entries();
         let collecting =
             seats.filter(|(_, seat)| seat.link.up && (!is_lacp || seat.link.collecting));
         collecting.map(|(slot, _)| slot).collect()
@@ -111,7 +111,7 @@ impl Parts<'_> {
 
     fn ids(&self) -> PerSlot<Option<MemberId>> {
         let mut ids = PerSlot::default();
-        for (slot, seat) in self.roster.seats() {
+        for (slot, seat) in self.roster.entries() {
             *ids.at_mut(slot) = Some(seat.id);
         }
         ids
@@ -140,7 +140,7 @@ impl Parts<'_> {
     fn flowlets(&self) -> FlowletRules {
         let mut seats = PerSlot::default();
         for slot in active_slots(self.standing, self.roster).iter() {
-            *seats.at_mut(slot) = FlowletSeat {
+            *seats.at_mut(slot) = FlowletSlot {
                 generation: self.roster.generation(slot),
                 ns_per_kib: ns_per_kib(*self.weights.at(slot)),
             };
@@ -151,7 +151,7 @@ impl Parts<'_> {
 
 fn spread(algorithm: Algorithm) -> Spread {
     match algorithm {
-        Algorithm::HyperVPort => Spread::Homes,
+        Algorithm::HyperVPort => Spread::PerPort,
         Algorithm::TransportPorts => Spread::Buckets(FlowFields::Ports),
         Algorithm::IpAddresses => Spread::Buckets(FlowFields::Addresses),
         Algorithm::MacAddresses => Spread::Buckets(FlowFields::Macs),
@@ -161,8 +161,8 @@ fn spread(algorithm: Algorithm) -> Spread {
 
 /// Returns the addresses that only this host sends from: those of the ports and members, and the
 /// replacement addresses of members.
-fn own(ports: &BTreeSet<MacAddr>, roster: &Roster, shown: &PerSlot<MacAddr>) -> Lookup {
-    let members = roster.seats().flat_map(|(slot, seat)| [seat.mac, *shown.at(slot)]);
+fn own(ports: &BTreeSet<MacAddr>, roster: &MemberTable, shown: &PerSlot<MacAddr>) -> Lookup {
+    let members = roster.entries().flat_map(|(slot, seat)| [seat.mac, *shown.at(slot)]);
     let own: BTreeSet<MacAddr> = ports.iter().copied().chain(members).collect();
     let nowhere = MemberSlot::from_number(0);
     Lookup::new(&own.iter().map(|mac| (mac.to_u64(), nowhere)).collect::<Vec<_>>())

@@ -4,7 +4,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::{Count, PortId};
+use suimon_quantity::{CountedNoun, PortId};
 
 use crate::{Distribution, MemberId};
 
@@ -12,7 +12,7 @@ use crate::{Distribution, MemberId};
 /// announcements.
 #[derive(Clone, Debug, Default)]
 #[must_use]
-pub struct Change {
+pub struct TeamChange {
     /// New distribution, if it differs from the previous one.
     pub distribution: Option<Arc<Distribution>>,
     /// Addresses to announce to upstream switches, by port.
@@ -106,11 +106,11 @@ impl fmt::Display for TeamEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Down { usable, min_links } => {
-                let members = Count::irregular(usable, "member is", "members are");
+                let members = CountedNoun::with_plural(usable, "member is", "members are");
                 write!(f, "the team is down: {members} usable, min_links is {min_links}")
             }
             Self::Up { usable, min_links } => {
-                let members = Count::irregular(usable, "member is", "members are");
+                let members = CountedNoun::with_plural(usable, "member is", "members are");
                 write!(f, "the team is up: {members} usable, min_links is {min_links}")
             }
             Self::MemberFailed { member, fault } => {

@@ -20,7 +20,8 @@ pub(crate) const BUCKET_BITS: u32 = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Spread {
     /// Each port is assigned to a member.
-    Homes,
+    #[serde(rename = "Homes")]
+    PerPort,
     /// Each bucket of flows is assigned to a member.
     Buckets(FlowFields),
     /// Each bucket of flows has a target member, to which it changes between flowlets.
@@ -29,13 +30,14 @@ pub(crate) enum Spread {
 
 /// Members on which received frames are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) enum Receives {
+pub(crate) enum IngressMode {
     /// Every member that collects frames.
     All,
     /// Only the primary member.
     Primary,
     /// For each port the member it is assigned to (its home).
-    Homes,
+    #[serde(rename = "Homes")]
+    PerPort,
 }
 
 /// Snapshot of a team's forwarding decisions: by which member frames leave and which received
@@ -45,7 +47,7 @@ pub struct Distribution {
     pub(crate) team: TeamId,
     pub(crate) is_up: bool,
     pub(crate) spread: Spread,
-    pub(crate) receives: Receives,
+    pub(crate) receives: IngressMode,
     /// True if a member replaces the source address of frames whose port has another home.
     pub(crate) replaces_source: bool,
     pub(crate) primary: Option<MemberSlot>,
@@ -54,9 +56,11 @@ pub struct Distribution {
     pub(crate) idle_standby: Option<MemberSlot>,
     pub(crate) ids: PerSlot<Option<MemberId>>,
     /// Replacement source address of each member.
-    pub(crate) shown: PerSlot<MacAddr>,
+    #[serde(rename = "shown")]
+    pub(crate) replacement_sources: PerSlot<MacAddr>,
     /// Home member of each port; empty if ports have no homes.
-    pub(crate) homes: Lookup,
+    #[serde(rename = "homes")]
+    pub(crate) port_members: Lookup,
     /// Addresses that only this host sends from.
     pub(crate) own: Lookup,
     #[serde(serialize_with = "digits")]
@@ -118,7 +122,7 @@ impl Distribution {
     /// Returns the member that the flows of a bucket are assigned to. `None` if the algorithm has
     /// no buckets or the bucket is out of range.
     pub fn member_of_bucket(&self, bucket: usize) -> Option<MemberId> {
-        if self.spread == Spread::Homes {
+        if self.spread == Spread::PerPort {
             return None;
         }
         self.member(*self.buckets.get(bucket)?)
@@ -152,7 +156,7 @@ impl Distribution {
             return OutgoingKey { hash: 0, anchor, is_bound: false };
         };
         let flow = FlowKey::of(frame, fields);
-        let is_bound = self.replaces_source && flow.binds_source;
+        let is_bound = self.replaces_source && flow.requires_source_mac;
         OutgoingKey { hash: flow.hash, anchor, is_bound }
     }
 
@@ -173,8 +177,8 @@ impl Distribution {
         }
         match self.spread {
             _ if key.is_bound => self.at(key.anchor?, key),
-            Spread::Homes => self.at(key.anchor?, key),
-            _ => self.at(self.wanted(bucket(key.hash))?, key),
+            Spread::PerPort => self.at(key.anchor?, key),
+            _ => self.at(self.assigned(bucket(key.hash))?, key),
         }
     }
 
@@ -198,14 +202,14 @@ impl Distribution {
         if !self.is_up {
             return None;
         }
-        let wanted = self.wanted(bucket(key.hash))?;
+        let wanted = self.assigned(bucket(key.hash))?;
         let (slot, state) = self.flowlets.step(state, wanted, now, bytes);
         Some((self.at(slot, key)?, state))
     }
 
     /// Returns the target member of a bucket.
     #[inline]
-    pub(crate) fn wanted(&self, bucket: Bucket) -> Option<MemberSlot> {
+    pub(crate) fn assigned(&self, bucket: Bucket) -> Option<MemberSlot> {
         self.buckets.get(bucket.index()).copied()
     }
 
@@ -213,13 +217,13 @@ impl Distribution {
     /// homes, otherwise the primary. Ports unknown to the team are assigned to the primary.
     #[inline]
     pub(crate) fn anchor(&self, port: PortId) -> Option<MemberSlot> {
-        self.homes.find(u64::from(port.0)).or(self.primary)
+        self.port_members.find(u64::from(port.0)).or(self.primary)
     }
 
     #[inline]
     fn at(&self, member: MemberSlot, key: &OutgoingKey) -> Option<Choice> {
         let is_elsewhere = self.replaces_source && key.anchor != Some(member);
-        let source = is_elsewhere.then(|| *self.shown.at(member));
+        let source = is_elsewhere.then(|| *self.replacement_sources.at(member));
         Some(Choice { member, source })
     }
 }

@@ -87,7 +87,7 @@ impl FlowletState {
 
 /// Properties of a member on which its flowlets depend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct FlowletSeat {
+pub(crate) struct FlowletSlot {
     /// Generation of the slot; 0 for a member that carries no frames.
     pub(crate) generation: u8,
     /// Transmission time of 1024 bytes, in ns.
@@ -99,7 +99,8 @@ pub(crate) struct FlowletSeat {
 pub(crate) struct FlowletRules {
     gap: Duration,
     gap_ticks: u64,
-    seats: PerSlot<FlowletSeat>,
+    #[serde(rename = "seats")]
+    slots: PerSlot<FlowletSlot>,
 }
 
 /// Returns the transmission time of 1024 bytes at this speed, in ns.
@@ -110,12 +111,12 @@ pub(crate) fn ns_per_kib(speed_mbps: u32) -> u64 {
 impl FlowletRules {
     /// Creates the parameters. The gap equals the largest difference in delay between two members:
     /// the queue of the slowest is full and its path is the longest, the other's queue is empty.
-    pub(crate) fn new(seats: PerSlot<FlowletSeat>) -> Self {
+    pub(crate) fn new(seats: PerSlot<FlowletSlot>) -> Self {
         let slowest = seats.iter().filter(|(_, seat)| seat.generation != 0);
         let slowest = slowest.map(|(_, seat)| seat.ns_per_kib).max().unwrap_or_default();
         let gap = PATH_DIFFERENCE_MAX + Duration::from_nanos(slowest * (QUEUED_BYTES_MAX / 1024));
         let gap_ns = u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX);
-        Self { gap, gap_ticks: gap_ns.div_ceil(1 << TICK_SHIFT), seats }
+        Self { gap, gap_ticks: gap_ns.div_ceil(1 << TICK_SHIFT), slots: seats }
     }
 
     pub(crate) const fn gap(&self) -> Duration {
@@ -138,10 +139,10 @@ impl FlowletRules {
         let since = tick.wrapping_sub(state.until()) & TICK_MASK;
         let runs = since < self.gap_ticks || ahead <= AHEAD_MAX;
         let current = state.slot();
-        let generation = self.seats.at(current).generation;
+        let generation = self.slots.at(current).generation;
         let stays = runs && generation != 0 && generation == state.generation();
         let slot = if stays { current } else { wanted };
-        let seat = self.seats.at(slot);
+        let seat = self.slots.at(slot);
         // One tick more, because both times were rounded down.
         let takes = (u64::from(bytes) * seat.ns_per_kib >> (10 + TICK_SHIFT)) + 1;
         let takes = takes.min(AHEAD_MAX);

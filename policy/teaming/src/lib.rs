@@ -2,7 +2,7 @@
 //! member, and failover between members.
 //!
 //! - [`Team`] is the control side. It processes link changes, the ports of the switch, new
-//!   [`TeamSpec`]s and loads, and returns a [`Change`]: a new [`Distribution`] if it differs,
+//!   [`TeamSpec`]s and loads, and returns a [`TeamChange`]: a new [`Distribution`] if it differs,
 //!   addresses to announce, and events with their reasons.
 //! - [`Distribution`] is the data-path side: immutable, shared by all workers.
 //!   [`Distribution::choose`] and [`Distribution::choose_flowlet`] select the member of an outgoing
@@ -54,7 +54,7 @@ mod test_teams;
 mod upstream_tests;
 
 pub use accept::{Acceptance, Incoming, IncomingDrop};
-pub use change::{Announcement, Change, MemberFault, TeamEvent};
+pub use change::{Announcement, MemberFault, TeamChange, TeamEvent};
 pub use distribution::{BUCKETS, Choice, Distribution, Origin, OutgoingKey};
 pub use flowlet::{Bucket, FlowletState};
 pub use member::{MemberId, MemberLink, MemberSpec};

@@ -130,7 +130,7 @@ fn assert_fair(world: &World, ports: u32) -> Result<(), TestCaseError> {
         let (count, of) = match spec.algorithm {
             // With `Dynamic`, loads determine the shares.
             Algorithm::Dynamic => continue,
-            Algorithm::HyperVPort => (status.homes, u64::from(ports)),
+            Algorithm::HyperVPort => (status.assigned_ports, u64::from(ports)),
             _ => (status.buckets, BUCKETS as u64),
         };
         let most = (of + active.len() as u64 - 1) * weight;
@@ -209,7 +209,7 @@ proptest! {
             let announced = carry_out(&mut world, event);
             let mut upstream = Upstream::default();
             for _ in 0..2 {
-                sent(&mut world).into_iter().flatten().for_each(|shown| upstream.hear(shown));
+                sent(&mut world).into_iter().flatten().for_each(|shown| upstream.receive(shown));
                 world.pause();
             }
             prop_assert!(upstream.moved.is_empty(), "{:?}", upstream.moved);

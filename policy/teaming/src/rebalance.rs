@@ -14,7 +14,7 @@ use crate::slots::{PerSlot, SlotSet};
 pub const REBALANCE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Bytes per period over all members below which no bucket is moved.
-const QUIET_BYTES: u64 = 1 << 20;
+const LOAD_MIN_BYTES: u64 = 1 << 20;
 /// Load of the busiest member, in percent of the mean, from which buckets are moved.
 const START_PERCENT: u128 = 110;
 /// Load of the busiest member, in percent of the mean, below which moving stops.
@@ -22,9 +22,9 @@ const STOP_PERCENT: u128 = 103;
 /// Maximum number of buckets moved in one period.
 const MOVES_MAX: usize = BUCKETS / 16;
 /// Periods for which a moved bucket stays, so that buckets do not follow a fluctuating load.
-const REST_PERIODS: u8 = 8;
+const HOLD_PERIODS: u8 = 8;
 /// Periods without a pause after which a bucket is left on its current member.
-const PATIENCE_PERIODS: u8 = 2;
+const MOVE_TIMEOUT_PERIODS: u8 = 2;
 
 /// Traffic of a bucket in one period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,24 +39,24 @@ pub struct BucketLoad {
 
 /// Rebalancing state of a bucket.
 #[derive(Clone, Copy, Debug, Default)]
-struct Memory {
+struct BucketState {
     /// Bytes per period, smoothed over about four periods.
     load: u64,
     /// Periods for which the bucket must not be moved.
-    rest: u8,
+    hold_periods: u8,
     /// Periods for which the bucket has been carried by a member other than its target.
-    waited: u8,
+    pending_periods: u8,
 }
 
 /// Moves buckets from busy members to less busy ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Rebalancer {
-    buckets: Box<[Memory]>,
+    buckets: Box<[BucketState]>,
 }
 
 impl Default for Rebalancer {
     fn default() -> Self {
-        Self { buckets: vec![Memory::default(); BUCKETS].into_boxed_slice() }
+        Self { buckets: vec![BucketState::default(); BUCKETS].into_boxed_slice() }
     }
 }
 
@@ -77,7 +77,7 @@ impl Rebalancer {
             *total = total.saturating_add(memory.load);
         }
         let is_busy = totals.iter().map(|(_, total)| u128::from(*total)).sum::<u128>()
-            >= u128::from(QUIET_BYTES);
+            >= u128::from(LOAD_MIN_BYTES);
         if is_busy && is_uneven(&totals, active, weights, START_PERCENT) {
             self.even_out(&mut totals, wanted, active, weights);
         }
@@ -99,7 +99,7 @@ impl Rebalancer {
                 return;
             };
             *slot = to;
-            memory.rest = REST_PERIODS;
+            memory.hold_periods = HOLD_PERIODS;
             *totals.at_mut(from) = totals.at(from).saturating_sub(memory.load);
             *totals.at_mut(to) = totals.at(to).saturating_add(memory.load);
             if !is_uneven(totals, active, weights, STOP_PERCENT) {
@@ -139,27 +139,27 @@ impl Rebalancer {
     }
 }
 
-impl Memory {
+impl BucketState {
     fn observe(&mut self, load: &BucketLoad, wanted: &mut MemberSlot, active: SlotSet) {
         // Scaled before the addition and rounded up, so that the sum does not overflow and a small
         // load does not decay to zero immediately.
         self.load = (self.load / 4 * 3).saturating_add((load.bytes / 4).max(load.bytes.min(1)));
-        self.rest = self.rest.saturating_sub(1);
+        self.hold_periods = self.hold_periods.saturating_sub(1);
         let elsewhere = load.member.filter(|slot| *slot != *wanted && active.contains(*slot));
         let Some(actual) = elsewhere.filter(|_| load.bytes > 0) else {
-            self.waited = 0;
+            self.pending_periods = 0;
             return;
         };
-        self.waited += 1;
-        if self.waited >= PATIENCE_PERIODS {
+        self.pending_periods += 1;
+        if self.pending_periods >= MOVE_TIMEOUT_PERIODS {
             *wanted = actual;
-            self.waited = 0;
-            self.rest = REST_PERIODS;
+            self.pending_periods = 0;
+            self.hold_periods = HOLD_PERIODS;
         }
     }
 
     fn is_movable(&self) -> bool {
-        self.rest == 0 && self.waited == 0 && self.load > 0
+        self.hold_periods == 0 && self.pending_periods == 0 && self.load > 0
     }
 }
 

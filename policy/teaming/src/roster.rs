@@ -7,7 +7,7 @@ use crate::{MemberId, MemberLink, MemberSlot, MemberSpec};
 
 /// Member of the team in its slot.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct MemberEntry {
     pub(crate) id: MemberId,
     pub(crate) mac: MacAddr,
     pub(crate) link: MemberLink,
@@ -15,29 +15,29 @@ pub(crate) struct Seat {
 
 /// Assignment of members to slots. A member keeps its slot while it is in the team.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Roster {
-    seats: PerSlot<Option<Seat>>,
+pub(crate) struct MemberTable {
+    entries: PerSlot<Option<MemberEntry>>,
     /// Generation of each slot: never 0 for a slot that was used, and changed whenever the flowlet
     /// states recorded for the slot become invalid.
     generations: PerSlot<u8>,
 }
 
-impl Roster {
+impl MemberTable {
     /// Sets the members, at most [`MEMBERS_MAX`](crate::MEMBERS_MAX).
     pub(crate) fn set_members(&mut self, members: &[MemberSpec]) {
         for slot in MemberSlot::all() {
-            let seat = self.seats.at_mut(slot);
+            let seat = self.entries.at_mut(slot);
             let spec = seat.and_then(|seat| members.iter().find(|spec| spec.id == seat.id));
-            *seat = spec.zip(*seat).map(|(spec, seat)| Seat { mac: spec.mac, ..seat });
+            *seat = spec.zip(*seat).map(|(spec, seat)| MemberEntry { mac: spec.mac, ..seat });
         }
         for spec in members {
             if self.slot(spec.id).is_some() {
                 continue;
             }
-            let free = MemberSlot::all().find(|slot| self.seats.at(*slot).is_none());
+            let free = MemberSlot::all().find(|slot| self.entries.at(*slot).is_none());
             if let Some(slot) = free {
                 let link = MemberLink::default();
-                *self.seats.at_mut(slot) = Some(Seat { id: spec.id, mac: spec.mac, link });
+                *self.entries.at_mut(slot) = Some(MemberEntry { id: spec.id, mac: spec.mac, link });
                 self.renew(slot);
             }
         }
@@ -54,23 +54,23 @@ impl Roster {
     }
 
     pub(crate) fn slot(&self, member: MemberId) -> Option<MemberSlot> {
-        self.seats().find(|(_, seat)| seat.id == member).map(|(slot, _)| slot)
+        self.entries().find(|(_, seat)| seat.id == member).map(|(slot, _)| slot)
     }
 
-    pub(crate) fn seat(&self, slot: MemberSlot) -> Option<&Seat> {
-        self.seats.at(slot).as_ref()
+    pub(crate) fn entry(&self, slot: MemberSlot) -> Option<&MemberEntry> {
+        self.entries.at(slot).as_ref()
     }
 
     /// Sets the link of a member. Returns `false` if the member is not in the team.
     pub(crate) fn set_link(&mut self, member: MemberId, link: MemberLink) -> bool {
-        let seat = self.slot(member).and_then(|slot| self.seats.at_mut(slot).as_mut());
+        let seat = self.slot(member).and_then(|slot| self.entries.at_mut(slot).as_mut());
         let Some(seat) = seat else { return false };
         seat.link = link;
         true
     }
 
-    pub(crate) fn seats(&self) -> impl Iterator<Item = (MemberSlot, &Seat)> {
-        self.seats.iter().filter_map(|(slot, seat)| Some((slot, seat.as_ref()?)))
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (MemberSlot, &MemberEntry)> {
+        self.entries.iter().filter_map(|(slot, seat)| Some((slot, seat.as_ref()?)))
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn members_keep_their_places_and_the_places_of_others_are_used_again() {
         let all = members(32);
-        let mut roster = Roster::default();
+        let mut roster = MemberTable::default();
         roster.set_members(&all);
         let slots: Vec<_> = all.iter().map(|spec| roster.slot(spec.id)).collect();
         assert!(slots.iter().all(Option::is_some));
@@ -99,13 +99,13 @@ mod tests {
         for at in (0..32).filter(|at| *at != 3) {
             assert_eq!(roster.slot(all[at].id), slots[at]);
         }
-        assert_eq!(roster.seat(slots[5].unwrap()).unwrap().link, link);
+        assert_eq!(roster.entry(slots[5].unwrap()).unwrap().link, link);
         assert!(!roster.set_link(all[3].id, link));
     }
 
     #[test]
     fn generations_come_round_without_nought() {
-        let mut roster = Roster::default();
+        let mut roster = MemberTable::default();
         roster.set_members(&members(1));
         let slot = roster.slot(MemberId(0)).unwrap();
         for _ in 0..600 {

@@ -27,7 +27,7 @@ fn is_above(a: (u32, u32), b: (u32, u32)) -> bool {
 
 impl Shares {
     /// Sets the items; existing items keep their members.
-    pub(crate) fn set_things(&mut self, things: impl Iterator<Item = u64>) {
+    pub(crate) fn set_items(&mut self, things: impl Iterator<Item = u64>) {
         let mut before = core::mem::take(&mut self.homes);
         self.homes = things.map(|thing| (thing, before.remove(&thing).flatten())).collect();
     }
@@ -35,7 +35,7 @@ impl Shares {
     /// Assigns every item whose member is inactive to an active one, then balances by moves to
     /// `receivers`. Without active members no item is moved, so that items return to their previous
     /// members.
-    pub(crate) fn settle(&mut self, active: SlotSet, weights: &Weights, receivers: SlotSet) {
+    pub(crate) fn rebalance(&mut self, active: SlotSet, weights: &Weights, receivers: SlotSet) {
         if active.is_empty() {
             return;
         }
@@ -51,11 +51,11 @@ impl Shares {
                 }
             }
         }
-        self.carry_out(&mut moves(active, weights, receivers, &mut counts));
+        self.apply(&mut moves(active, weights, receivers, &mut counts));
     }
 
     /// Carries out the moves: each member gives up its items with the highest numbers.
-    fn carry_out(&mut self, moves: &mut PerSlot<Vec<MemberSlot>>) {
+    fn apply(&mut self, moves: &mut PerSlot<Vec<MemberSlot>>) {
         for home in self.homes.values_mut().rev() {
             let Some(slot) = *home else { continue };
             // A member that gives items never receives any, so no item is moved twice.

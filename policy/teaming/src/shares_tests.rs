@@ -18,7 +18,7 @@ struct Settled {
 impl Settled {
     fn new(things: u32, capacities: &[u32]) -> Self {
         let mut shares = Shares::default();
-        shares.set_things((0..things).map(u64::from));
+        shares.set_items((0..things).map(u64::from));
         let mut settled = Self { shares, weights: PerSlot::default(), active: SlotSet::default() };
         settled.settle(capacities);
         settled
@@ -30,7 +30,7 @@ impl Settled {
             *self.weights.at_mut(slot(at)) = *capacity;
         }
         self.active = MemberSlot::all().filter(|slot| *self.weights.at(*slot) > 0).collect();
-        self.shares.settle(self.active, &self.weights, self.active);
+        self.shares.rebalance(self.active, &self.weights, self.active);
     }
 
     fn homes(&self, things: u32) -> Vec<Option<MemberSlot>> {
@@ -89,7 +89,7 @@ fn only_receivers_are_given_more() {
     *settled.weights.at_mut(slot(2)) = 1;
     *settled.weights.at_mut(slot(1)) = 100;
     let active = [slot(0), slot(1), slot(2)].into_iter().collect();
-    settled.shares.settle(active, &settled.weights, only);
+    settled.shares.rebalance(active, &settled.weights, only);
     let counts = [0, 1, 2].map(|at| settled.shares.count(slot(at)));
     assert_eq!(counts, [3, 6, 3]);
 }
@@ -144,14 +144,14 @@ proptest! {
     ) {
         let mut settled = Settled::new(things, &capacities);
         let before = settled.homes(things);
-        settled.shares.set_things((0..=things).map(u64::from));
+        settled.shares.set_items((0..=things).map(u64::from));
         settled.settle(&capacities);
         prop_assert_eq!(&settled.homes(things), &before);
         settled.assert_fair(things + 1);
 
         let before = settled.homes(things + 1);
         let gone = gone.index(things as usize + 1);
-        settled.shares.set_things((0..=u64::from(things)).filter(|thing| *thing != gone as u64));
+        settled.shares.set_items((0..=u64::from(things)).filter(|thing| *thing != gone as u64));
         settled.settle(&capacities);
         settled.assert_fair(things);
         let after = settled.homes(things + 1);

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::roster::{Roster, Seat};
+use crate::roster::{MemberEntry, MemberTable};
 use crate::{MemberFault, MemberId, TeamEvent, TeamMode, TeamSpec};
 
 /// Roles of members, derived from configuration and links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct MemberRoles {
     /// Members that can carry frames, including the standby.
     pub(crate) usable: BTreeSet<MemberId>,
     /// Members that carry frames if the team is up.
@@ -19,11 +19,11 @@ pub(crate) struct Standing {
     pub(crate) is_up: bool,
 }
 
-impl Standing {
+impl MemberRoles {
     /// Derives the roles; `before` is the previous primary.
-    pub(crate) fn of(spec: &TeamSpec, roster: &Roster, before: Option<MemberId>) -> Self {
+    pub(crate) fn of(spec: &TeamSpec, roster: &MemberTable, before: Option<MemberId>) -> Self {
         let usable: BTreeSet<MemberId> = roster
-            .seats()
+            .entries()
             .filter(|(_, seat)| fault(spec.mode, seat).is_none())
             .map(|(_, seat)| seat.id)
             .collect();
@@ -47,10 +47,10 @@ impl Standing {
         &self,
         before: &Self,
         spec: &TeamSpec,
-        roster: &Roster,
+        roster: &MemberTable,
     ) -> Vec<TeamEvent> {
         let mut events = Vec::new();
-        for (_, seat) in roster.seats() {
+        for (_, seat) in roster.entries() {
             let member = seat.id;
             match (before.usable.contains(&member), fault(spec.mode, seat)) {
                 (true, Some(fault)) => events.push(TeamEvent::MemberFailed { member, fault }),
@@ -83,7 +83,7 @@ impl Standing {
 }
 
 /// Returns the reason for which frames cannot leave by this member; `None` if they can.
-pub(crate) fn fault(mode: TeamMode, seat: &Seat) -> Option<MemberFault> {
+pub(crate) fn fault(mode: TeamMode, seat: &MemberEntry) -> Option<MemberFault> {
     if !seat.link.up {
         Some(MemberFault::LinkDown)
     } else if mode == TeamMode::Lacp && !seat.link.distributing {

@@ -10,12 +10,12 @@ use suimon_quantity::PortId;
 use crate::build::{Parts, active_slots, has_homes, home_key, weights};
 use crate::distribution::BUCKETS;
 use crate::rebalance::Rebalancer;
-use crate::roster::Roster;
+use crate::roster::MemberTable;
 use crate::shares::Shares;
 use crate::slots::SlotSet;
-use crate::standing::Standing;
+use crate::standing::MemberRoles;
 use crate::{
-    Algorithm, Announcement, BucketLoad, Change, Distribution, MemberId, MemberLink, SpecError,
+    Algorithm, Announcement, BucketLoad, Distribution, MemberId, MemberLink, SpecError, TeamChange,
     TeamMode, TeamSpec, UnknownMember,
 };
 
@@ -44,26 +44,26 @@ pub struct MemberStatus {
     /// Flow buckets assigned to the member, out of [`BUCKETS`].
     pub buckets: u32,
     /// Port addresses assigned to the member; 0 if ports have no homes.
-    pub homes: u32,
+    pub assigned_ports: u32,
 }
 
 /// Address and member by which upstream switches see a port.
-type Face = (Option<MacAddr>, MemberId);
+type PortLocation = (Option<MacAddr>, MemberId);
 
 /// Control side of a team: processes links, ports, configuration and loads and returns the
-/// resulting [`Change`].
+/// resulting [`TeamChange`].
 ///
 /// A team starts with all links down and no ports. Repeating an input has no effect.
 #[derive(Clone, Debug)]
 pub struct Team {
     spec: TeamSpec,
-    roster: Roster,
-    standing: Standing,
+    roster: MemberTable,
+    standing: MemberRoles,
     ports: BTreeMap<PortId, Option<MacAddr>>,
-    homes: Shares,
+    port_members: Shares,
     buckets: Shares,
     rebalancer: Rebalancer,
-    faces: BTreeMap<PortId, Face>,
+    locations: BTreeMap<PortId, PortLocation>,
     /// Slots of the members that carry frames.
     active: SlotSet,
     distribution: Arc<Distribution>,
@@ -77,11 +77,11 @@ impl Team {
     /// The contradiction in the configuration.
     pub fn new(spec: TeamSpec) -> Result<Self, SpecError> {
         spec.check()?;
-        let mut roster = Roster::default();
+        let mut roster = MemberTable::default();
         roster.set_members(&spec.members);
-        let (standing, ports) = (Standing::default(), BTreeMap::new());
+        let (standing, ports) = (MemberRoles::default(), BTreeMap::new());
         let (homes, mut buckets) = (Shares::default(), Shares::default());
-        buckets.set_things(0..BUCKETS as u64);
+        buckets.set_items(0..BUCKETS as u64);
         let distribution = Arc::new(
             Parts {
                 spec: &spec,
@@ -99,10 +99,10 @@ impl Team {
             roster,
             standing,
             ports,
-            homes,
+            port_members: homes,
             buckets,
             rebalancer: Rebalancer::default(),
-            faces: BTreeMap::new(),
+            locations: BTreeMap::new(),
             active: SlotSet::default(),
             distribution,
         })
@@ -127,7 +127,7 @@ impl Team {
         &mut self,
         member: MemberId,
         link: MemberLink,
-    ) -> Result<Change, UnknownMember> {
+    ) -> Result<TeamChange, UnknownMember> {
         if !self.roster.set_link(member, link) {
             let members = self.spec.members.iter().map(|spec| spec.id).collect();
             return Err(UnknownMember { member, members });
@@ -136,11 +136,11 @@ impl Team {
     }
 
     /// Sets the ports of the switch, each once, without the port of the team.
-    pub fn handle_ports(&mut self, ports: &[TeamPort]) -> Change {
+    pub fn handle_ports(&mut self, ports: &[TeamPort]) -> TeamChange {
         self.ports = ports.iter().map(|port| (port.id, port.mac)).collect();
         let keys: BTreeSet<u64> =
             self.ports.iter().map(|(port, mac)| home_key(*port, *mac)).collect();
-        self.homes.set_things(keys.into_iter());
+        self.port_members.set_items(keys.into_iter());
         self.refresh()
     }
 
@@ -150,7 +150,7 @@ impl Team {
     /// # Errors
     ///
     /// The contradiction in the configuration; the previous one stays in effect.
-    pub fn set_spec(&mut self, spec: TeamSpec) -> Result<Change, SpecError> {
+    pub fn set_spec(&mut self, spec: TeamSpec) -> Result<TeamChange, SpecError> {
         if spec.id != self.spec.id {
             return Err(SpecError::OtherTeam { team: self.spec.id, other: spec.id });
         }
@@ -165,9 +165,9 @@ impl Team {
 
     /// Processes the traffic of each bucket in the last
     /// [`REBALANCE_PERIOD`](crate::REBALANCE_PERIOD). No effect unless the algorithm is `Dynamic`.
-    pub fn handle_loads(&mut self, loads: &[BucketLoad; BUCKETS]) -> Change {
+    pub fn handle_loads(&mut self, loads: &[BucketLoad; BUCKETS]) -> TeamChange {
         if self.spec.algorithm != Algorithm::Dynamic || self.active.is_empty() {
-            return Change::default();
+            return TeamChange::default();
         }
         let mut wanted = self.distribution.buckets;
         let weights = weights(self.active, &self.roster);
@@ -184,13 +184,13 @@ impl Team {
         let is_active = self.standing.active.contains(&member);
         let has_homes = has_homes(self.spec.mode, self.spec.algorithm);
         Some(MemberStatus {
-            link: self.roster.seat(slot)?.link,
+            link: self.roster.entry(slot)?.link,
             is_usable: self.standing.usable.contains(&member),
             is_active,
             is_primary: self.standing.primary == Some(member),
             is_standby: self.spec.standby == Some(member),
             buckets: if is_active { self.buckets.count(slot) } else { 0 },
-            homes: if is_active && has_homes { self.homes.count(slot) } else { 0 },
+            assigned_ports: if is_active && has_homes { self.port_members.count(slot) } else { 0 },
         })
     }
 
@@ -200,27 +200,27 @@ impl Team {
         if !has_homes(self.spec.mode, self.spec.algorithm) {
             return None;
         }
-        let slot = self.homes.home(home_key(port, *self.ports.get(&port)?))?;
-        self.roster.seat(slot).map(|seat| seat.id)
+        let slot = self.port_members.home(home_key(port, *self.ports.get(&port)?))?;
+        self.roster.entry(slot).map(|seat| seat.id)
     }
 
     /// Recomputes the state of the team and returns the differences.
-    fn refresh(&mut self) -> Change {
-        let standing = Standing::of(&self.spec, &self.roster, self.standing.primary);
+    fn refresh(&mut self) -> TeamChange {
+        let standing = MemberRoles::of(&self.spec, &self.roster, self.standing.primary);
         let events = standing.events_since(&self.standing, &self.spec, &self.roster);
         let active = active_slots(&standing, &self.roster);
         for slot in self.active.without(active).iter() {
             self.roster.renew(slot);
         }
         let weights = weights(active, &self.roster);
-        self.homes.settle(active, &weights, active);
+        self.port_members.rebalance(active, &weights, active);
         // With `Dynamic`, loads determine the buckets; counts apply only to members that just
         // became active.
         let receivers = match self.spec.algorithm {
             Algorithm::Dynamic => active.without(self.active),
             _ => active,
         };
-        self.buckets.settle(active, &weights, receivers);
+        self.buckets.rebalance(active, &weights, receivers);
         self.active = active;
         self.standing = standing;
         let distribution = Parts {
@@ -228,7 +228,7 @@ impl Team {
             roster: &self.roster,
             standing: &self.standing,
             ports: &self.ports,
-            homes: &self.homes,
+            homes: &self.port_members,
             buckets: &self.buckets,
             weights: &weights,
         }
@@ -237,7 +237,7 @@ impl Team {
         if is_new {
             self.distribution = Arc::new(distribution);
         }
-        Change {
+        TeamChange {
             distribution: is_new.then(|| Arc::clone(&self.distribution)),
             announcements: self.announce(),
             events,
@@ -246,20 +246,20 @@ impl Team {
 
     /// Updates the recorded faces of the ports and returns announcements for new ones.
     fn announce(&mut self) -> Vec<Announcement> {
-        let faces = self.faces_now();
-        let announcements = faces
+        let locations = self.faces_now();
+        let announcements = locations
             .iter()
-            .filter(|(port, face)| self.faces.get(port) != Some(face))
+            .filter(|(port, face)| self.locations.get(port) != Some(face))
             .map(|(port, (_, member))| Announcement { port: *port, member: *member })
             .collect();
-        self.faces = faces;
+        self.locations = locations;
         announcements
     }
 
     /// Returns the address and member by which each port is seen. Empty in other modes than
     /// switch-independent, where upstream switches see one logical port, and while the team is
     /// down.
-    fn faces_now(&self) -> BTreeMap<PortId, Face> {
+    fn faces_now(&self) -> BTreeMap<PortId, PortLocation> {
         if self.spec.mode != TeamMode::SwitchIndependent || !self.standing.is_up {
             return BTreeMap::new();
         }

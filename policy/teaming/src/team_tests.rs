@@ -4,7 +4,7 @@ use crate::{MemberFault, TeamEvent, TeamId};
 
 const INDEPENDENT: TeamMode = TeamMode::SwitchIndependent;
 
-fn announced(change: &Change) -> Vec<(u32, u32)> {
+fn announced(change: &TeamChange) -> Vec<(u32, u32)> {
     change.announcements.iter().map(|what| (what.port.0, what.member.0)).collect()
 }
 
@@ -130,7 +130,7 @@ fn ports_with_one_address_live_together() {
     for pair in 0..4 {
         assert_eq!(world.team.home(PortId(2 * pair)), world.team.home(PortId(2 * pair + 1)));
     }
-    assert!((0..4).all(|id| world.team.member_status(MemberId(id)).unwrap().homes == 1));
+    assert!((0..4).all(|id| world.team.member_status(MemberId(id)).unwrap().assigned_ports == 1));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use suimon_frame::{Frame, MacAddr};
 use suimon_quantity::{PortId, Time};
 
 use crate::{
-    Acceptance, Algorithm, BUCKETS, Change, Choice, FlowletState, Incoming, MemberId, MemberLink,
-    MemberSpec, Team, TeamId, TeamMode, TeamPort, TeamSpec,
+    Acceptance, Algorithm, BUCKETS, Choice, FlowletState, Incoming, MemberId, MemberLink,
+    MemberSpec, Team, TeamChange, TeamId, TeamMode, TeamPort, TeamSpec,
 };
 
 pub(crate) const MODES: [TeamMode; 3] =
@@ -97,7 +97,7 @@ impl World {
         world
     }
 
-    pub(crate) fn link(&mut self, member: u32, link: MemberLink) -> Change {
+    pub(crate) fn link(&mut self, member: u32, link: MemberLink) -> TeamChange {
         self.team.handle_member(MemberId(member), link).unwrap()
     }
 
@@ -128,7 +128,7 @@ impl World {
     /// members.
     pub(crate) fn copies(&self, arrives_on: &[u32], source: MacAddr, port: u32) -> usize {
         let distribution = self.team.distribution();
-        let incoming = Incoming { source, is_heard_here: false };
+        let incoming = Incoming { source, is_received_here: false };
         let slots = arrives_on.iter().filter_map(|id| distribution.slot(MemberId(*id)));
         slots
             .filter(|slot| distribution.accepts(*slot, &incoming) == Acceptance::Accept)
@@ -146,7 +146,7 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    pub(crate) fn hear(&mut self, (member, source): (MemberId, MacAddr)) {
+    pub(crate) fn receive(&mut self, (member, source): (MemberId, MacAddr)) {
         if self.learned.insert(source, member).is_some_and(|before| before != member) {
             self.moved.push(source);
         }

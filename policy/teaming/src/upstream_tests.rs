@@ -14,7 +14,7 @@ fn speak(world: &mut World, upstream: &mut Upstream) {
     for flow in 0..200 {
         for port in 0..PORTS {
             for frame in [udp(port_mac(port), flow), arp(port_mac(port))] {
-                upstream.hear(world.send(port, &frame).unwrap());
+                upstream.receive(world.send(port, &frame).unwrap());
             }
         }
         if flow % 50 == 0 {
@@ -51,7 +51,7 @@ fn even_an_uplinks_address_that_a_port_has_too_is_shown_in_one_place() {
         speak(&mut world, &mut upstream);
         for flow in 0..200 {
             for frame in [udp(members[1].mac, flow), arp(members[1].mac)] {
-                upstream.hear(world.send(4, &frame).unwrap());
+                upstream.receive(world.send(4, &frame).unwrap());
             }
         }
         assert_eq!(upstream.moved, [], "{algorithm}");
@@ -124,10 +124,10 @@ fn an_address_learned_here_is_not_taken_back_either() {
     let world = World::new(INDEPENDENT, Algorithm::HyperVPort, 2, 2);
     let distribution = world.team.distribution();
     let nested = MacAddr::new([2, 7, 7, 7, 7, 7]);
-    for (is_heard_here, expected) in
+    for (is_received_here, expected) in
         [(true, Acceptance::Drop(IncomingDrop::Reflected)), (false, Acceptance::Accept)]
     {
-        let incoming = Incoming { source: nested, is_heard_here };
+        let incoming = Incoming { source: nested, is_received_here };
         let slot = distribution.slot(MemberId(1)).unwrap();
         assert_eq!(distribution.accepts(slot, &incoming), expected);
     }

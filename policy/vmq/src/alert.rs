@@ -6,8 +6,8 @@ use suimon_quantity::Time;
 
 use crate::load::{Load, USUAL_OF};
 use crate::marks::{
-    ALERT, FOLLOWED, FORGET, MOVE_EVERY, PEAK_FADES_IN, REST_MAX, REST_MIN, REST_NEXT, STEP_MIN,
-    UNPAID_FREE,
+    ALERT, FOLLOWED, FORGET, FREE_MOVES, MOVE_EVERY, PEAK_FADES_IN, REST_MAX, REST_MIN, REST_NEXT,
+    STEP_MIN,
 };
 
 /// Reference for the detection of a rise in load.
@@ -35,11 +35,11 @@ impl Past {
 /// spreading takes. Afterwards one queue is shed at a time, at growing intervals: moves do not
 /// solve a constant load that spreading did not solve.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Alert {
+pub(crate) struct ShedPacing {
     /// End of the alert; `None`: it starts with the next shed queue.
     until: Option<Time>,
     /// Interval between the last shed queue and the next.
-    rest: Duration,
+    interval: Duration,
     rest_until: Time,
     /// End of the time in which further queues may follow the last one shed after a rest, to
     /// processors with room.
@@ -56,11 +56,11 @@ pub(crate) struct Alert {
     hot_at: Time,
 }
 
-impl Alert {
+impl ShedPacing {
     pub(crate) fn new(now: Time) -> Self {
         Self {
             until: None,
-            rest: Duration::ZERO,
+            interval: Duration::ZERO,
             rest_until: Time::ZERO,
             followed_until: Time::ZERO,
             sums: Past::default(),
@@ -72,9 +72,9 @@ impl Alert {
     }
 
     /// Resets the state because the load has changed.
-    pub(crate) fn rouse(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.until = None;
-        self.rest = Duration::ZERO;
+        self.interval = Duration::ZERO;
         self.rest_until = Time::ZERO;
         self.unpaid = 0;
     }
@@ -92,10 +92,10 @@ impl Alert {
         let is_high = self.sums.push(sum);
         let is_usually_high = self.means.push(self.sums.usual);
         let is_step = (is_high || is_usually_high)
-            && age >= MOVE_EVERY.saturating_mul(self.unpaid.saturating_sub(UNPAID_FREE));
+            && age >= MOVE_EVERY.saturating_mul(self.unpaid.saturating_sub(FREE_MOVES));
         let is_other = is_step || now.since(self.rest_until) > FORGET;
         if is_other {
-            self.rouse();
+            self.reset();
         }
         if is_any_hot {
             self.hot_at = now;
@@ -109,7 +109,7 @@ impl Alert {
     }
 
     /// Records a shed queue without a prepaid return move.
-    pub(crate) const fn note_unpaid(&mut self) {
+    pub(crate) const fn note_not_prepaid(&mut self) {
         self.unpaid = self.unpaid.saturating_add(1);
     }
 
@@ -136,8 +136,8 @@ impl Alert {
 
     /// Records that a queue was shed after a rest.
     pub(crate) fn handle_shed_after_rest(&mut self, now: Time) {
-        self.rest = self.rest.saturating_mul(2).clamp(REST_NEXT, REST_MAX);
-        self.rest_until = now + self.rest;
+        self.interval = self.interval.saturating_mul(2).clamp(REST_NEXT, REST_MAX);
+        self.rest_until = now + self.interval;
         self.followed_until = now + FOLLOWED;
     }
 
@@ -154,7 +154,7 @@ mod tests {
 
     const QUARTER: Duration = Duration::from_millis(250);
 
-    fn measured(alert: &mut Alert, now: &mut Time, percents: impl IntoIterator<Item = u32>) {
+    fn measured(alert: &mut ShedPacing, now: &mut Time, percents: impl IntoIterator<Item = u32>) {
         for percent in percents {
             *now = *now + QUARTER;
             alert.handle_measured(Load::percent(percent), false, *now);
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn an_alert_is_short_and_rests_grow() {
         let mut now = Time::from_ns(1_000_000_000_000);
-        let mut alert = Alert::new(now);
+        let mut alert = ShedPacing::new(now);
         assert!(alert.is_on(now + FORGET), "until something is shed");
         assert!(alert.handle_shed(now));
         assert!(!alert.handle_shed(now + ALERT));
@@ -196,7 +196,7 @@ mod tests {
         ];
         for (before, percent, is_step) in cases {
             let mut now = Time::from_ns(1_000_000_000_000);
-            let mut alert = Alert::new(now);
+            let mut alert = ShedPacing::new(now);
             measured(&mut alert, &mut now, before.iter().copied());
             alert.handle_shed(now);
             alert.handle_shed_after_rest(now);

@@ -8,13 +8,13 @@ use crate::marks::{MOVE_EVERY, MOVES_MIN, MOVES_PER_QUEUE};
 
 /// Token bucket of moves, stored as time: one move per [`MOVE_EVERY`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Allowance {
+pub(crate) struct MoveBudget {
     saved: Duration,
     as_of: Time,
     saved_max: Duration,
 }
 
-impl Allowance {
+impl MoveBudget {
     /// Creates a full budget for this number of queues.
     pub(crate) fn full(queues: usize, now: Time) -> Self {
         let saved_max = saved_max(queues);
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn one_move_a_minute_after_the_saved_ones() {
         let start = Time::from_ns(5);
-        let mut allowance = Allowance::full(3, start);
+        let mut allowance = MoveBudget::full(3, start);
         assert!(allowance.take(18, start));
         assert!(!allowance.take(1, start + (MOVE_EVERY - Duration::from_nanos(1))));
         assert_eq!(allowance.ready_at(1, start), start + MOVE_EVERY);

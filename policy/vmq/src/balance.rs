@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
+use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 
 use crate::{Move, Reason, Vmq};
 
 impl Vmq {
     /// Returns the processors to which queues are assigned.
-    fn assignable(&self) -> impl Iterator<Item = ProcessorId> + '_ {
+    fn assignable(&self) -> impl Iterator<Item = WorkerId> + '_ {
         self.order.iter().take(self.spec.max_processors.into()).copied()
     }
 
@@ -17,8 +17,8 @@ impl Vmq {
     }
 
     /// Returns the total queue weight of each processor.
-    fn weights(&self) -> BTreeMap<ProcessorId, u64> {
-        let mut weights: BTreeMap<ProcessorId, u64> = self.assignable().map(|id| (id, 0)).collect();
+    fn weights(&self) -> BTreeMap<WorkerId, u64> {
+        let mut weights: BTreeMap<WorkerId, u64> = self.assignable().map(|id| (id, 0)).collect();
         for (id, queue) in &self.queues {
             if let Some(weight) = weights.get_mut(&queue.at) {
                 *weight += u64::from(self.weight(*id));
@@ -29,7 +29,7 @@ impl Vmq {
 
     /// Returns the processor with the lowest total weight, the first in order among equals: equal
     /// weights are assigned round robin.
-    pub(crate) fn lightest(&self) -> ProcessorId {
+    pub(crate) fn lightest(&self) -> WorkerId {
         let weights = self.weights();
         // The first among equals is chosen.
         self.assignable().min_by_key(|id| weights.get(id).copied()).unwrap_or_else(|| self.base())
@@ -38,7 +38,7 @@ impl Vmq {
     /// Moves the queues of processors that are no longer permitted to the processors with the
     /// lowest weight. Other queues stay.
     pub(crate) fn settle_static(&mut self, now: Time) -> Vec<Move> {
-        let assignable: Vec<ProcessorId> = self.assignable().collect();
+        let assignable: Vec<WorkerId> = self.assignable().collect();
         let astray = self.queues.iter().filter(|(id, queue)| {
             !assignable.contains(&queue.at) && !self.uses_default_queue(**id) && queue.may_move(now)
         });
@@ -47,7 +47,8 @@ impl Vmq {
         let mut moves = Vec::new();
         for queue in astray {
             let Some(from) = self.queues.get(&queue).map(|of| of.at) else { continue };
-            let is_permitted = self.seats.get(&from).is_some_and(|seat| seat.rank.is_some());
+            let is_permitted =
+                self.workers.get(&from).is_some_and(|worker_state| worker_state.rank.is_some());
             let max_processors = self.spec.max_processors;
             let reason =
                 if is_permitted { Reason::Limit { max_processors } } else { Reason::NotPermitted };
@@ -91,7 +92,7 @@ impl Vmq {
 
     /// Returns the heaviest queue whose move reduces the difference between the heaviest and the
     /// lightest processor. Queues in transit are excluded, which bounds the loop.
-    fn evening_move(&self, now: Time) -> Option<(QueueId, ProcessorId)> {
+    fn evening_move(&self, now: Time) -> Option<(QueueId, WorkerId)> {
         let weights = self.weights();
         let to = self.lightest();
         let least = weights.get(&to).copied()?;
@@ -106,13 +107,7 @@ impl Vmq {
             .map(|(_, id)| (id, to))
     }
 
-    fn assign(
-        &mut self,
-        queue: QueueId,
-        to: ProcessorId,
-        reason: Reason,
-        now: Time,
-    ) -> Option<Move> {
+    fn assign(&mut self, queue: QueueId, to: WorkerId, reason: Reason, now: Time) -> Option<Move> {
         let mut draft = self.draft_of_means(now);
         let step = draft.shift(queue, to)?;
         Some(self.commit(&step, reason, now))

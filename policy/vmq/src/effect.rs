@@ -1,7 +1,7 @@
 //! Measured effects of moves.
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::{ProcessorId, QueueId};
+use suimon_quantity::{QueueId, WorkerId};
 
 use crate::marks::EFFECT_MEASUREMENTS;
 use crate::{Figures, Load, Move, Reason};
@@ -13,9 +13,9 @@ pub struct Effect {
     /// Queue that was moved.
     pub queue: QueueId,
     /// Processor that serviced the queue before.
-    pub from: ProcessorId,
+    pub from: WorkerId,
     /// Processor that services the queue now.
-    pub to: ProcessorId,
+    pub to: WorkerId,
     /// Loads predicted when the move was decided.
     pub predicted: Figures,
     /// Measured loads: before, when the move was decided; after, the mean of several measurements
@@ -63,7 +63,7 @@ impl Watch {
     /// queue. Returns the effect once it is known.
     pub(crate) fn handle_measured(
         &mut self,
-        busy: impl Fn(ProcessorId) -> Load,
+        busy: impl Fn(WorkerId) -> Load,
         takes: Load,
     ) -> Option<Effect> {
         if !self.is_carried_out {
@@ -86,7 +86,7 @@ impl Watch {
     }
 
     /// Returns true if the queue was moved for a larger share and got a smaller one.
-    pub(crate) fn disappoints(&self) -> bool {
+    pub(crate) fn has_unequal_shares(&self) -> bool {
         let takes = Load::from_ppm(self.takes_sum.ppm() / self.measurements.max(1));
         self.took.is_some_and(|took| takes < took)
     }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use suimon_quantity::{Count, PortId, ProcessorId, QueueId};
+use suimon_quantity::{CountedNoun, PortId, QueueId, WorkerId};
 use thiserror::Error;
 
 use crate::marks::WEIGHT_MAX;
@@ -13,10 +13,10 @@ use crate::marks::WEIGHT_MAX;
 pub enum SpecError {
     /// The data plane has no processor.
     #[error("there is no worker to service queues; configure at least one")]
-    NoProcessor,
+    NoWorker,
     /// A processor is listed twice.
     #[error("worker {0} is listed twice; list each worker once")]
-    DuplicateProcessor(ProcessorId),
+    DuplicateWorker(WorkerId),
     /// `max_processors` is 0.
     #[error(
         "max_processors is 0; set 1 or more ({permitted} workers are permitted), or `enabled = \
@@ -30,17 +30,17 @@ pub enum SpecError {
     #[error("base_worker {base} does not exist; there are workers {}", List(.known))]
     UnknownBase {
         /// Configured base processor number.
-        base: ProcessorId,
+        base: WorkerId,
         /// Existing processors of the data plane.
-        known: Vec<ProcessorId>,
+        known: Vec<WorkerId>,
     },
     /// The highest processor is below the base processor.
     #[error("max_worker_number {highest} is below base_worker {base}; set {base} or more")]
     HighestBelowBase {
         /// `max_processor_number`.
-        highest: ProcessorId,
+        highest: WorkerId,
         /// `base_processor`.
-        base: ProcessorId,
+        base: WorkerId,
     },
     /// The NUMA node has no processor of the data plane.
     #[error("numa_node {node} has no worker; there are workers on nodes {}", List(.known))]
@@ -55,19 +55,19 @@ pub enum SpecError {
         "base_worker {base} is not on numa_node {node}, which has workers {}", List(.on_node))]
     BaseOnOtherNode {
         /// `base_processor`.
-        base: ProcessorId,
+        base: WorkerId,
         /// `numa_node`.
         node: u16,
         /// Base processors that would be accepted.
-        on_node: Vec<ProcessorId>,
+        on_node: Vec<WorkerId>,
     },
     /// No processor is left at or below `max_processor_number`.
     #[error("no permitted worker is left up to max_worker_number {highest}; set {lowest} or more")]
     NoneLeft {
         /// `max_processor_number`.
-        highest: ProcessorId,
+        highest: WorkerId,
         /// Lowest processor that the rest of the configuration permits.
-        lowest: ProcessorId,
+        lowest: WorkerId,
     },
     /// A `vmq_weight` is above 100.
     #[error("NIC {}: vmq_weight {weight} is outside of 0 to {WEIGHT_MAX}", .nic.0)]
@@ -78,12 +78,12 @@ pub enum SpecError {
         weight: u8,
     },
     /// The number of queues is 0 or more than the device provides.
-    #[error("NIC {}: {} not possible; {}", .nic.0, Count::irregular(*asked, "queue is", "queues are"), QueuesLeft(*.queues_max))]
+    #[error("NIC {}: {} not possible; {}", .nic.0, CountedNoun::with_plural(*requested, "queue is", "queues are"), RemainingQueues(*.queues_max))]
     Queues {
         /// NIC with the invalid configuration.
         nic: PortId,
         /// Configured number of queues.
-        asked: u16,
+        requested: u16,
         /// Queues that the device provides for the NIC.
         queues_max: u16,
     },
@@ -101,7 +101,7 @@ pub enum QueueError {
         "queue {} ({}) of NIC {} exists already; remove it first", .0.index, .0.direction, .0.port.0)]
     Duplicate(QueueId),
     /// The index exceeds the NIC's number of queues.
-    #[error("NIC {} has {}; the highest index is {}", .queue.port.0, Count::new(*queues, "queue"), .queues.saturating_sub(1))]
+    #[error("NIC {} has {}; the highest index is {}", .queue.port.0, CountedNoun::new(*queues, "queue"), .queues.saturating_sub(1))]
     IndexTooHigh {
         /// Queue with the index.
         queue: QueueId,
@@ -125,9 +125,9 @@ impl<T: fmt::Display> fmt::Display for List<'_, T> {
     }
 }
 
-struct QueuesLeft(u16);
+struct RemainingQueues(u16);
 
-impl fmt::Display for QueuesLeft {
+impl fmt::Display for RemainingQueues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             0 => f.write_str(

@@ -4,18 +4,19 @@ use core::fmt;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
+use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 
 use crate::queue::Queue;
 use crate::spec::VmqMode;
-use crate::{Load, Vmq, WaterMarks, Why};
+use crate::{Load, PlacementReason, Vmq, WaterMarks};
 
 /// Reason for which a queue stays on its processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "stays", rename_all = "snake_case")]
-pub enum Stays {
+pub enum StayReason {
     /// The move to the processor is in progress.
-    OnItsWay,
+    #[serde(rename = "on_its_way")]
+    MoveInProgress,
     /// The default queue is not moved.
     DefaultQueue,
     /// Queues with static assignment are not moved.
@@ -38,7 +39,8 @@ pub enum Stays {
         left: Duration,
     },
     /// The processor is above the high mark, but no other is better for this queue.
-    NoBetterPlace,
+    #[serde(rename = "no_better_place")]
+    NoBetterWorker,
     /// The processor will be emptied if that stays possible.
     Packable {
         /// Time until it is emptied.
@@ -65,19 +67,22 @@ pub struct QueueExplanation {
     /// Queue that is explained.
     pub queue: QueueId,
     /// Processor that services the queue.
-    pub processor: ProcessorId,
+    #[serde(rename = "processor")]
+    pub worker: WorkerId,
     /// Time since the placement was decided.
     pub for_time: Duration,
     /// Reason for which the queue is on its processor.
-    pub why: Why,
+    #[serde(rename = "why")]
+    pub reason: PlacementReason,
     /// Load of the queue, as a fraction of one processor.
     pub load: Load,
     /// Total load of its processor, including other work.
-    pub processor_load: Load,
+    #[serde(rename = "processor_load")]
+    pub worker_load: Load,
     /// Part of the processor load that is other work.
     pub other_load: Load,
     /// Reason for which the queue stays.
-    pub stays: Stays,
+    pub stays: StayReason,
     /// Water marks that the placement uses.
     pub water: WaterMarks,
 }
@@ -92,75 +97,76 @@ impl Vmq {
     }
 
     fn explain_queue(&self, id: QueueId, queue: &Queue, now: Time) -> QueueExplanation {
-        let seat = self.seats.get(&queue.at);
+        let worker_state = self.workers.get(&queue.at);
         QueueExplanation {
             queue: id,
-            processor: queue.at,
+            worker: queue.at,
             for_time: now.since(queue.since),
-            why: queue.why,
+            reason: queue.reason,
             load: queue.load.mean(),
-            processor_load: self.loads().get(&queue.at).map_or(Load::ZERO, |load| load.mean()),
-            other_load: seat.map_or(Load::ZERO, |seat| seat.other.mean()),
+            worker_load: self.loads().get(&queue.at).map_or(Load::ZERO, |load| load.mean()),
+            other_load: worker_state.map_or(Load::ZERO, |worker_state| worker_state.other.mean()),
             stays: self.stays(id, queue, now),
             water: self.spec.water,
         }
     }
 
-    fn stays(&self, id: QueueId, queue: &Queue, now: Time) -> Stays {
+    fn stays(&self, id: QueueId, queue: &Queue, now: Time) -> StayReason {
         if queue.coming_from.is_some() {
-            return Stays::OnItsWay;
+            return StayReason::MoveInProgress;
         }
         if self.uses_default_queue(id) {
-            return Stays::DefaultQueue;
+            return StayReason::DefaultQueue;
         }
         if self.spec.mode == VmqMode::Static {
-            return Stays::Assigned;
+            return StayReason::Assigned;
         }
         let is_hot =
             self.loads().get(&queue.at).is_some_and(|load| load.smaller() > self.spec.water.high);
         if is_hot {
             return self.stays_at_hot(id, queue, now);
         }
-        let since = self.seats.get(&queue.at).and_then(|seat| seat.packable_since);
+        let since =
+            self.workers.get(&queue.at).and_then(|worker_state| worker_state.packable_since);
         match since {
             Some(since) => {
-                let owed = if queue.is_way_back_paid { 1 } else { 2 };
+                let owed = if queue.is_return_prepaid { 1 } else { 2 };
                 let at = self.packs_at(since);
                 let at = at.max(self.allowance.ready_at(owed, now));
-                Stays::Packable { left: at.since(now) }
+                StayReason::Packable { left: at.since(now) }
             }
-            None if !self.spec.parking => Stays::Unparked,
-            None => Stays::Calm,
+            None if !self.spec.parking => StayReason::Unparked,
+            None => StayReason::Calm,
         }
     }
 
-    fn stays_at_hot(&self, id: QueueId, queue: &Queue, now: Time) -> Stays {
+    fn stays_at_hot(&self, id: QueueId, queue: &Queue, now: Time) -> StayReason {
         if self.queues.values().filter(|of| of.at == queue.at).count() == 1 {
-            return Stays::Alone;
+            return StayReason::Alone;
         }
         if !self.has_better_place(id, queue, now) {
-            return Stays::NoBetterPlace;
+            return StayReason::NoBetterWorker;
         }
         let ready_at = self.allowance.ready_at(1, now);
-        if !queue.is_way_back_paid && ready_at > now {
-            return Stays::AllowanceUsedUp { left: ready_at.since(now) };
+        if !queue.is_return_prepaid && ready_at > now {
+            return StayReason::AllowanceUsedUp { left: ready_at.since(now) };
         }
         if self.alert.is_on(now) {
-            return Stays::NoBetterPlace;
+            return StayReason::NoBetterWorker;
         }
         match self.alert.rest_until().since(now) {
-            Duration::ZERO => Stays::Momentary,
-            left => Stays::Rests { left },
+            Duration::ZERO => StayReason::Momentary,
+            left => StayReason::Rests { left },
         }
     }
 }
 
-impl Stays {
+impl StayReason {
     /// Returns the reason as words that follow "it stays: ", for these water marks.
     pub fn in_words(self, water: WaterMarks) -> String {
         let (high, fit) = (water.high, water.fit());
         match self {
-            Self::OnItsWay => "its move is in progress".to_owned(),
+            Self::MoveInProgress => "its move is in progress".to_owned(),
             Self::DefaultQueue => "the default queue is not moved".to_owned(),
             Self::Assigned => "in static mode queues are not moved".to_owned(),
             Self::Alone => format!(
@@ -180,7 +186,7 @@ impl Stays {
                  move is possible in {:.1} s",
                 left.as_secs_f32()
             ),
-            Self::NoBetterPlace => {
+            Self::NoBetterWorker => {
                 format!("the worker is above {high}, but no other worker has room for this queue")
             }
             Self::Packable { left } => format!(
@@ -201,11 +207,20 @@ impl Stays {
 
 impl fmt::Display for QueueExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { queue, processor, for_time, why, load, processor_load, other_load, .. } = self;
+        let Self {
+            queue,
+            worker: processor,
+            for_time,
+            reason: why,
+            load,
+            worker_load,
+            other_load,
+            ..
+        } = self;
         let stays = self.stays.in_words(self.water);
         write!(
             f,
-            "{} queue {} takes {load} of worker {processor}, whose load is {processor_load} \
+            "{} queue {} takes {load} of worker {processor}, whose load is {worker_load} \
              ({other_load} from other work). The queue has been there for {:.1} s: {why}. It is \
              not moved: {stays}.",
             queue.direction,

@@ -5,7 +5,7 @@
 //! owner does, and reports the outcome of each move.
 //!
 //! Lifecycle
-//! - [`Vmq::new`] with a [`VmqSpec`] and the host's [`Processor`]s; [`Vmq::set_nic`] and
+//! - [`Vmq::new`] with a [`VmqSpec`] and the host's [`WorkerSpec`]s; [`Vmq::set_nic`] and
 //!   [`Vmq::add_queue`] when NICs attach.
 //! - [`Vmq::observe`] with [`Measurements`], about four times a second. It returns [`Move`]s to
 //!   carry out and [`Effect`]s of earlier ones.
@@ -53,25 +53,25 @@ mod observe;
 mod order;
 mod own_queue;
 mod pack;
-mod patience;
+mod pack_hold;
 mod queue;
-mod seat;
 mod seat_view;
 mod shed;
 mod spec;
 mod vacate;
 mod vmq;
 mod why;
+mod worker_state;
 
 pub use effect::Effect;
 pub use error::{QueueError, SpecError};
-pub use explain::{Explanation, QueueExplanation, Stays};
+pub use explain::{Explanation, QueueExplanation, StayReason};
 pub use load::Load;
-pub use measure::{Measurements, ProcessorBusy, QueueBusy};
+pub use measure::{Measurements, QueueBusy, WorkerBusy};
 pub use moves::{Figures, Move, Reason};
 pub use observe::Observed;
 pub use own_queue::{DEFAULT_QUEUE, own_queues};
-pub use seat_view::ProcessorView;
-pub use spec::{NicSpec, Processor, VmqMode, VmqSpec, WaterMarks};
+pub use seat_view::WorkerView;
+pub use spec::{NicSpec, VmqMode, VmqSpec, WaterMarks, WorkerSpec};
 pub use vmq::{Added, Vmq};
-pub use why::Why;
+pub use why::PlacementReason;

@@ -75,7 +75,7 @@ pub const REST_MAX: Duration = Duration::from_secs(15 * 60);
 pub const STEP_MIN: Load = Load::percent(10);
 /// Moves without a prepaid return since the last load step that do not delay the next step. Each
 /// further one delays it by [`MOVE_EVERY`].
-pub const UNPAID_FREE: u32 = 2;
+pub const FREE_MOVES: u32 = 2;
 /// The recent maximum decays to the mean by one part in this number per measurement, in about two
 /// minutes.
 pub const PEAK_FADES_IN: u32 = 512;

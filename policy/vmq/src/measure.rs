@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::{ProcessorId, QueueId};
+use suimon_quantity::{QueueId, WorkerId};
 
 /// Busy times of queues and processors in a period. Missing entries count as 0, unknown ones are
 /// ignored, and duplicates are added, so that a queue that moved may be listed for both processors.
@@ -14,7 +14,8 @@ pub struct Measurements {
     /// Busy times of queues.
     pub queues: Vec<QueueBusy>,
     /// Busy times of processors.
-    pub processors: Vec<ProcessorBusy>,
+    #[serde(rename = "processors")]
+    pub workers: Vec<WorkerBusy>,
 }
 
 /// Busy time of a queue.
@@ -28,9 +29,10 @@ pub struct QueueBusy {
 
 /// Busy time of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessorBusy {
+pub struct WorkerBusy {
     /// Processor that was measured.
-    pub processor: ProcessorId,
+    #[serde(rename = "processor")]
+    pub worker: WorkerId,
     /// Time spent on these queues or other work, in ns. Unsuccessful polling does not count.
     pub busy_ns: u64,
 }

@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::{Count, ProcessorId, QueueId};
+use suimon_quantity::{CountedNoun, QueueId, WorkerId};
 
 use crate::Load;
 
@@ -15,9 +15,9 @@ pub struct Move {
     /// Queue that is to be moved.
     pub queue: QueueId,
     /// Processor that services the queue now.
-    pub from: ProcessorId,
+    pub from: WorkerId,
     /// Processor that shall service the queue.
-    pub to: ProcessorId,
+    pub to: WorkerId,
     /// Reason for which the queue is moved.
     pub reason: Reason,
     /// Predicted effect of the move.
@@ -96,8 +96,8 @@ impl fmt::Display for Reason {
                 for_time.as_secs_f32()
             ),
             Self::Limit { max_processors } => {
-                let processors = Count::new(*max_processors, "worker");
-                write!(f, "the configuration permits at most {processors}")
+                let workers = CountedNoun::new(*max_processors, "worker");
+                write!(f, "the configuration permits at most {workers}")
             }
             Self::NotPermitted => {
                 f.write_str("the configuration does not permit the worker any more")

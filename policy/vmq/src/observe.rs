@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::{ProcessorId, Time};
+use suimon_quantity::{Time, WorkerId};
 
 use crate::marks::PERIOD_MIN;
 use crate::spec::VmqMode;
@@ -29,11 +29,11 @@ impl Vmq {
         self.take_measured();
         let mut moves = self.settle(now);
         if self.spec.enabled && self.spec.mode == VmqMode::Dynamic {
-            self.patience.handle_time(now);
+            self.pack_hold.handle_time(now);
             self.note_heat(now);
             let shed = self.shed(now);
             if !shed.is_empty() {
-                self.patience.handle_shed(now);
+                self.pack_hold.handle_shed(now);
             }
             self.note_packable(now);
             if shed.is_empty() && moves.is_empty() {
@@ -51,9 +51,9 @@ impl Vmq {
                 queue.busy_ns = queue.busy_ns.saturating_add(of.busy_ns);
             }
         }
-        for of in &measurements.processors {
-            if let Some(seat) = self.seats.get_mut(&of.processor) {
-                seat.busy_ns = seat.busy_ns.saturating_add(of.busy_ns);
+        for of in &measurements.workers {
+            if let Some(worker_state) = self.workers.get_mut(&of.worker) {
+                worker_state.busy_ns = worker_state.busy_ns.saturating_add(of.busy_ns);
             }
         }
     }
@@ -67,15 +67,17 @@ impl Vmq {
                 queue.measured = queue.measured.saturating_add(1);
             }
         }
-        for (id, seat) in &mut self.seats {
-            seat.busy.push(Load::measured(core::mem::take(&mut seat.busy_ns), period));
+        for (id, worker_state) in &mut self.workers {
+            worker_state
+                .busy
+                .push(Load::measured(core::mem::take(&mut worker_state.busy_ns), period));
             let here = self.queues.values().filter(|queue| queue.at == *id);
             let own: Load = here.map(|queue| queue.load.latest()).sum();
             // An unknown load is assumed to be unchanged.
-            if seat.is_disturbed {
-                seat.other.push(seat.other.latest());
+            if worker_state.is_disturbed {
+                worker_state.other.push(worker_state.other.latest());
             } else {
-                seat.other.push(seat.busy.latest() - own);
+                worker_state.other.push(worker_state.busy.latest() - own);
             }
         }
         self.note_disturbed();
@@ -83,36 +85,38 @@ impl Vmq {
 
     /// Marks processors of queues in transit as disturbed in the next measurement.
     fn note_disturbed(&mut self) {
-        for seat in self.seats.values_mut() {
-            seat.is_disturbed = false;
+        for worker_state in self.workers.values_mut() {
+            worker_state.is_disturbed = false;
         }
         for queue in self.queues.values() {
             let Some(from) = queue.coming_from else { continue };
             for id in [from, queue.at] {
-                if let Some(seat) = self.seats.get_mut(&id) {
-                    seat.is_disturbed = true;
+                if let Some(worker_state) = self.workers.get_mut(&id) {
+                    worker_state.is_disturbed = true;
                 }
             }
         }
     }
 
     fn take_effects(&mut self) -> Vec<Effect> {
-        let Self { seats, queues, .. } = self;
-        let busy = |id: ProcessorId| seats.get(&id).map_or(Load::ZERO, |seat| seat.busy.latest());
+        let Self { workers: seats, queues, .. } = self;
+        let busy = |id: WorkerId| {
+            seats.get(&id).map_or(Load::ZERO, |worker_state| worker_state.busy.latest())
+        };
         let mut effects = Vec::new();
         let mut disappointing = Vec::new();
         self.watches.retain(|queue, watch| {
             let takes = queues.get(queue).map_or(Load::ZERO, |of| of.load.latest());
             let Some(effect) = watch.handle_measured(busy, takes) else { return true };
             effects.push(effect);
-            if watch.disappoints() {
+            if watch.has_unequal_shares() {
                 disappointing.push(effect.to);
             }
             false
         });
         for id in disappointing {
-            if let Some(seat) = self.seats.get_mut(&id) {
-                seat.disappoints = true;
+            if let Some(worker_state) = self.workers.get_mut(&id) {
+                worker_state.has_unequal_shares = true;
             }
         }
         effects
@@ -121,6 +125,6 @@ impl Vmq {
     /// Returns the time for which a processor must be under-used before it is emptied. Grows after
     /// recent wrong decisions.
     pub const fn pack_hold(&self) -> Duration {
-        self.patience.hold()
+        self.pack_hold.hold()
     }
 }

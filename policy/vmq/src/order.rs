@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use suimon_quantity::ProcessorId;
+use suimon_quantity::WorkerId;
 
-use crate::{Processor, SpecError, VmqSpec};
+use crate::{SpecError, VmqSpec, WorkerSpec};
 
 /// Returns the processors that `spec` permits in their order of use: the base processor; one thread
 /// of each core before siblings; the base processor's NUMA node before others; lower numbers before
@@ -13,16 +13,13 @@ use crate::{Processor, SpecError, VmqSpec};
 /// # Errors
 ///
 /// The contradiction in the configuration, with accepted values.
-pub(crate) fn order(
-    spec: &VmqSpec,
-    processors: &[Processor],
-) -> Result<Vec<ProcessorId>, SpecError> {
-    let mut known: Vec<Processor> = processors.to_vec();
-    known.sort_by_key(|processor| processor.number);
+pub(crate) fn order(spec: &VmqSpec, processors: &[WorkerSpec]) -> Result<Vec<WorkerId>, SpecError> {
+    let mut known: Vec<WorkerSpec> = processors.to_vec();
+    known.sort_by_key(|worker| worker.number);
     let twice =
         known.iter().zip(known.iter().skip(1)).find(|(one, next)| one.number == next.number);
-    if let Some((processor, _)) = twice {
-        return Err(SpecError::DuplicateProcessor(processor.number));
+    if let Some((worker, _)) = twice {
+        return Err(SpecError::DuplicateWorker(worker.number));
     }
     let on_node = on_node(spec, &known)?;
     let base = base(spec, &known, &on_node)?;
@@ -34,17 +31,17 @@ pub(crate) fn order(
             });
         }
     }
-    let highest = spec.max_processor_number.unwrap_or(ProcessorId(u16::MAX));
+    let highest = spec.max_processor_number.unwrap_or(WorkerId(u16::MAX));
     // Ascending from the base processor, so that it is the first thread of its core.
     let permitted =
         on_node.iter().filter(|of| (base.number..=highest).contains(&of.number)).copied();
     let mut threads_of_core: BTreeMap<u32, usize> = BTreeMap::new();
     let mut keyed: Vec<_> = permitted
-        .map(|processor| {
-            let threads = threads_of_core.entry(processor.core).or_default();
+        .map(|worker| {
+            let threads = threads_of_core.entry(worker.core).or_default();
             *threads += 1;
-            let is_foreign = processor.numa_node != base.numa_node;
-            (*threads, is_foreign, processor.number)
+            let is_foreign = worker.numa_node != base.numa_node;
+            (*threads, is_foreign, worker.number)
         })
         .collect();
     if spec.max_processors == 0 {
@@ -54,12 +51,12 @@ pub(crate) fn order(
     Ok(keyed.into_iter().map(|(_, _, number)| number).collect())
 }
 
-fn on_node(spec: &VmqSpec, known: &[Processor]) -> Result<Vec<Processor>, SpecError> {
+fn on_node(spec: &VmqSpec, known: &[WorkerSpec]) -> Result<Vec<WorkerSpec>, SpecError> {
     let Some(node) = spec.numa_node else { return Ok(known.to_vec()) };
-    let on_node: Vec<Processor> =
-        known.iter().filter(|processor| processor.numa_node == node).copied().collect();
+    let on_node: Vec<WorkerSpec> =
+        known.iter().filter(|worker| worker.numa_node == node).copied().collect();
     if on_node.is_empty() && !known.is_empty() {
-        let nodes: BTreeSet<u16> = known.iter().map(|processor| processor.numa_node).collect();
+        let nodes: BTreeSet<u16> = known.iter().map(|worker| worker.numa_node).collect();
         return Err(SpecError::UnknownNode { node, known: nodes.into_iter().collect() });
     }
     Ok(on_node)
@@ -67,21 +64,21 @@ fn on_node(spec: &VmqSpec, known: &[Processor]) -> Result<Vec<Processor>, SpecEr
 
 fn base(
     spec: &VmqSpec,
-    known: &[Processor],
-    on_node: &[Processor],
-) -> Result<Processor, SpecError> {
+    known: &[WorkerSpec],
+    on_node: &[WorkerSpec],
+) -> Result<WorkerSpec, SpecError> {
     let Some(base) = spec.base_processor else {
-        return on_node.first().copied().ok_or(SpecError::NoProcessor);
+        return on_node.first().copied().ok_or(SpecError::NoWorker);
     };
-    if let Some(processor) = on_node.iter().find(|processor| processor.number == base) {
-        return Ok(*processor);
+    if let Some(worker) = on_node.iter().find(|worker| worker.number == base) {
+        return Ok(*worker);
     }
-    let numbers = |of: &[Processor]| of.iter().map(|processor| processor.number).collect();
+    let numbers = |of: &[WorkerSpec]| of.iter().map(|worker| worker.number).collect();
     if known.is_empty() {
-        return Err(SpecError::NoProcessor);
+        return Err(SpecError::NoWorker);
     }
     match spec.numa_node {
-        Some(node) if known.iter().any(|processor| processor.number == base) => {
+        Some(node) if known.iter().any(|worker| worker.number == base) => {
             Err(SpecError::BaseOnOtherNode { base, node, on_node: numbers(on_node) })
         }
         _ => Err(SpecError::UnknownBase { base, known: numbers(known) }),

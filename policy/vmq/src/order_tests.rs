@@ -2,10 +2,10 @@ use super::*;
 
 /// Returns two nodes of two cores with two threads each; siblings are 4 apart, as Linux numbers
 /// them.
-fn host() -> Vec<Processor> {
+fn host() -> Vec<WorkerSpec> {
     (0..8u16)
-        .map(|number| Processor {
-            number: ProcessorId(number),
+        .map(|number| WorkerSpec {
+            number: WorkerId(number),
             core: u32::from(number % 4),
             numa_node: number % 4 / 2,
         })
@@ -20,7 +20,7 @@ fn numbers(spec: &VmqSpec) -> Result<Vec<u16>, String> {
 
 #[test]
 fn the_base_comes_first_and_siblings_last() {
-    let id = |number| Some(ProcessorId(number));
+    let id = |number| Some(WorkerId(number));
     let any = VmqSpec::default();
     assert_eq!(numbers(&any).unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
     let from_3 = VmqSpec { base_processor: id(3), ..any.clone() };
@@ -34,7 +34,7 @@ fn the_base_comes_first_and_siblings_last() {
 
 #[test]
 fn contradictions_say_what_would_be_accepted() {
-    let id = |number| Some(ProcessorId(number));
+    let id = |number| Some(WorkerId(number));
     let any = VmqSpec::default();
     let cases = [
         (
@@ -65,9 +65,9 @@ fn contradictions_say_what_would_be_accepted() {
     for (spec, text) in cases {
         assert_eq!(numbers(&spec).unwrap_err(), text);
     }
-    assert_eq!(order(&any, &[]), Err(SpecError::NoProcessor));
+    assert_eq!(order(&any, &[]), Err(SpecError::NoWorker));
     let based = VmqSpec { base_processor: id(0), numa_node: Some(0), ..any.clone() };
-    assert_eq!(order(&based, &[]), Err(SpecError::NoProcessor));
+    assert_eq!(order(&based, &[]), Err(SpecError::NoWorker));
     let twice = [host(), host()].concat();
-    assert_eq!(order(&any, &twice), Err(SpecError::DuplicateProcessor(ProcessorId(0))));
+    assert_eq!(order(&any, &twice), Err(SpecError::DuplicateWorker(WorkerId(0))));
 }

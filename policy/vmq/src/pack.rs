@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_quantity::{ProcessorId, QueueId, Time};
+use suimon_quantity::{QueueId, Time, WorkerId};
 
 use crate::draft::Step;
 use crate::marks::HOLD_BESIDE_HOT;
@@ -11,7 +11,7 @@ use crate::{Load, Move, Reason, Vmq};
 
 /// Processor that can be emptied, with the moves.
 struct Emptying {
-    id: ProcessorId,
+    id: WorkerId,
     queues_load: Load,
     steps: Vec<Step>,
 }
@@ -19,16 +19,17 @@ struct Emptying {
 impl Vmq {
     /// Records which processors could be emptied now.
     pub(crate) fn note_packable(&mut self, now: Time) {
-        let packable: Vec<ProcessorId> =
+        let packable: Vec<WorkerId> =
             self.emptyings(now, |_| true).iter().map(|emptying| emptying.id).collect();
-        for (id, seat) in &mut self.seats {
-            seat.packable_since = packable.contains(id).then(|| seat.packable_since.unwrap_or(now));
+        for (id, worker_state) in &mut self.workers {
+            worker_state.packable_since =
+                packable.contains(id).then(|| worker_state.packable_since.unwrap_or(now));
         }
     }
 
     /// Returns when a processor that can be emptied since `since` is emptied if none becomes hot.
     pub(crate) fn packs_at(&self, since: Time) -> Time {
-        let hold = self.patience.hold();
+        let hold = self.pack_hold.hold();
         let beside_hot = since + hold.saturating_mul(HOLD_BESIDE_HOT);
         (since.max(self.alert.hot_at()) + hold).min(beside_hot)
     }
@@ -36,10 +37,10 @@ impl Vmq {
     /// Empties the processors for which that was possible throughout the hold. Each move is paid
     /// for together with its return.
     pub(crate) fn pack(&mut self, now: Time) -> Vec<Move> {
-        let ripe: BTreeMap<ProcessorId, Time> = self
-            .seats
+        let ripe: BTreeMap<WorkerId, Time> = self
+            .workers
             .iter()
-            .filter_map(|(id, seat)| seat.packable_since.map(|since| (*id, since)))
+            .filter_map(|(id, worker_state)| worker_state.packable_since.map(|since| (*id, since)))
             .filter(|(_, since)| self.packs_at(*since) <= now)
             .collect();
         if ripe.is_empty() {
@@ -50,7 +51,7 @@ impl Vmq {
         for emptying in self.emptyings(now, |id| ripe.contains_key(&id)) {
             let fresh = emptying.steps.iter().filter(|step| !decided.contains_key(&step.queue));
             let owed: u32 =
-                fresh.map(|step| if self.is_way_back_paid(step.queue) { 1 } else { 2 }).sum();
+                fresh.map(|step| if self.is_return_prepaid(step.queue) { 1 } else { 2 }).sum();
             if !self.allowance.take(owed, now) {
                 break;
             }
@@ -70,11 +71,11 @@ impl Vmq {
             decided.values().map(|(step, reason)| self.commit(step, *reason, now)).collect();
         for queue in decided.keys() {
             if let Some(of) = self.queues.get_mut(queue) {
-                of.is_way_back_paid = true;
+                of.is_return_prepaid = true;
             }
         }
         if let Some(since) = ripe.values().min().filter(|_| !moves.is_empty()) {
-            self.patience.handle_packed(moves.len(), *since, now);
+            self.pack_hold.handle_packed(moves.len(), *since, now);
             if self.alert.hot_at() < *since {
                 self.rouse();
             }
@@ -83,11 +84,11 @@ impl Vmq {
     }
 
     /// Returns the processors that can all be emptied together, last in the order of use first.
-    fn emptyings(&self, now: Time, is_wanted: impl Fn(ProcessorId) -> bool) -> Vec<Emptying> {
+    fn emptyings(&self, now: Time, is_wanted: impl Fn(WorkerId) -> bool) -> Vec<Emptying> {
         let mut draft = self.draft(
             |queue| queue.load.larger(),
             |queue| queue.load.mean(),
-            |seat| seat.other.larger(),
+            |worker_state| worker_state.other.larger(),
             now,
         );
         let mut emptyings = Vec::new();
@@ -96,14 +97,17 @@ impl Vmq {
         }
         let (low, fit) = (self.spec.water.low, self.spec.water.fit());
         for id in draft.used().into_iter().rev().filter(|id| is_wanted(*id)) {
-            let Some(queues_load) = draft.seat(id).map(|seat| seat.own) else { continue };
+            let Some(queues_load) = draft.worker(id).map(|worker_state| worker_state.own) else {
+                continue;
+            };
             if draft.items_at(id).iter().any(|item| !item.may_move) {
                 continue;
             }
             let mut trial = draft.clone();
             let place = |draft: &_, item: &_| crate::draft::Draft::first_fit(draft, item, fit);
             let Some(steps) = vacate(&mut trial, id, place) else { continue };
-            let is_low = |of: ProcessorId| draft.seat(of).is_some_and(|seat| seat.own <= low);
+            let is_low =
+                |of: WorkerId| draft.worker(of).is_some_and(|worker_state| worker_state.own <= low);
             // Two processors are merged only if the load of one of them is low.
             if is_low(id) || steps.iter().all(|step| is_low(step.to)) {
                 draft = trial;

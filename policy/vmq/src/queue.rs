@@ -1,8 +1,8 @@
 //! State of a queue.
 
-use suimon_quantity::{ProcessorId, Time};
+use suimon_quantity::{Time, WorkerId};
 
-use crate::Why;
+use crate::PlacementReason;
 use crate::load::LastTwo;
 use crate::marks::MEASURED_MIN;
 
@@ -10,11 +10,11 @@ use crate::marks::MEASURED_MIN;
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     /// Processor of the queue, or destination while in transit.
-    pub at: ProcessorId,
+    pub at: WorkerId,
     /// Source processor while the queue is in transit.
-    pub coming_from: Option<ProcessorId>,
+    pub coming_from: Option<WorkerId>,
     /// Reason for which the queue is on its processor.
-    pub why: Why,
+    pub reason: PlacementReason,
     /// Time at which the placement was decided.
     pub since: Time,
     /// Load of the queue, as a fraction of one processor.
@@ -23,7 +23,7 @@ pub(crate) struct Queue {
     pub busy_ns: u64,
     /// True if the queue may be shed once without using the budget: its return was prepaid, or it
     /// is in its initial place.
-    pub is_way_back_paid: bool,
+    pub is_return_prepaid: bool,
     /// Earliest time to repeat a failed move.
     pub retry_at: Time,
     /// Number of measurements on the current processor.
@@ -31,15 +31,15 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn new(at: ProcessorId, why: Why, now: Time) -> Self {
+    pub(crate) fn new(at: WorkerId, why: PlacementReason, now: Time) -> Self {
         Self {
             at,
             coming_from: None,
-            why,
+            reason: why,
             since: now,
             load: LastTwo::default(),
             busy_ns: 0,
-            is_way_back_paid: true,
+            is_return_prepaid: true,
             retry_at: Time::ZERO,
             measured: MEASURED_MIN,
         }

@@ -1,14 +1,14 @@
 //! Reported state of processors.
 
-use suimon_quantity::ProcessorId;
+use suimon_quantity::WorkerId;
 
 use crate::{Load, Vmq};
 
 /// State of a processor as used by the placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProcessorView {
+pub struct WorkerView {
     /// Processor that is described.
-    pub processor: ProcessorId,
+    pub worker: WorkerId,
     /// True if the processor is permitted.
     pub permitted: bool,
     /// Number of its queues, including those in transit to it.
@@ -21,16 +21,16 @@ pub struct ProcessorView {
 
 impl Vmq {
     /// Returns all processors in ascending order.
-    pub fn processors(&self) -> Vec<ProcessorView> {
+    pub fn workers(&self) -> Vec<WorkerView> {
         let loads = self.loads();
-        let views = self.seats.iter().map(|(id, seat)| {
+        let views = self.workers.iter().map(|(id, worker_state)| {
             let here = self.queues.values().filter(|queue| queue.at == *id).count();
-            ProcessorView {
-                processor: *id,
-                permitted: seat.rank.is_some(),
+            WorkerView {
+                worker: *id,
+                permitted: worker_state.rank.is_some(),
                 queues: u32::try_from(here).unwrap_or(u32::MAX),
                 load: loads.get(id).map_or(Load::ZERO, |load| load.mean()).min(Load::WHOLE),
-                other_load: seat.other.mean(),
+                other_load: worker_state.other.mean(),
             }
         });
         views.collect()

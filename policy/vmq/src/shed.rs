@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use suimon_quantity::{ProcessorId, QueueId, Time};
+use suimon_quantity::{QueueId, Time, WorkerId};
 
 use crate::draft::{Draft, Item};
 use crate::load::LastTwo;
 use crate::marks::{FOLLOWS, GAIN_MIN, SATURATED, SATURATED_USUALLY, SHED_MIN};
 use crate::queue::Queue;
-use crate::seat::Seat;
 use crate::vacate::vacate;
+use crate::worker_state::WorkerState;
 use crate::{Load, Move, Reason, Vmq, WaterMarks};
 
 /// Loads on which shedding is based.
@@ -55,9 +55,9 @@ impl Vmq {
         let loads = self.loads();
         let mut is_any_hot = false;
         let high = self.spec.water.high;
-        for (id, seat) in &mut self.seats {
+        for (id, worker_state) in &mut self.workers {
             let load = loads.get(id).copied().unwrap_or_default();
-            seat.note_heat(load.smaller() > high, now);
+            worker_state.note_heat(load.smaller() > high, now);
             is_any_hot |= load.larger() > high && self.queues.values().any(|of| of.at == *id);
         }
         let all = |sum: LastTwo, queue: &Queue| sum.with(queue.load);
@@ -76,7 +76,7 @@ impl Vmq {
             let round = Round { view: View::Latest, above: high, anywhere: usize::MAX };
             let shed = self.shed_in(round, &loads, |_| true, now);
             if !shed.is_empty() && self.alert.handle_shed(now) {
-                self.seats.values_mut().for_each(|seat| seat.hot_at = now);
+                self.workers.values_mut().for_each(|worker_state| worker_state.hot_at = now);
             }
             return shed;
         }
@@ -88,7 +88,8 @@ impl Vmq {
             return Vec::new();
         }
         for view in [View::Latest, View::Usual] {
-            let is_telling = |seat: &Seat| view == View::Usual || seat.is_newly_hot;
+            let is_telling =
+                |worker_state: &WorkerState| view == View::Usual || worker_state.is_newly_hot;
             let round = Round { view, above: high, anywhere: 1 };
             let shed = self.shed_in(round, &loads, is_telling, now);
             if !shed.is_empty() {
@@ -102,15 +103,15 @@ impl Vmq {
     fn shed_in(
         &mut self,
         round: Round,
-        loads: &BTreeMap<ProcessorId, LastTwo>,
-        is_wanted: impl Fn(&Seat) -> bool,
+        loads: &BTreeMap<WorkerId, LastTwo>,
+        is_wanted: impl Fn(&WorkerState) -> bool,
         now: Time,
     ) -> Vec<Move> {
-        let mut hot: Vec<(Load, ProcessorId)> = loads
+        let mut hot: Vec<(Load, WorkerId)> = loads
             .iter()
             .map(|(id, load)| (round.view.heat(*load), *id))
             .filter(|(heat, id)| *heat > round.above && self.order.contains(id))
-            .filter(|(_, id)| self.seats.get(id).is_some_and(&is_wanted))
+            .filter(|(_, id)| self.workers.get(id).is_some_and(&is_wanted))
             .collect();
         if hot.is_empty() {
             return Vec::new();
@@ -119,45 +120,51 @@ impl Vmq {
         let mut draft = self.shedding_draft(round.view, loads, now);
         let mut moves = Vec::new();
         for (_, id) in hot {
-            let other = self.seats.get(&id).map_or(Load::ZERO, |seat| round.view.heat(seat.other));
+            let other = self
+                .workers
+                .get(&id)
+                .map_or(Load::ZERO, |worker_state| round.view.heat(worker_state.other));
             if other > self.spec.water.high {
-                moves.extend(self.flee(&mut draft, id, other, now));
+                moves.extend(self.evacuate(&mut draft, id, other, now));
             } else {
                 let saturated = loads.get(&id).is_some_and(|load| round.view.is_saturated(*load));
                 let anywhere = round.anywhere.saturating_sub(moves.len());
-                moves.extend(self.relieve(&mut draft, id, saturated, anywhere, now));
+                moves.extend(self.shed_one_by_one(&mut draft, id, saturated, anywhere, now));
             }
         }
         moves
     }
 
-    fn shedding_draft(
-        &self,
-        view: View,
-        loads: &BTreeMap<ProcessorId, LastTwo>,
-        now: Time,
-    ) -> Draft {
+    fn shedding_draft(&self, view: View, loads: &BTreeMap<WorkerId, LastTwo>, now: Time) -> Draft {
         if view == View::Usual {
             let is_full =
-                |id: &ProcessorId| loads.get(id).is_some_and(|load| view.is_saturated(*load));
+                |id: &WorkerId| loads.get(id).is_some_and(|load| view.is_saturated(*load));
             let wants = |queue: &Queue| {
                 let usual = queue.load.usual();
                 if is_full(&queue.at) { usual.doubled() } else { usual }
             };
             let seen = |queue: &Queue| queue.load.usual();
-            return self.draft(wants, seen, |seat: &Seat| seat.other.usual(), now);
+            return self.draft(
+                wants,
+                seen,
+                |worker_state: &WorkerState| worker_state.other.usual(),
+                now,
+            );
         }
         // A single saturated measurement is enough to give a processor no further queues. While
         // queues come and go, the load of the current queues is less than the measured one.
-        let is_full = |id: &ProcessorId| {
+        let is_full = |id: &WorkerId| {
             let own = loads.get(id).is_some_and(|load| load.latest() >= SATURATED);
-            own || self.seats.get(id).is_some_and(|seat| seat.busy.latest() >= SATURATED)
+            own || self
+                .workers
+                .get(id)
+                .is_some_and(|worker_state| worker_state.busy.latest() >= SATURATED)
         };
         let wants = |queue: &Queue| {
             if is_full(&queue.at) { queue.load.latest().doubled() } else { queue.load.mean() }
         };
         let seen = |queue: &Queue| queue.load.mean();
-        self.draft(wants, seen, |seat: &Seat| seat.other.mean(), now)
+        self.draft(wants, seen, |worker_state: &WorkerState| worker_state.other.mean(), now)
     }
 
     /// Returns true if a move would help, although other rules prevent it.
@@ -169,12 +176,12 @@ impl Vmq {
         let item = draft.items_at(queue.at).into_iter().find(|item| item.queue == id);
         item.is_some_and(|item| {
             item.load >= SHED_MIN
-                && better_place(&draft, &item, saturated, self.spec.water).is_some()
+                && destination(&draft, &item, saturated, self.spec.water).is_some()
         })
     }
 
     /// Moves all queues of a processor taken by other work to other processors, if they all fit.
-    fn flee(&mut self, draft: &mut Draft, id: ProcessorId, other: Load, now: Time) -> Vec<Move> {
+    fn evacuate(&mut self, draft: &mut Draft, id: WorkerId, other: Load, now: Time) -> Vec<Move> {
         let mut trial = draft.clone();
         for item in trial.items_at(id) {
             if !self.is_known(item.queue) {
@@ -188,7 +195,7 @@ impl Vmq {
             fitting.map(|(_, to)| to)
         };
         let Some(steps) = vacate(&mut trial, id, place) else { return Vec::new() };
-        let owed = steps.iter().filter(|step| !self.is_way_back_paid(step.queue)).count();
+        let owed = steps.iter().filter(|step| !self.is_return_prepaid(step.queue)).count();
         if !self.allowance.take(u32::try_from(owed).unwrap_or(u32::MAX), now) {
             return Vec::new();
         }
@@ -204,22 +211,22 @@ impl Vmq {
 
     /// Moves queues away one after another until the predicted load is below the mark or no move
     /// improves it.
-    fn relieve(
+    fn shed_one_by_one(
         &mut self,
         draft: &mut Draft,
-        id: ProcessorId,
+        id: WorkerId,
         saturated: bool,
         anywhere: usize,
         now: Time,
     ) -> Vec<Move> {
         let mut moves = Vec::new();
-        while let Some((item, to)) = self.relief(draft, id, saturated) {
+        while let Some((item, to)) = self.shed_candidate(draft, id, saturated) {
             if moves.len() >= anywhere && !has_room(draft, &item, to, self.spec.water) {
                 break;
             }
             // Each queue is considered once, which bounds the loop.
             draft.pin(item.queue);
-            if !self.is_way_back_paid(item.queue) && !self.allowance.take(1, now) {
+            if !self.is_return_prepaid(item.queue) && !self.allowance.take(1, now) {
                 continue;
             }
             let Some(step) = draft.shift(item.queue, to) else { continue };
@@ -232,13 +239,13 @@ impl Vmq {
 
     /// Returns the smallest queue that solves the overload, otherwise the largest with a better
     /// place, and the destination.
-    fn relief(
+    fn shed_candidate(
         &self,
         draft: &Draft,
-        id: ProcessorId,
+        id: WorkerId,
         saturated: bool,
-    ) -> Option<(Item, ProcessorId)> {
-        let before = draft.seat(id)?.load();
+    ) -> Option<(Item, WorkerId)> {
+        let before = draft.worker(id)?.load();
         let shed_to = self.spec.water.shed_to();
         if before <= shed_to {
             return None;
@@ -249,12 +256,12 @@ impl Vmq {
         let solving = items.iter().filter(may_leave).rfind(|item| item.load >= needed);
         let others = items.iter().filter(may_leave).filter(|item| item.load >= SHED_MIN);
         solving.into_iter().chain(others).find_map(|item| {
-            better_place(draft, item, saturated, self.spec.water).map(|to| (*item, to))
+            destination(draft, item, saturated, self.spec.water).map(|to| (*item, to))
         })
     }
 
-    pub(crate) fn is_way_back_paid(&self, queue: QueueId) -> bool {
-        self.queues.get(&queue).is_some_and(|of| of.is_way_back_paid)
+    pub(crate) fn is_return_prepaid(&self, queue: QueueId) -> bool {
+        self.queues.get(&queue).is_some_and(|of| of.is_return_prepaid)
     }
 
     /// Returns true if the queue was measured on its processor.
@@ -264,8 +271,8 @@ impl Vmq {
 
     fn note_shed(&mut self, queue: QueueId) {
         if let Some(of) = self.queues.get_mut(&queue) {
-            if !core::mem::take(&mut of.is_way_back_paid) {
-                self.alert.note_unpaid();
+            if !core::mem::take(&mut of.is_return_prepaid) {
+                self.alert.note_not_prepaid();
             }
         }
     }
@@ -275,12 +282,7 @@ impl Vmq {
 /// with ample room; a new one or one in use with some room; one that would be less loaded than the
 /// hot one is now; one where the queue gets a larger share. The third must hold for both the
 /// assumed demand and the measured load, because the demand on a saturated processor is unknown.
-fn better_place(
-    draft: &Draft,
-    item: &Item,
-    saturated: bool,
-    water: WaterMarks,
-) -> Option<ProcessorId> {
+fn destination(draft: &Draft, item: &Item, saturated: bool, water: WaterMarks) -> Option<WorkerId> {
     let emptiest = draft.emptiest(item);
     if let Some((after, id)) = emptiest {
         if after <= water.fit() {
@@ -293,7 +295,7 @@ fn better_place(
         return Some(id);
     }
     let (after, id) = candidates.into_iter().flatten().min_by_key(|(after, _)| *after)?;
-    let (from, to) = (draft.seat(item.at)?, draft.seat(id)?);
+    let (from, to) = (draft.worker(item.at)?, draft.worker(id)?);
     let is_less_full = after + GAIN_MIN <= from.load() && to.seen() + item.seen <= from.seen();
     if is_less_full {
         return Some(id);
@@ -302,13 +304,13 @@ fn better_place(
 }
 
 /// Returns true if the destination has room for the measured load of the queue.
-fn has_room(draft: &Draft, item: &Item, to: ProcessorId, water: WaterMarks) -> bool {
-    draft.seat(to).is_some_and(|seat| seat.seen() + item.seen <= water.shed_to())
+fn has_room(draft: &Draft, item: &Item, to: WorkerId, water: WaterMarks) -> bool {
+    draft.worker(to).is_some_and(|worker_state| worker_state.seen() + item.seen <= water.shed_to())
 }
 
 /// Returns the processor on which a queue with unmet demand gets the largest equal share, if that
 /// is at least a quarter more. The other queues there get at least as much.
-fn gets_more(draft: &Draft, item: &Item) -> Option<ProcessorId> {
+fn gets_more(draft: &Draft, item: &Item) -> Option<WorkerId> {
     if item.load <= item.seen {
         return None;
     }

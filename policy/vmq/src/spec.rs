@@ -1,7 +1,7 @@
 //! VMQ configuration and processors of the host.
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::{PortId, ProcessorId};
+use suimon_quantity::{PortId, WorkerId};
 
 use crate::marks::{FIT, HIGH, LOW, SHED_TO, WEIGHT_MAX};
 use crate::{Load, SpecError};
@@ -25,11 +25,11 @@ pub struct VmqSpec {
     /// Method of assigning queues to processors.
     pub mode: VmqMode,
     /// Lowest permitted processor, used first; `None`: the lowest existing one.
-    pub base_processor: Option<ProcessorId>,
+    pub base_processor: Option<WorkerId>,
     /// Maximum number of processors in use, at least 1. May exceed the number of processors.
     pub max_processors: u16,
     /// Highest permitted processor; `None`: the highest existing one.
-    pub max_processor_number: Option<ProcessorId>,
+    pub max_processor_number: Option<WorkerId>,
     /// Only permitted NUMA node; `None`: any.
     pub numa_node: Option<u16>,
     /// Water marks of dynamic placement.
@@ -92,9 +92,9 @@ impl Default for VmqSpec {
 
 /// Processor (worker CPU) of the data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Processor {
+pub struct WorkerSpec {
     /// Number of the processor.
-    pub number: ProcessorId,
+    pub number: WorkerId,
     /// Core of the processor, shared by sibling threads. Unique on the host.
     pub core: u32,
     /// NUMA node of the processor.
@@ -125,7 +125,7 @@ impl NicSpec {
             return Err(SpecError::Weight { nic, weight: self.vmq_weight });
         }
         if self.queues == 0 || self.queues > queues_max {
-            return Err(SpecError::Queues { nic, asked: self.queues, queues_max });
+            return Err(SpecError::Queues { nic, requested: self.queues, queues_max });
         }
         Ok(())
     }

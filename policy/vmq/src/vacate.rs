@@ -1,17 +1,17 @@
 //! Emptying processors, and moving queues from processors that are not permitted.
 
-use suimon_quantity::{ProcessorId, QueueId, Time};
+use suimon_quantity::{QueueId, Time, WorkerId};
 
 use crate::draft::{Draft, Item, Step};
 use crate::spec::VmqMode;
-use crate::{Load, Move, Reason, Vmq, Why};
+use crate::{Load, Move, PlacementReason, Reason, Vmq};
 
 /// Finds a place for all movable queues of a processor, or returns `None`. If all its queues are
 /// movable, the processor no longer counts as used.
 pub(crate) fn vacate(
     draft: &mut Draft,
-    id: ProcessorId,
-    place: impl Fn(&Draft, &Item) -> Option<ProcessorId>,
+    id: WorkerId,
+    place: impl Fn(&Draft, &Item) -> Option<WorkerId>,
 ) -> Option<Vec<Step>> {
     let mut trial = draft.clone();
     let items = trial.items_at(id);
@@ -29,10 +29,10 @@ pub(crate) fn vacate(
 
 impl Vmq {
     /// Returns the initial processor of a new queue: the first in use with room.
-    pub(crate) fn home(&self) -> ProcessorId {
+    pub(crate) fn home(&self) -> WorkerId {
         let loads = self.loads();
         let fit = self.spec.water.fit();
-        let has_room = |id: &ProcessorId| loads.get(id).is_none_or(|load| load.mean() <= fit);
+        let has_room = |id: &WorkerId| loads.get(id).is_none_or(|load| load.mean() <= fit);
         let draft = self.draft_of_means(Time::ZERO);
         let used = draft.used();
         if used.is_empty() {
@@ -45,7 +45,7 @@ impl Vmq {
             free.find(|id| has_room(id)).copied().filter(|_| can_begin)
         };
         let emptiest = || {
-            let load = |id: &&ProcessorId| loads.get(id).map(|load| load.mean());
+            let load = |id: &&WorkerId| loads.get(id).map(|load| load.mean());
             used.iter().min_by_key(load).copied()
         };
         roomy.or_else(fresh).or_else(emptiest).unwrap_or_else(|| self.base())
@@ -62,7 +62,7 @@ impl Vmq {
         for queue in moves.iter().map(|decided| decided.queue) {
             if let Some(queue) = self.queues.get_mut(&queue) {
                 // The configuration, not load, caused the move.
-                queue.is_way_back_paid = true;
+                queue.is_return_prepaid = true;
             }
         }
         moves
@@ -74,17 +74,21 @@ impl Vmq {
         for id in ids {
             let is_default = self.uses_default_queue(id);
             let not_default = match self.spec.mode {
-                VmqMode::Static => Why::Assigned { weight: self.weight(id) },
-                VmqMode::Dynamic => Why::Home,
+                VmqMode::Static => PlacementReason::Assigned { weight: self.weight(id) },
+                VmqMode::Dynamic => PlacementReason::Home,
             };
             let base = self.base();
             let Some(queue) = self.queues.get_mut(&id) else { continue };
-            match (is_default, queue.why) {
-                (true, Why::DefaultQueue | Why::Moved { reason: Reason::DefaultQueue, .. }) => {}
-                (true, _) if queue.at == base => queue.why = Why::DefaultQueue,
-                (false, Why::DefaultQueue)
-                | (false, Why::Moved { reason: Reason::DefaultQueue, .. }) => {
-                    queue.why = not_default;
+            match (is_default, queue.reason) {
+                (
+                    true,
+                    PlacementReason::DefaultQueue
+                    | PlacementReason::Moved { reason: Reason::DefaultQueue, .. },
+                ) => {}
+                (true, _) if queue.at == base => queue.reason = PlacementReason::DefaultQueue,
+                (false, PlacementReason::DefaultQueue)
+                | (false, PlacementReason::Moved { reason: Reason::DefaultQueue, .. }) => {
+                    queue.reason = not_default;
                 }
                 _ => {}
             }
@@ -110,13 +114,14 @@ impl Vmq {
     fn settle_dynamic(&mut self, now: Time) -> Vec<Move> {
         let mut draft = self.draft_of_means(now);
         let max_processors = self.spec.max_processors;
-        let too_many: Vec<ProcessorId> =
+        let too_many: Vec<WorkerId> =
             draft.used().into_iter().skip(max_processors.into()).collect();
         for id in &too_many {
             draft.close(*id);
         }
-        let stays = |at: &ProcessorId| {
-            !too_many.contains(at) && self.seats.get(at).is_some_and(|seat| seat.rank.is_some())
+        let stays = |at: &WorkerId| {
+            !too_many.contains(at)
+                && self.workers.get(at).is_some_and(|worker_state| worker_state.rank.is_some())
         };
         let mut moves = Vec::new();
         let leaving = draft.items_astray(stays);
@@ -138,7 +143,7 @@ impl Vmq {
 }
 
 /// Returns the best processor for a queue that cannot stay; `None` only if all are closed.
-fn anywhere(draft: &Draft, item: &Item, fit: Load) -> Option<ProcessorId> {
+fn anywhere(draft: &Draft, item: &Item, fit: Load) -> Option<WorkerId> {
     let emptiest = draft.emptiest(item);
     if let Some((after, id)) = emptiest {
         if after <= fit {

@@ -4,26 +4,28 @@ use std::collections::BTreeMap;
 
 use core::time::Duration;
 
-use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
+use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 
-use crate::alert::Alert;
-use crate::allowance::Allowance;
-use crate::draft::{Draft, DraftSeat, Item, Step};
+use crate::alert::ShedPacing;
+use crate::allowance::MoveBudget;
+use crate::draft::{Draft, DraftWorker, Item, Step};
 use crate::effect::Watch;
 use crate::load::LastTwo;
 use crate::marks::{PARKED_MAX, RETRY};
 use crate::order::order;
-use crate::patience::Patience;
+use crate::pack_hold::PackHold;
 use crate::queue::Queue;
-use crate::seat::Seat;
 use crate::spec::VmqMode;
-use crate::{Load, Move, NicSpec, Processor, QueueError, Reason, SpecError, VmqSpec, Why};
+use crate::worker_state::WorkerState;
+use crate::{
+    Load, Move, NicSpec, PlacementReason, QueueError, Reason, SpecError, VmqSpec, WorkerSpec,
+};
 
 /// Result of adding a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Added {
     /// Processor that services the new queue.
-    pub at: ProcessorId,
+    pub at: WorkerId,
     /// Moves that make room: the default queue may bring the base processor into use while the
     /// maximum number is in use.
     pub moves: Vec<Move>,
@@ -33,16 +35,16 @@ pub struct Added {
 #[derive(Clone, Debug)]
 pub struct Vmq {
     pub(crate) spec: VmqSpec,
-    pub(crate) seats: BTreeMap<ProcessorId, Seat>,
+    pub(crate) workers: BTreeMap<WorkerId, WorkerState>,
     /// Permitted processors in the order of use; at least one.
-    pub(crate) order: Vec<ProcessorId>,
+    pub(crate) order: Vec<WorkerId>,
     pub(crate) nics: BTreeMap<PortId, NicSpec>,
     pub(crate) queues: BTreeMap<QueueId, Queue>,
     /// Length of the current measurement.
     pub(crate) period: Duration,
-    pub(crate) allowance: Allowance,
-    pub(crate) patience: Patience,
-    pub(crate) alert: Alert,
+    pub(crate) allowance: MoveBudget,
+    pub(crate) pack_hold: PackHold,
+    pub(crate) alert: ShedPacing,
     /// Last move of each queue whose effect is unknown.
     pub(crate) watches: BTreeMap<QueueId, Watch>,
 }
@@ -53,20 +55,20 @@ impl Vmq {
     /// # Errors
     ///
     /// The contradiction in the configuration or with the processors, with accepted values.
-    pub fn new(spec: VmqSpec, processors: &[Processor], now: Time) -> Result<Self, SpecError> {
+    pub fn new(spec: VmqSpec, processors: &[WorkerSpec], now: Time) -> Result<Self, SpecError> {
         let mut vmq = Self {
             order: order(&spec, processors)?,
             spec,
-            seats: BTreeMap::new(),
+            workers: BTreeMap::new(),
             nics: BTreeMap::new(),
             queues: BTreeMap::new(),
             period: Duration::ZERO,
-            allowance: Allowance::full(0, now),
-            patience: Patience::new(now),
-            alert: Alert::new(now),
+            allowance: MoveBudget::full(0, now),
+            pack_hold: PackHold::new(now),
+            alert: ShedPacing::new(now),
             watches: BTreeMap::new(),
         };
-        vmq.seat(processors, now);
+        vmq.worker(processors, now);
         Ok(vmq)
     }
 
@@ -82,8 +84,9 @@ impl Vmq {
     ///
     /// The contradiction; the previous configuration stays in effect.
     pub fn set_spec(&mut self, spec: VmqSpec, now: Time) -> Result<Vec<Move>, SpecError> {
-        let processors: Vec<Processor> = self.seats.values().map(|seat| seat.processor).collect();
-        self.configure(spec, &processors, now)
+        let workers: Vec<WorkerSpec> =
+            self.workers.values().map(|worker_state| worker_state.worker).collect();
+        self.configure(spec, &workers, now)
     }
 
     /// Changes the processors of the host; see [`Vmq::set_spec`].
@@ -91,9 +94,9 @@ impl Vmq {
     /// # Errors
     ///
     /// The contradiction with the configuration; nothing was changed.
-    pub fn set_processors(
+    pub fn set_workers(
         &mut self,
-        processors: &[Processor],
+        processors: &[WorkerSpec],
         now: Time,
     ) -> Result<Vec<Move>, SpecError> {
         self.configure(self.spec.clone(), processors, now)
@@ -107,14 +110,14 @@ impl Vmq {
     pub fn configure(
         &mut self,
         spec: VmqSpec,
-        processors: &[Processor],
+        processors: &[WorkerSpec],
         now: Time,
     ) -> Result<Vec<Move>, SpecError> {
         let order = order(&spec, processors)?;
         let is_other = spec != self.spec || order != self.order;
         self.spec = spec;
         self.order = order;
-        self.seat(processors, now);
+        self.worker(processors, now);
         if is_other {
             self.forget_history(now);
         }
@@ -128,33 +131,33 @@ impl Vmq {
     /// Resets holds, rests and the budget of moves. Called when the operator causes a different
     /// load, for example by a change of the team mode.
     pub fn forget_history(&mut self, now: Time) {
-        self.allowance = Allowance::full(self.queues.len(), now);
-        self.patience = Patience::new(now);
+        self.allowance = MoveBudget::full(self.queues.len(), now);
+        self.pack_hold = PackHold::new(now);
         self.rouse();
         for queue in self.queues.values_mut() {
-            queue.is_way_back_paid = true;
+            queue.is_return_prepaid = true;
         }
-        for seat in self.seats.values_mut() {
-            seat.packable_since = None;
+        for worker_state in self.workers.values_mut() {
+            worker_state.packable_since = None;
         }
     }
 
     /// Resets what was learned about the load, which has changed.
     pub(crate) fn rouse(&mut self) {
-        self.alert.rouse();
-        for seat in self.seats.values_mut() {
-            seat.disappoints = false;
+        self.alert.reset();
+        for worker_state in self.workers.values_mut() {
+            worker_state.has_unequal_shares = false;
         }
     }
 
-    fn seat(&mut self, processors: &[Processor], now: Time) {
-        let mut before = core::mem::take(&mut self.seats);
+    fn worker(&mut self, processors: &[WorkerSpec], now: Time) {
+        let mut before = core::mem::take(&mut self.workers);
         for processor in processors {
             let known = before.remove(&processor.number);
-            let mut seat = known.unwrap_or_else(|| Seat::new(*processor, now));
-            seat.processor = *processor;
+            let mut seat = known.unwrap_or_else(|| WorkerState::new(*processor, now));
+            seat.worker = *processor;
             seat.rank = self.order.iter().position(|of| *of == processor.number);
-            self.seats.insert(processor.number, seat);
+            self.workers.insert(processor.number, seat);
         }
     }
 
@@ -211,17 +214,17 @@ impl Vmq {
 
     /// Returns the processor on which a queue of this NIC would be placed now; `None` if the NIC is
     /// unknown.
-    pub fn home_of(&self, nic: PortId) -> Option<ProcessorId> {
+    pub fn home_of(&self, nic: PortId) -> Option<WorkerId> {
         self.nics.get(&nic).map(|nic| self.first_place(*nic).0)
     }
 
-    fn first_place(&self, nic: NicSpec) -> (ProcessorId, Why) {
+    fn first_place(&self, nic: NicSpec) -> (WorkerId, PlacementReason) {
         if !self.spec.enabled || nic.uses_default_queue() {
-            (self.base(), Why::DefaultQueue)
+            (self.base(), PlacementReason::DefaultQueue)
         } else if self.spec.mode == VmqMode::Static {
-            (self.lightest(), Why::Assigned { weight: nic.vmq_weight })
+            (self.lightest(), PlacementReason::Assigned { weight: nic.vmq_weight })
         } else {
-            (self.home(), Why::Home)
+            (self.home(), PlacementReason::Home)
         }
     }
 
@@ -240,12 +243,12 @@ impl Vmq {
 
     /// Reports the outcome of a move: the queue is on `at` now. Until then the queue counts as
     /// being on its destination and is not moved again.
-    pub fn handle_moved(&mut self, queue: QueueId, at: ProcessorId, now: Time) {
+    pub fn handle_moved(&mut self, queue: QueueId, at: WorkerId, now: Time) {
         let Some(of) = self.queues.get_mut(&queue) else { return };
         let Some(from) = of.coming_from.take() else { return };
         for id in [from, of.at, at] {
-            if let Some(seat) = self.seats.get_mut(&id) {
-                seat.is_disturbed = true;
+            if let Some(worker_state) = self.workers.get_mut(&id) {
+                worker_state.is_disturbed = true;
             }
         }
         if of.at == at {
@@ -253,7 +256,7 @@ impl Vmq {
                 watch.handle_carried_out();
             }
         } else {
-            of.why = Why::NotMoved { wanted: of.at };
+            of.reason = PlacementReason::NotMoved { preferred: of.at };
             of.at = at;
             of.since = now;
             of.retry_at = now + RETRY;
@@ -263,27 +266,28 @@ impl Vmq {
     }
 
     /// Returns the processor of each queue, the destination for those in transit.
-    pub fn placement(&self) -> impl Iterator<Item = (QueueId, ProcessorId)> + '_ {
+    pub fn placement(&self) -> impl Iterator<Item = (QueueId, WorkerId)> + '_ {
         self.queues.iter().map(|(id, queue)| (*id, queue.at))
     }
 
     /// Returns the permitted processors that have neither queues nor other work.
-    pub fn parked(&self) -> Vec<ProcessorId> {
-        let is_idle = |id: &&ProcessorId| {
-            let other = self.seats.get(id).map_or(Load::ZERO, |seat| seat.other.mean());
+    pub fn parked(&self) -> Vec<WorkerId> {
+        let is_idle = |id: &&WorkerId| {
+            let other =
+                self.workers.get(id).map_or(Load::ZERO, |worker_state| worker_state.other.mean());
             other <= PARKED_MAX && self.queues.values().all(|of| self.is_away(of, **id))
         };
         self.order.iter().filter(is_idle).copied().collect()
     }
 
     /// Returns true if the queue is neither on the processor nor in transit from it.
-    fn is_away(&self, of: &Queue, id: ProcessorId) -> bool {
+    fn is_away(&self, of: &Queue, id: WorkerId) -> bool {
         of.at != id && of.coming_from != Some(id)
     }
 
-    pub(crate) fn base(&self) -> ProcessorId {
+    pub(crate) fn base(&self) -> WorkerId {
         // The order is never empty.
-        self.order.first().copied().unwrap_or(ProcessorId(0))
+        self.order.first().copied().unwrap_or(WorkerId(0))
     }
 
     pub(crate) fn uses_default_queue(&self, queue: QueueId) -> bool {
@@ -293,9 +297,9 @@ impl Vmq {
 
     /// Returns the measured load of each processor, as if its current queues had been there
     /// throughout.
-    pub(crate) fn loads(&self) -> BTreeMap<ProcessorId, LastTwo> {
-        let mut loads: BTreeMap<ProcessorId, LastTwo> =
-            self.seats.iter().map(|(id, seat)| (*id, seat.other)).collect();
+    pub(crate) fn loads(&self) -> BTreeMap<WorkerId, LastTwo> {
+        let mut loads: BTreeMap<WorkerId, LastTwo> =
+            self.workers.iter().map(|(id, worker_state)| (*id, worker_state.other)).collect();
         for queue in self.queues.values() {
             if let Some(load) = loads.get_mut(&queue.at) {
                 *load = load.with(queue.load);
@@ -307,22 +311,35 @@ impl Vmq {
     /// Returns a draft based on the means of the last two measurements.
     pub(crate) fn draft_of_means(&self, now: Time) -> Draft {
         let mean = |queue: &Queue| queue.load.mean();
-        self.draft(mean, mean, |seat| seat.other.mean(), now)
+        self.draft(mean, mean, |worker_state| worker_state.other.mean(), now)
     }
 
     pub(crate) fn draft(
         &self,
         load: impl Fn(&Queue) -> Load,
         seen: impl Fn(&Queue) -> Load,
-        other: impl Fn(&Seat) -> Load,
+        other: impl Fn(&WorkerState) -> Load,
         now: Time,
     ) -> Draft {
-        let seats = self.seats.iter().map(|(id, seat)| {
-            let other = other(seat);
-            let (rank, core, disappoints) = (seat.rank, seat.processor.core, seat.disappoints);
+        let worker_states = self.workers.iter().map(|(id, worker_state)| {
+            let other = other(worker_state);
+            let (rank, core, has_unequal_shares) =
+                (worker_state.rank, worker_state.worker.core, worker_state.has_unequal_shares);
             let (own, own_seen) = (Load::ZERO, Load::ZERO);
             let (queues, is_closed) = (0, false);
-            (*id, DraftSeat { rank, core, other, own, own_seen, queues, is_closed, disappoints })
+            (
+                *id,
+                DraftWorker {
+                    rank,
+                    core,
+                    other,
+                    own,
+                    own_seen,
+                    queues,
+                    is_closed,
+                    has_unequal_shares,
+                },
+            )
         });
         let items = self.queues.iter().map(|(id, queue)| Item {
             queue: *id,
@@ -331,25 +348,29 @@ impl Vmq {
             seen: seen(queue),
             may_move: queue.may_move(now) && !self.uses_default_queue(*id),
         });
-        Draft::new(seats, items, self.spec.max_processors)
+        Draft::new(worker_states, items, self.spec.max_processors)
     }
 
     /// Records a decided move and returns it.
     pub(crate) fn commit(&mut self, step: &Step, reason: Reason, now: Time) -> Move {
         let Step { queue, from, to, predicted } = *step;
         let decided = Move { queue, from, to, reason, predicted };
-        let busy = |id| self.seats.get(&id).map_or(Load::ZERO, |seat: &Seat| seat.busy.mean());
+        let busy = |id| {
+            self.workers
+                .get(&id)
+                .map_or(Load::ZERO, |worker_state: &WorkerState| worker_state.busy.mean())
+        };
         let seen = self.queues.get(&queue).map_or(Load::ZERO, |of| of.load.mean());
         self.watches.insert(queue, Watch::new(&decided, busy(from), busy(to), seen));
         for id in [from, to] {
-            if let Some(seat) = self.seats.get_mut(&id) {
-                seat.is_disturbed = true;
+            if let Some(worker_state) = self.workers.get_mut(&id) {
+                worker_state.is_disturbed = true;
             }
         }
         if let Some(of) = self.queues.get_mut(&queue) {
             of.at = to;
             of.coming_from = Some(from);
-            of.why = Why::Moved { from, reason, predicted };
+            of.reason = PlacementReason::Moved { from, reason, predicted };
             of.since = now;
             of.measured = 0;
         }

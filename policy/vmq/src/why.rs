@@ -3,14 +3,14 @@
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::ProcessorId;
+use suimon_quantity::WorkerId;
 
 use crate::{Figures, Reason};
 
 /// Reason for which a queue was placed on its processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
-pub enum Why {
+pub enum PlacementReason {
     /// Initial placement of the queue.
     Home,
     /// Default queue, which the base processor services.
@@ -23,7 +23,7 @@ pub enum Why {
     /// The queue was moved there.
     Moved {
         /// Processor it was moved from.
-        from: ProcessorId,
+        from: WorkerId,
         /// Reason for which the queue is moved.
         #[serde(rename = "because")]
         reason: Reason,
@@ -33,13 +33,15 @@ pub enum Why {
     /// A move away from the processor failed.
     NotMoved {
         /// Processor that the move was for.
-        wanted: ProcessorId,
+        #[serde(rename = "wanted")]
+        preferred: WorkerId,
     },
     /// The queue was found there, moved by an external agent.
-    Found,
+    #[serde(rename = "found")]
+    MovedExternally,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for PlacementReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Home => f.write_str("first assigned there"),
@@ -48,10 +50,10 @@ impl fmt::Display for Why {
             Self::Moved { from, reason, predicted } => {
                 write!(f, "moved from worker {from}: {reason} (predicted {predicted})")
             }
-            Self::NotMoved { wanted } => {
+            Self::NotMoved { preferred: wanted } => {
                 write!(f, "its move to worker {wanted} failed")
             }
-            Self::Found => f.write_str("moved there by another cause than VMQ"),
+            Self::MovedExternally => f.write_str("moved there by another cause than VMQ"),
         }
     }
 }

@@ -4,18 +4,18 @@ use std::any::Any;
 
 use suimon_image::{FileError, ImageFile};
 
-use crate::{DiskFile, FileFacts};
+use crate::{DiskFile, FileProperties};
 
 /// A file that stores no data: every operation succeeds; reads leave the buffer unchanged.
 #[derive(Clone, Copy, Debug)]
-pub struct HollowFile {
+pub struct NullFile {
     /// Identifier chosen by the test.
     pub number: u32,
     /// Reported length in bytes.
     pub len: u64,
 }
 
-impl ImageFile for HollowFile {
+impl ImageFile for NullFile {
     fn len(&self) -> Result<u64, FileError> {
         Ok(self.len)
     }
@@ -36,10 +36,10 @@ impl ImageFile for HollowFile {
     }
 }
 
-impl DiskFile for HollowFile {
-    fn facts(&self) -> FileFacts {
+impl DiskFile for NullFile {
+    fn properties(&self) -> FileProperties {
         let (len, alignment) = (self.len, 1);
-        FileFacts {
+        FileProperties {
             len,
             is_direct: false,
             alignment,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use suimon_image::{MetadataChange, OpenedImage, Redo};
+use suimon_image::{ImageIdentity, MetadataChange, RedoChanges};
 
 use crate::{RedoRecord, RedoRecords};
 
@@ -12,10 +12,10 @@ use crate::{RedoRecord, RedoRecords};
 const ROOM: usize = 1024;
 
 #[derive(Debug, Default)]
-struct Kept {
+struct SharedRecord {
     first: u64,
     changes: Vec<MetadataChange>,
-    opened: OpenedImage,
+    opened: ImageIdentity,
     redone_as: [u8; 16],
     is_abandoned: bool,
 }
@@ -23,27 +23,27 @@ struct Kept {
 /// Redo records of a host. Clones share the records.
 #[derive(Clone, Debug)]
 pub struct MemoryRecords {
-    room: usize,
-    by_key: Arc<Mutex<BTreeMap<String, Kept>>>,
+    capacity: usize,
+    by_key: Arc<Mutex<BTreeMap<String, SharedRecord>>>,
     /// Number of writes that succeed before one fails; `None`: all succeed.
     until_failure: Arc<Mutex<Option<u64>>>,
 }
 
 impl Default for MemoryRecords {
     fn default() -> Self {
-        Self::with_room(ROOM)
+        Self::with_capacity(ROOM)
     }
 }
 
 impl MemoryRecords {
     /// Returns an empty set of records, each with a capacity of `room` changes.
     #[must_use]
-    pub fn with_room(room: usize) -> Self {
-        Self { room, by_key: Arc::default(), until_failure: Arc::default() }
+    pub fn with_capacity(room: usize) -> Self {
+        Self { capacity: room, by_key: Arc::default(), until_failure: Arc::default() }
     }
 
     /// Makes one write fail after `writes` successful ones.
-    pub fn fail_after(&self, writes: u64) {
+    pub fn fail_after_writes(&self, writes: u64) {
         *self.until_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(writes);
     }
 
@@ -59,13 +59,13 @@ impl MemoryRecords {
         self.lock().get(key).is_some_and(|kept| kept.is_abandoned)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, SharedRecord>> {
         self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl RedoRecords for MemoryRecords {
-    fn load(&self, key: &str) -> io::Result<Option<Redo>> {
+    fn load(&self, key: &str) -> io::Result<Option<RedoChanges>> {
         let mut records = self.lock();
         let number = records.len() as u8;
         let Some(kept) = records.get_mut(key).filter(|kept| !kept.changes.is_empty()) else {
@@ -75,7 +75,7 @@ impl RedoRecords for MemoryRecords {
             kept.redone_as = [0x70 | number; 16];
         }
         let (opened, changes) = (kept.opened, kept.changes.clone());
-        Ok(Some(Redo { opened, changes, redone_as: kept.redone_as }))
+        Ok(Some(RedoChanges { opened, changes, new_write_id: kept.redone_as }))
     }
 
     fn discard(&self, key: &str) -> io::Result<()> {
@@ -83,12 +83,12 @@ impl RedoRecords for MemoryRecords {
         Ok(())
     }
 
-    fn place(&self, key: &str) -> String {
+    fn location(&self, key: &str) -> String {
         format!("memory/{key}")
     }
 
-    fn begin(&self, key: &str, opened: OpenedImage) -> io::Result<Box<dyn RedoRecord>> {
-        self.lock().insert(key.to_owned(), Kept { opened, ..Kept::default() });
+    fn create(&self, key: &str, opened: ImageIdentity) -> io::Result<Box<dyn RedoRecord>> {
+        self.lock().insert(key.to_owned(), SharedRecord { opened, ..SharedRecord::default() });
         Ok(Box::new(MemoryRecord { records: self.clone(), key: key.to_owned() }))
     }
 }
@@ -99,7 +99,7 @@ struct MemoryRecord {
 }
 
 impl MemoryRecord {
-    /// Fails if this write is the one selected by [`MemoryRecords::fail_after`].
+    /// Fails if this write is the one selected by [`MemoryRecords::fail_after_writes`].
     fn fail(&self) -> io::Result<()> {
         let mut left = self.records.until_failure.lock().unwrap_or_else(PoisonError::into_inner);
         match *left {
@@ -114,14 +114,14 @@ impl MemoryRecord {
         }
     }
 
-    fn with<T>(&self, run: impl FnOnce(&mut Kept) -> T) -> io::Result<T> {
+    fn with<T>(&self, run: impl FnOnce(&mut SharedRecord) -> T) -> io::Result<T> {
         self.records.lock().get_mut(&self.key).map(run).ok_or(io::ErrorKind::NotFound.into())
     }
 }
 
 impl RedoRecord for MemoryRecord {
-    fn keep(&mut self, changes: &[MetadataChange], file_len: u64) -> io::Result<bool> {
-        let room = self.records.room;
+    fn append(&mut self, changes: &[MetadataChange], file_len: u64) -> io::Result<bool> {
+        let room = self.records.capacity;
         self.fail()?;
         self.with(|kept| {
             assert!(!kept.is_abandoned, "nothing is kept in an abandoned record");
@@ -134,15 +134,15 @@ impl RedoRecord for MemoryRecord {
         })
     }
 
-    fn room(&self) -> u64 {
-        self.records.room as u64
+    fn remaining_capacity(&self) -> u64 {
+        self.records.capacity as u64
     }
 
-    fn next(&self) -> u64 {
+    fn next_position(&self) -> u64 {
         self.with(|kept| kept.first + kept.changes.len() as u64).unwrap_or_default()
     }
 
-    fn forget(&mut self, before: u64) -> io::Result<()> {
+    fn truncate_before(&mut self, before: u64) -> io::Result<()> {
         self.fail()?;
         self.with(|kept| {
             let count = before.saturating_sub(kept.first).min(kept.changes.len() as u64);

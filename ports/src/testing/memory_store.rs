@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use suimon_image::testing::{Crash, Fate, FileOp, MemoryFile};
+use suimon_image::testing::{Crash, LoggedChange, MemoryFile, WriteOutcome};
 use suimon_image::{FileError, ImageFile};
 
 use crate::{
-    DiskFile, FileFacts, FileId, FileName, FileStatus, FileTime, FileUse, FlushFailure, StoreFault,
-    StoreFileError, StoreFiles, StoreSpace,
+    DiskFile, FileId, FileLockMode, FileName, FileProperties, FileStatus, FileTime, FlushFailure,
+    StoreFault, StoreFileError, StoreFiles, StoreSpace,
 };
 
 /// One logged change of a store. Files are identified by numbers that are never reused.
@@ -20,7 +20,7 @@ pub enum StoreOp {
     /// A file was created.
     Create(FileName, usize),
     /// A file's contents changed, at this Unix time in seconds.
-    File(usize, FileOp, u64),
+    File(usize, LoggedChange, u64),
     /// A file's modification time was set, in seconds since 1970-01-01 UTC.
     SetModified(usize, u64),
     /// A file was renamed, replacing the file that had the new name.
@@ -39,7 +39,7 @@ struct State {
     /// Contents and modification times of files before the first logged change.
     files_before: Vec<(Vec<u8>, u64)>,
     /// Number of changes that succeed before the store is full; `None`: unlimited.
-    room: Option<usize>,
+    capacity: Option<usize>,
     now_unix_s: u64,
     /// Attempts to open a file that was in use.
     conflicts: usize,
@@ -55,8 +55,8 @@ struct Entry {
 impl State {
     /// Logs a change; fails if the store is full. A flush needs no space.
     fn note(&mut self, op: StoreOp) -> io::Result<()> {
-        let is_flush = matches!(op, StoreOp::File(_, FileOp::Flush, _));
-        match self.room.as_mut().filter(|_| !is_flush) {
+        let is_flush = matches!(op, StoreOp::File(_, LoggedChange::Flush, _));
+        match self.capacity.as_mut().filter(|_| !is_flush) {
             Some(0) => return Err(io::ErrorKind::StorageFull.into()),
             Some(room) => *room -= 1,
             None => {}
@@ -85,7 +85,7 @@ impl State {
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
-    stall: Arc<(Mutex<bool>, Condvar)>,
+    set_stalled: Arc<(Mutex<bool>, Condvar)>,
 }
 
 impl MemoryStore {
@@ -100,20 +100,20 @@ impl MemoryStore {
                 state.names.insert(name, number);
             }
         }
-        store.forget();
+        store.clear_log();
         store
     }
 
     /// Starts or ends a stall: meanwhile every access to the store and its files blocks, except
     /// [`MemoryStore::files`].
-    pub fn stall(&self, stalls: bool) {
-        let (is_stalled, changed) = &*self.stall;
+    pub fn set_stalled(&self, stalls: bool) {
+        let (is_stalled, changed) = &*self.set_stalled;
         *is_stalled.lock().unwrap_or_else(PoisonError::into_inner) = stalls;
         changed.notify_all();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        let (is_stalled, changed) = &*self.stall;
+        let (is_stalled, changed) = &*self.set_stalled;
         let guard = is_stalled.lock().unwrap_or_else(PoisonError::into_inner);
         // Held until the state is locked, so that no access begins after `stall(true)` returns.
         let _not_stalled = changed.wait_while(guard, |stalls| *stalls);
@@ -131,8 +131,8 @@ impl MemoryStore {
     }
 
     /// Makes the store full after `changes` more changes; `None`: never.
-    pub fn set_room(&self, changes: Option<usize>) {
-        self.state().room = changes;
+    pub fn set_change_limit(&self, changes: Option<usize>) {
+        self.state().capacity = changes;
     }
 
     /// Returns how often a file could not be opened because it was in use.
@@ -153,14 +153,14 @@ impl MemoryStore {
             .collect()
     }
 
-    /// Returns the changes logged since the store was created or since [`MemoryStore::forget`].
+    /// Returns the changes logged since the store was created or since [`MemoryStore::clear_log`].
     #[must_use]
     pub fn ops(&self) -> Vec<StoreOp> {
         self.state().ops.clone()
     }
 
     /// Clears the log of changes; files are unchanged.
-    pub fn forget(&self) {
+    pub fn clear_log(&self) {
         let mut state = self.state();
         state.ops.clear();
         let before = |entry: &Entry| (entry.file.bytes(), entry.modified_unix_s);
@@ -168,11 +168,11 @@ impl MemoryStore {
         state.names_before = state.names.clone();
     }
 
-    /// Returns the store after a crash that occurred when the first `begun` logged changes had
+    /// Returns the store after a crash that occurred when the first `started` logged changes had
     /// begun. Changes of names are durable, as [`StoreFiles`] requires. `fate` decides each
     /// unflushed change of a file. Modification times are preserved.
     #[must_use]
-    pub fn crashed(&self, begun: usize, mut fate: impl FnMut() -> Fate) -> Self {
+    pub fn crashed(&self, begun: usize, mut fate: impl FnMut() -> WriteOutcome) -> Self {
         let state = self.state();
         let ops = state.ops.get(..begun).unwrap_or(&state.ops);
         let mut names = state.names_before.clone();
@@ -194,19 +194,20 @@ impl MemoryStore {
                 Some((bytes, modified_unix_s)) => (bytes.as_slice(), *modified_unix_s),
                 None => (&[][..], 0),
             };
-            let mut of_file: Vec<FileOp> = Vec::new();
+            let mut of_file: Vec<LoggedChange> = Vec::new();
             for op in ops {
                 match op {
                     StoreOp::File(of, op, at) if *of == number => {
                         of_file.push(op.clone());
-                        modified_unix_s = if *op == FileOp::Flush { modified_unix_s } else { *at };
+                        modified_unix_s =
+                            if *op == LoggedChange::Flush { modified_unix_s } else { *at };
                     }
                     StoreOp::SetModified(of, at) if *of == number => modified_unix_s = *at,
                     _ => {}
                 }
             }
-            let crash = Crash { before, ops: &of_file, begun: of_file.len() };
-            let fates: Vec<Fate> = (0..crash.unsynced()).map(|_| fate()).collect();
+            let crash = Crash { before, ops: &of_file, started: of_file.len() };
+            let fates: Vec<WriteOutcome> = (0..crash.unsynced()).map(|_| fate()).collect();
             let bytes = crash.file(&[], &fates);
             let mut after = crashed.state();
             after.now_unix_s = modified_unix_s;
@@ -214,7 +215,7 @@ impl MemoryStore {
             after.names.insert(name, number);
         }
         crashed.state().now_unix_s = state.now_unix_s;
-        crashed.forget();
+        crashed.clear_log();
         crashed
     }
 
@@ -223,19 +224,19 @@ impl MemoryStore {
         state: &mut State,
         name: &FileName,
         number: usize,
-        used: FileUse,
+        used: FileLockMode,
     ) -> Result<Arc<dyn DiskFile>, StoreFileError> {
         let Some(entry) = state.files.get_mut(number) else {
             return Err(StoreFileError::new(name, StoreFault::Missing));
         };
-        if entry.writers > 0 || (used == FileUse::Write && entry.readers > 0) {
+        if entry.writers > 0 || (used == FileLockMode::Write && entry.readers > 0) {
             state.conflicts += 1;
             let holder = "another user of this store".to_owned();
             return Err(StoreFileError::new(name, StoreFault::InUse { holder }));
         }
         match used {
-            FileUse::Read => entry.readers += 1,
-            FileUse::Write => entry.writers += 1,
+            FileLockMode::Read => entry.readers += 1,
+            FileLockMode::Write => entry.writers += 1,
         }
         let flush_failure = FlushFailure::default();
         Ok(Arc::new(StoredFile { store: self.clone(), number, used, flush_failure }))
@@ -246,7 +247,7 @@ impl StoreFiles for MemoryStore {
     fn open(
         &self,
         name: &FileName,
-        used: FileUse,
+        used: FileLockMode,
         _unit: u32,
     ) -> Result<Arc<dyn DiskFile>, StoreFileError> {
         let mut state = self.state();
@@ -265,10 +266,14 @@ impl StoreFiles for MemoryStore {
             .map_err(|_| StoreFileError::new(name, StoreFault::Full))?;
         let number = state.add(Vec::new());
         state.names.insert(name.clone(), number);
-        self.opened(&mut state, name, number, FileUse::Write)
+        self.opened(&mut state, name, number, FileLockMode::Write)
     }
 
-    fn open_device(&self, _used: FileUse, _unit: u32) -> Result<Arc<dyn DiskFile>, StoreFileError> {
+    fn open_device(
+        &self,
+        _used: FileLockMode,
+        _unit: u32,
+    ) -> Result<Arc<dyn DiskFile>, StoreFileError> {
         let fault = StoreFault::WrongStore { found: "memory", hint: "name a file" };
         Err(StoreFileError::new("memory", fault))
     }
@@ -276,7 +281,7 @@ impl StoreFiles for MemoryStore {
     fn reserve(&self, name: &FileName) -> Result<(), StoreFileError> {
         let state = self.state();
         state.find(name)?;
-        match state.room {
+        match state.capacity {
             Some(0) => Err(StoreFileError::new(name, StoreFault::Full)),
             _ => Ok(()),
         }
@@ -330,11 +335,11 @@ impl StoreFiles for MemoryStore {
 
     fn names(&self, ending: &str) -> Result<Vec<FileName>, StoreFileError> {
         let state = self.state();
-        Ok(state.names.keys().filter(|name| name.last().ends_with(ending)).cloned().collect())
+        Ok(state.names.keys().filter(|name| name.file_name().ends_with(ending)).cloned().collect())
     }
 
     fn space(&self) -> Result<StoreSpace, StoreFileError> {
-        let is_full = self.state().room == Some(0);
+        let is_full = self.state().capacity == Some(0);
         Ok(StoreSpace { total_bytes: 1 << 40, free_bytes: if is_full { 0 } else { 1 << 40 } })
     }
 }
@@ -343,12 +348,12 @@ impl StoreFiles for MemoryStore {
 struct StoredFile {
     store: MemoryStore,
     number: usize,
-    used: FileUse,
+    used: FileLockMode,
     flush_failure: FlushFailure,
 }
 
 impl StoredFile {
-    fn look<T>(
+    fn inspect<T>(
         &self,
         ask: impl FnOnce(&MemoryFile) -> Result<T, FileError>,
     ) -> Result<T, FileError> {
@@ -357,25 +362,25 @@ impl StoredFile {
         ask(&entry.map_err(io::Error::from)?.file)
     }
 
-    fn change(&self, op: &FileOp) -> Result<(), FileError> {
-        if self.used == FileUse::Read {
+    fn change(&self, op: &LoggedChange) -> Result<(), FileError> {
+        if self.used == FileLockMode::Read {
             return Err(io::Error::from(io::ErrorKind::PermissionDenied).into());
         }
         let mut state = self.store.state();
         let now_unix_s = state.now_unix_s;
         state.note(StoreOp::File(self.number, op.clone(), now_unix_s))?;
         let Some(entry) = state.files.get_mut(self.number) else { return Ok(()) };
-        if *op != FileOp::Flush {
+        if *op != LoggedChange::Flush {
             entry.modified_unix_s = now_unix_s;
         }
         match op {
-            FileOp::Write { offset, bytes } => entry.file.write_at(*offset, bytes)?,
-            FileOp::SetLen(len) => entry.file.set_len(*len)?,
-            FileOp::Zero { offset, len } => entry.file.zero(*offset, *len)?,
-            FileOp::Flush => {}
+            LoggedChange::Write { offset, bytes } => entry.file.write_at(*offset, bytes)?,
+            LoggedChange::SetLen(len) => entry.file.set_len(*len)?,
+            LoggedChange::Zero { offset, len } => entry.file.zero(*offset, *len)?,
+            LoggedChange::Flush => {}
         }
         // The store logs the change; a second copy in the file's own log would double the memory.
-        entry.file.forget();
+        entry.file.clear_log();
         Ok(())
     }
 }
@@ -385,21 +390,21 @@ impl Drop for StoredFile {
         let mut state = self.store.state();
         let Some(entry) = state.files.get_mut(self.number) else { return };
         match self.used {
-            FileUse::Read => entry.readers -= 1,
-            FileUse::Write => entry.writers -= 1,
+            FileLockMode::Read => entry.readers -= 1,
+            FileLockMode::Write => entry.writers -= 1,
         }
     }
 }
 
 impl DiskFile for StoredFile {
-    fn facts(&self) -> FileFacts {
-        FileFacts {
+    fn properties(&self) -> FileProperties {
+        FileProperties {
             len: ImageFile::len(self).unwrap_or(0),
             is_direct: false,
             alignment: 1,
             is_block_device: false,
             can_punch: true,
-            id: Some(FileId { device: 0, inode: self.number as u64, born_ns: 0 }),
+            id: Some(FileId { device: 0, inode: self.number as u64, created_unix_ns: 0 }),
         }
     }
 
@@ -433,28 +438,28 @@ impl DiskFile for StoredFile {
 
 impl ImageFile for StoredFile {
     fn len(&self) -> Result<u64, FileError> {
-        self.look(MemoryFile::len)
+        self.inspect(MemoryFile::len)
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
-        self.look(|file| file.read_at(offset, bytes))
+        self.inspect(|file| file.read_at(offset, bytes))
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
-        self.change(&FileOp::Write { offset, bytes: bytes.to_vec() })
+        self.change(&LoggedChange::Write { offset, bytes: bytes.to_vec() })
     }
 
     fn set_len(&self, len: u64) -> Result<(), FileError> {
-        self.change(&FileOp::SetLen(len))
+        self.change(&LoggedChange::SetLen(len))
     }
 
     fn zero(&self, offset: u64, len: u64) -> Result<(), FileError> {
-        self.change(&FileOp::Zero { offset, len })
+        self.change(&LoggedChange::Zero { offset, len })
     }
 
     fn flush(&self) -> Result<(), FileError> {
         self.flush_failure.check()?;
-        self.change(&FileOp::Flush).inspect_err(|error| {
+        self.change(&LoggedChange::Flush).inspect_err(|error| {
             if let FileError::System(error) = error {
                 self.flush_failure.note(error);
             }

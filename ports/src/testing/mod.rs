@@ -7,7 +7,7 @@ mod memory_records;
 mod memory_store;
 mod paced_io;
 
-pub use hollow_file::HollowFile;
+pub use hollow_file::NullFile;
 pub use memory_records::MemoryRecords;
 pub use memory_store::{MemoryStore, StoreOp};
-pub use paced_io::{Pace, PacedDevices};
+pub use paced_io::{RateLimit, RateLimitedIo};

@@ -6,11 +6,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{DiskFile, FileDone, FileIo, FileIoSource, FileOp, FileSlot, Wakeup};
+use crate::{ArmResult, DiskFile, FileCompletion, FileIo, FileIoSource, FileRequest, FileSlot};
 
 /// Behaviour of a device.
 #[derive(Clone, Debug, Default)]
-pub struct Pace {
+pub struct RateLimit {
     /// Budget of completed cost per [`FileIo::poll_done`] call: a read costs 1, a write
     /// `write_cost`.
     pub per_look: u64,
@@ -22,11 +22,11 @@ pub struct Pace {
 
 /// Devices with common statistics and behaviour. Clones share both.
 #[derive(Clone, Default)]
-pub struct PacedDevices(Arc<Mutex<World>>);
+pub struct RateLimitedIo(Arc<Mutex<SharedState>>);
 
 #[derive(Default)]
-struct World {
-    pace: Pace,
+struct SharedState {
+    pace: RateLimit,
     reads: u64,
     writes: u64,
     open: usize,
@@ -34,17 +34,17 @@ struct World {
     deepest: usize,
 }
 
-impl PacedDevices {
+impl RateLimitedIo {
     /// Creates devices with this behaviour.
     #[must_use]
-    pub fn new(pace: Pace) -> Self {
+    pub fn new(pace: RateLimit) -> Self {
         let devices = Self::default();
         devices.world().pace = pace;
         devices
     }
 
     /// Changes the behaviour.
-    pub fn set(&self, pace: Pace) {
+    pub fn set(&self, pace: RateLimit) {
         self.world().pace = pace;
     }
 
@@ -61,12 +61,12 @@ impl PacedDevices {
         self.world().open
     }
 
-    fn world(&self) -> MutexGuard<'_, World> {
+    fn world(&self) -> MutexGuard<'_, SharedState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl FileIoSource for PacedDevices {
+impl FileIoSource for RateLimitedIo {
     fn open(&self) -> io::Result<Box<dyn FileIo>> {
         let fd = File::open("/dev/null")?;
         self.world().open += 1;
@@ -76,7 +76,7 @@ impl FileIoSource for PacedDevices {
 }
 
 struct PacedIo {
-    devices: PacedDevices,
+    devices: RateLimitedIo,
     files: Vec<Option<Arc<dyn DiskFile>>>,
     /// Token, bytes to read, and true for a write, of each operation in flight.
     pending: VecDeque<(u64, usize, bool)>,
@@ -99,14 +99,14 @@ impl FileIo for PacedIo {
         }
     }
 
-    fn submit(&mut self, file: FileSlot, op: FileOp<'_>, token: u64) -> bool {
+    fn submit(&mut self, file: FileSlot, op: FileRequest<'_>, token: u64) -> bool {
         let is_there = self.files.get(file.0 as usize).is_some_and(Option::is_some);
         if !is_there || self.pending.len() >= self.capacity() {
             return false;
         }
         let (read, is_write) = match op {
-            FileOp::ReadBytes(range) => (usize::try_from(range.len()).unwrap_or(0), false),
-            FileOp::WriteBytes { .. } | FileOp::Write { .. } => (0, true),
+            FileRequest::ReadBytes(range) => (usize::try_from(range.len()).unwrap_or(0), false),
+            FileRequest::WriteBytes { .. } | FileRequest::Write { .. } => (0, true),
             _ => (0, false),
         };
         self.pending.push_back((token, read, is_write));
@@ -116,11 +116,11 @@ impl FileIo for PacedIo {
         true
     }
 
-    fn kick(&mut self) -> io::Result<()> {
+    fn submit_queued(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    fn poll_done(&mut self, done: &mut Vec<FileDone>) -> usize {
+    fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize {
         let before = done.len();
         let mut world = self.devices.world();
         let mut left = world.pace.per_look;
@@ -137,17 +137,17 @@ impl FileIo for PacedIo {
                 Some(kind) => Err(kind.into()),
                 None => Ok(vec![0; read]),
             };
-            done.push(FileDone { token, outcome });
+            done.push(FileCompletion { token, result: outcome });
         }
         done.len() - before
     }
 
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.pending.len()
     }
 
-    fn arm(&mut self) -> Wakeup {
-        if self.pending.is_empty() { Wakeup::Armed } else { Wakeup::Pending }
+    fn arm(&mut self) -> ArmResult {
+        if self.pending.is_empty() { ArmResult::Armed } else { ArmResult::Pending }
     }
 
     fn wake_fd(&self) -> BorrowedFd<'_> {

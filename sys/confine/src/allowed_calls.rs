@@ -67,7 +67,7 @@ fn of_any_thread() -> Vec<Call> {
 }
 
 /// Returns the calls of a worker: queues with open descriptors, and waiting.
-pub(crate) fn of_processors() -> Vec<Call> {
+pub(crate) fn of_workers() -> Vec<Call> {
     let mut calls = of_any_thread();
     calls.extend(
         [

@@ -19,7 +19,7 @@ use crate::{allowed_calls, files, refused_calls};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Worker: moves frames between queues that were handed to it.
-    Processor,
+    Worker,
     /// Reads messages of VM monitors on sockets that were handed to it, and starts threads for
     /// blocking calls, which inherit its confinement.
     FrontEnd,
@@ -31,7 +31,7 @@ impl Role {
     /// Returns the label of the role in reports of rejected calls.
     const fn label(self) -> u32 {
         match self {
-            Self::Processor => 1,
+            Self::Worker => 1,
             Self::FrontEnd => 2,
             Self::NbdServer => 3,
         }
@@ -89,7 +89,7 @@ struct Program {
 struct Lists {
     process: Program,
     missing: Program,
-    processor: Program,
+    worker: Program,
     front_end: Program,
     nbd_server: Program,
 }
@@ -110,7 +110,7 @@ impl Confinement {
         let lists = Lists {
             process: Program::new(List::Refused, &refused_calls::of_the_process())?,
             missing: Program::new(List::Missing, &refused_calls::missing())?,
-            processor: Program::new(List::Allowed, &allowed_calls::of_processors())?,
+            worker: Program::new(List::Allowed, &allowed_calls::of_workers())?,
             front_end: Program::new(List::Allowed, &allowed_calls::of_front_ends())?,
             nbd_server: Program::new(List::Allowed, &allowed_calls::of_nbd_servers())?,
         };
@@ -152,7 +152,7 @@ impl Confinement {
     pub fn confine_thread(&self, role: Role) -> Result<(), ConfineError> {
         let Some(lists) = &self.0.lists else { return Ok(()) };
         let program = match role {
-            Role::Processor => &lists.processor,
+            Role::Worker => &lists.worker,
             Role::FrontEnd => &lists.front_end,
             Role::NbdServer => &lists.nbd_server,
         };
@@ -164,12 +164,12 @@ impl Confinement {
         // After the allow list, no other filter can be installed.
         let is_filtered = match role {
             Role::NbdServer | Role::FrontEnd => filter(&[&lists.missing, program])?,
-            Role::Processor => filter(&[program])?,
+            Role::Worker => filter(&[program])?,
         };
         let layer = layer(dropped, is_filtered, program, files);
         let mut report = self.report_mut();
         match role {
-            Role::Processor => report.processors = Some(layer),
+            Role::Worker => report.workers = Some(layer),
             Role::FrontEnd => report.front_ends = Some(layer),
             Role::NbdServer => report.nbd_servers = Some(layer),
         }

@@ -25,7 +25,7 @@
 //! one descriptor table. The confinement limits the system calls of an attacker, not the memory
 //! that can be overwritten. `docs/explanation/threat-model.md` describes the consequences.
 //!
-//! Life cycle: one [`Confinement`] per process; [`ConfinedProcessors`] confines every worker that
+//! Life cycle: one [`Confinement`] per process; [`ConfinedWorkers`] confines every worker that
 //! it starts. No right is ever restored.
 //!
 //! Invariants
@@ -45,14 +45,14 @@ mod confinement;
 mod files;
 mod filter;
 mod privileges;
-mod processors;
 mod refusals;
 mod refused_calls;
 mod report;
 mod warm_up;
+mod workers;
 
 pub use confinement::{ConfineError, Confinement, Role, confine_launcher};
 pub use privileges::KEPT;
-pub use processors::ConfinedProcessors;
 pub use refusals::{Refusal, wake_pipe as refusal_pipe};
 pub use report::{FileRule, LayerReport, Report};
+pub use workers::ConfinedWorkers;

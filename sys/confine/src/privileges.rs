@@ -53,7 +53,7 @@ pub(crate) struct Dropped {
 /// # Errors
 /// The error of the kernel.
 pub(crate) fn drop_most() -> Result<Dropped, Errno> {
-    drop_to(kept(), CapabilitySet::empty())
+    drop_to(retained(), CapabilitySet::empty())
 }
 
 /// Drops all capabilities except those that the launcher of VMs needs, and limits what programs
@@ -94,7 +94,7 @@ fn drop_to(kept: CapabilitySet, bounding: CapabilitySet) -> Result<Dropped, Errn
     Ok(Dropped { left: names(all), bounding_is_empty })
 }
 
-/// Reduces the bounding set to `kept`. Returns false if `CAP_SETPCAP` is missing; that is only
+/// Reduces the bounding set to `retained`. Returns false if `CAP_SETPCAP` is missing; that is only
 /// relevant for executed programs.
 fn reduce_bounding_set(kept: CapabilitySet) -> Result<bool, Errno> {
     for number in 0..u64::BITS {
@@ -117,14 +117,14 @@ fn reduce_bounding_set(kept: CapabilitySet) -> Result<bool, Errno> {
     Ok(true)
 }
 
-fn kept() -> CapabilitySet {
+fn retained() -> CapabilitySet {
     FLAGS.into_iter().fold(CapabilitySet::empty(), CapabilitySet::union)
 }
 
 fn names(set: CapabilitySet) -> Vec<&'static str> {
     let known = KEPT.iter().zip(FLAGS).filter(|(_, flag)| set.contains(*flag));
     let mut names: Vec<_> = known.map(|((name, _), _)| *name).collect();
-    if !kept().contains(set) {
+    if !retained().contains(set) {
         names.push("others");
     }
     names

@@ -70,7 +70,7 @@ pub struct Report {
     /// Layer of the whole process, once it is confined.
     pub process: Option<LayerReport>,
     /// Layer of workers, once there is one.
-    pub processors: Option<LayerReport>,
+    pub workers: Option<LayerReport>,
     /// Layer of threads that read front-ends' messages, once there is one.
     pub front_ends: Option<LayerReport>,
     /// Layer of threads that serve NBD clients, once there is one.
@@ -84,7 +84,7 @@ impl Report {
     pub fn layers(&self) -> impl Iterator<Item = (&'static str, &LayerReport)> {
         let layers = [
             ("process", &self.process),
-            ("processors", &self.processors),
+            ("processors", &self.workers),
             ("front-ends", &self.front_ends),
             ("nbd-servers", &self.nbd_servers),
         ];

@@ -22,7 +22,7 @@ pub(crate) fn explain(member: &str, error: &Error, is_change: bool) -> ClusterSt
 }
 
 /// Creates the error of a request without a reply in time.
-pub(crate) fn late(member: &str, is_change: bool) -> ClusterStoreError {
+pub(crate) fn timeout_error(member: &str, is_change: bool) -> ClusterStoreError {
     let kind = if is_change { Kind::OutcomeUnknown } else { Kind::Unreachable };
     let detail =
         format!("{member}: no reply in time; check that this member of etcd runs and has a leader");

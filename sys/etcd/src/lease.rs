@@ -30,11 +30,10 @@ impl Lease {
     ) -> Result<Self, ClusterStoreError> {
         let seconds = i64::try_from(span.as_secs().max(1)).unwrap_or(i64::MAX);
         let asked = Instant::now();
-        let answer =
-            runtime
-                .block_on(members.ask(true, |mut client| async move {
-                    client.lease_grant(seconds, None).await
-                }))?;
+        let answer = runtime
+            .block_on(members.request(true, |mut client| async move {
+                client.lease_grant(seconds, None).await
+            }))?;
         // etcd may grant a longer lease than requested, but never a shorter one.
         let span = Duration::from_secs(u64::try_from(answer.ttl()).unwrap_or_default());
         let until = Arc::new(Mutex::new(Some(asked + span)));
@@ -51,12 +50,12 @@ async fn keep(members: Arc<Members>, id: i64, span: Duration, until: Arc<Mutex<O
     loop {
         tokio::time::sleep(pause).await;
         let asked = Instant::now();
-        let question = members.ask(false, |mut client| async move {
+        let question = members.request(false, |mut client| async move {
             let (mut keeper, mut answers) = client.lease_keep_alive(id).await?;
             keeper.keep_alive().await?;
             answers.message().await?.ok_or_else(|| Error::LeaseKeepAliveError("no reply".into()))
         });
-        let answer = timeout(pause.max(members.patience()), question).await;
+        let answer = timeout(pause.max(members.timeout()), question).await;
         let mut until = until.lock().unwrap_or_else(PoisonError::into_inner);
         match answer {
             Ok(Ok(answer)) if answer.ttl() > 0 => *until = Some(asked + span),
@@ -76,7 +75,7 @@ impl ClusterLease for Lease {
         ClusterLeaseId(self.id)
     }
 
-    fn holds_for(&self) -> Duration {
+    fn remaining(&self) -> Duration {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
         until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
@@ -88,8 +87,9 @@ impl Drop for Lease {
         let (members, id) = (Arc::clone(&self.members), self.id);
         // If this request is lost, the lease expires by itself.
         self.runtime.spawn(async move {
-            let _ =
-                members.ask(true, |mut client| async move { client.lease_revoke(id).await }).await;
+            let _ = members
+                .request(true, |mut client| async move { client.lease_revoke(id).await })
+                .await;
         });
     }
 }

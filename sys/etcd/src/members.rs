@@ -8,7 +8,7 @@ use etcd_client::{Certificate, Client, ConnectOptions, Error, Identity, TlsOptio
 use suimon_ports::{ClusterStoreError, ClusterStoreErrorKind as Kind};
 use tokio::time::timeout;
 
-use crate::explain::{explain, late};
+use crate::explain::{explain, timeout_error};
 use crate::spec::EtcdSpec;
 
 /// Time limit for connecting to a member.
@@ -36,8 +36,8 @@ impl Members {
         Self { spec, current, answered: Mutex::new(None) }
     }
 
-    pub(crate) const fn patience(&self) -> Duration {
-        self.spec.patience
+    pub(crate) const fn timeout(&self) -> Duration {
+        self.spec.timeout
     }
 
     fn options(&self) -> ConnectOptions {
@@ -75,7 +75,7 @@ impl Members {
         // With a user, connecting already requests a token.
         let made = timeout(CONNECT * 2, Client::connect([&member], Some(self.options()))).await;
         let client = made
-            .map_err(|_| late(&member, false))
+            .map_err(|_| timeout_error(&member, false))
             .and_then(|made| made.map_err(|error| explain(&member, &error, false)))?;
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         current.client = Some(client.clone());
@@ -83,7 +83,7 @@ impl Members {
     }
 
     /// Records that a member replied.
-    pub(crate) fn hear(&self) {
+    pub(crate) fn record_reply(&self) {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
@@ -93,7 +93,7 @@ impl Members {
     }
 
     /// Switches to the next member, if `member` is still the selected one.
-    pub(crate) fn leave(&self, member: &str) {
+    pub(crate) fn switch_member(&self, member: &str) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let endpoints = &self.spec.endpoints;
         let index = current.index % endpoints.len().max(1);
@@ -104,7 +104,7 @@ impl Members {
 
     /// Sends a request to a member. With `is_change` it is sent once; otherwise it is repeated at
     /// the next member until one replies or the time limit is exceeded.
-    pub(crate) async fn ask<T, F>(
+    pub(crate) async fn request<T, F>(
         &self,
         is_change: bool,
         question: impl Fn(Client) -> F,
@@ -114,19 +114,19 @@ impl Members {
     {
         let began = Instant::now();
         loop {
-            let left = self.spec.patience.saturating_sub(began.elapsed());
+            let left = self.spec.timeout.saturating_sub(began.elapsed());
             let (error, was_asked) = match self.client().await {
                 Err(error) => (error, false),
                 Ok((client, member)) => {
                     // A member that hangs leaves time for another one.
-                    let share = if is_change { left } else { left.min(self.spec.patience / 3) };
+                    let share = if is_change { left } else { left.min(self.spec.timeout / 3) };
                     match timeout(share, question(client)).await {
                         Ok(Ok(answer)) => {
-                            self.hear();
+                            self.record_reply();
                             return Ok(answer);
                         }
                         Ok(Err(error)) => (explain(&member, &error, is_change), true),
-                        Err(_) => (late(&member, is_change), true),
+                        Err(_) => (timeout_error(&member, is_change), true),
                     }
                 }
             };
@@ -134,8 +134,8 @@ impl Members {
                 return Err(error);
             }
             let member = error.detail.split(": ").next().unwrap_or_default().to_owned();
-            self.leave(&member);
-            if (is_change && was_asked) || began.elapsed() + PAUSE >= self.spec.patience {
+            self.switch_member(&member);
+            if (is_change && was_asked) || began.elapsed() + PAUSE >= self.spec.timeout {
                 return Err(error);
             }
             tokio::time::sleep(PAUSE).await;

@@ -16,7 +16,7 @@ pub struct EtcdSpec {
     /// Prefix of the cluster's keys; other keys are not accessed.
     pub prefix: String,
     /// Time limit of a call.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// Certificates for TLS, in PEM format.
@@ -35,7 +35,7 @@ impl fmt::Debug for EtcdSpec {
             .field("endpoints", &self.endpoints)
             .field("tls", &self.tls.is_some())
             .field("user", &self.user.as_ref().map(|(user, _)| user))
-            .field("patience", &self.patience)
+            .field("patience", &self.timeout)
             .finish()
     }
 }

@@ -50,7 +50,7 @@ impl EtcdStore {
             })?;
         let store = Self { members: Arc::new(Members::new(spec.clone())), runtime };
         let prefix = spec.prefix;
-        let question = store.members.ask(false, |mut client| {
+        let question = store.members.request(false, |mut client| {
             let options = GetOptions::new().with_prefix().with_count_only();
             let prefix = prefix.as_str();
             async move { client.get(prefix, Some(options)).await }
@@ -96,7 +96,7 @@ impl ClusterStore for EtcdStore {
         let conditions: Vec<Compare> = conditions.iter().map(condition).collect();
         let changes: Vec<TxnOp> = changes.iter().map(change).collect();
         let transaction = Txn::new().when(conditions).and_then(changes);
-        let answer = self.runtime.block_on(self.members.ask(true, |mut client| {
+        let answer = self.runtime.block_on(self.members.request(true, |mut client| {
             let transaction = transaction.clone();
             async move { client.txn(transaction).await }
         }))?;
@@ -104,7 +104,7 @@ impl ClusterStore for EtcdStore {
             return Ok(ClusterCommit::ConditionFailed);
         }
         let at = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
-        Ok(ClusterCommit::Made(revision(at)))
+        Ok(ClusterCommit::Committed(revision(at)))
     }
 
     fn changes_max(&self) -> usize {
@@ -127,7 +127,7 @@ impl ClusterStore for EtcdStore {
         Ok(Box::new(lease))
     }
 
-    fn age(&self) -> Option<Duration> {
+    fn time_since_response(&self) -> Option<Duration> {
         self.members.age()
     }
 }

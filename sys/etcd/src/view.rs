@@ -23,7 +23,7 @@ pub(crate) async fn read(
     prefix: &str,
 ) -> Result<ClusterView, ClusterStoreError> {
     let answer = members
-        .ask(false, |mut client| async move {
+        .request(false, |mut client| async move {
             let options =
                 GetOptions::new().with_prefix().with_sort(SortTarget::Key, SortOrder::Ascend);
             client.get(prefix, Some(options)).await

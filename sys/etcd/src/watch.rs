@@ -10,7 +10,7 @@ use suimon_ports::{
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::explain::{explain, late};
+use crate::explain::{explain, timeout_error};
 use crate::members::Members;
 use crate::view::{entry, read, revision};
 
@@ -38,7 +38,7 @@ impl Drop for Watch {
 }
 
 /// Progress of an observer's watch.
-struct Heard {
+struct Progress {
     prefix: String,
     /// Revision up to which the observer was informed; `None` if it needs a snapshot.
     revision: Option<u64>,
@@ -50,7 +50,7 @@ pub(crate) async fn watch(
     prefix: String,
     observer: Arc<dyn ClusterObserver>,
 ) {
-    let mut heard = Heard { prefix, revision: None };
+    let mut heard = Progress { prefix, revision: None };
     loop {
         if let Err(error) = listen(&members, &mut heard, observer.as_ref()).await {
             observer.interrupted(&error);
@@ -62,7 +62,7 @@ pub(crate) async fn watch(
 /// Forwards changes until an error occurs.
 async fn listen(
     members: &Members,
-    heard: &mut Heard,
+    heard: &mut Progress,
     observer: &dyn ClusterObserver,
 ) -> Result<(), ClusterStoreError> {
     let from = if let Some(revision) = heard.revision {
@@ -78,30 +78,30 @@ async fn listen(
         Ok(found) => found,
         Err(error) => {
             let member = error.detail.split(": ").next().unwrap_or_default();
-            members.leave(member);
+            members.switch_member(member);
             return Err(error);
         }
     };
     let start = i64::try_from(from).unwrap_or(i64::MAX).saturating_add(1);
     let options = WatchOptions::new().with_prefix().with_start_revision(start);
-    let begun = timeout(members.patience(), client.watch(heard.prefix.as_str(), Some(options)));
+    let begun = timeout(members.timeout(), client.watch(heard.prefix.as_str(), Some(options)));
     let left = |error| {
-        members.leave(&member);
+        members.switch_member(&member);
         error
     };
     let mut stream = begun
         .await
-        .map_err(|_| left(late(&member, false)))?
+        .map_err(|_| left(timeout_error(&member, false)))?
         .map_err(|error| left(explain(&member, &error, false)))?;
     let mut unanswered = 0;
     loop {
         match timeout(ASKED_EVERY, stream.message()).await {
             Ok(Ok(Some(answer))) => {
                 unanswered = 0;
-                members.hear();
-                tell(&answer, heard, observer)?;
+                members.record_reply();
+                report(&answer, heard, observer)?;
             }
-            Ok(Ok(None)) => return Err(left(late(&member, false))),
+            Ok(Ok(None)) => return Err(left(timeout_error(&member, false))),
             Ok(Err(error)) => return Err(left(explain(&member, &error, false))),
             Err(_) if unanswered < UNANSWERED_MAX => {
                 unanswered += 1;
@@ -110,15 +110,15 @@ async fn listen(
                     .await
                     .map_err(|error| left(explain(&member, &error, false)))?;
             }
-            Err(_) => return Err(left(late(&member, false))),
+            Err(_) => return Err(left(timeout_error(&member, false))),
         }
     }
 }
 
 /// Forwards one response to an observer.
-fn tell(
+fn report(
     answer: &WatchResponse,
-    heard: &mut Heard,
+    heard: &mut Progress,
     observer: &dyn ClusterObserver,
 ) -> Result<(), ClusterStoreError> {
     if answer.canceled() {

@@ -58,7 +58,7 @@ fn a_pool_without_huge_pages_stops_the_device_only() {
     }
     let Some(file) = huge_file(4) else { return };
     let map = map(&file, 4);
-    let guard = CutGuard::new(map as usize, 4 * PAGE_BYTES, PAGE_BYTES).unwrap();
+    let guard = TruncationGuard::new(map as usize, 4 * PAGE_BYTES, PAGE_BYTES).unwrap();
     assert!(!guard.is_cut());
     touch(map, 1..4);
     assert!(guard.is_cut());
@@ -73,7 +73,7 @@ fn a_pool_without_huge_pages_stops_the_device_only() {
 fn a_truncated_file_of_huge_pages_reads_as_zeros() {
     let Some(file) = huge_file(3) else { return };
     let map = map(&file, 3);
-    let guard = CutGuard::new(map as usize, 3 * PAGE_BYTES, PAGE_BYTES).unwrap();
+    let guard = TruncationGuard::new(map as usize, 3 * PAGE_BYTES, PAGE_BYTES).unwrap();
     // Within the file until the first access.
     file.set_len(0).unwrap();
     touch(map, 0..3);

@@ -1,7 +1,7 @@
 //! Mapped files that other processes may truncate: a VM's memory, and disk images in memory.
 //!
-//! - [`CutGuard`]: guards one mapping, and reports whether its file was truncated.
-//! - [`cuts`]: number of such accesses in this process.
+//! - [`TruncationGuard`]: guards one mapping, and reports whether its file was truncated.
+//! - [`truncations`]: number of such accesses in this process.
 //!
 //! Outside of the scope: mapping files, and access to them.
 //!
@@ -14,6 +14,6 @@
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
-mod cut_short;
+mod truncation;
 
-pub use cut_short::{CutGuard, GUARDS_MAX, cuts, watch_for_cuts};
+pub use truncation::{GUARDS_MAX, TruncationGuard, truncations, watch_for_cuts};

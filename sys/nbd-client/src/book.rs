@@ -8,14 +8,14 @@ use suimon_ports::DiskClientError;
 
 /// Request in flight and the part of its reply received so far.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Request {
     /// Offset of the first byte in the disk.
     pub(crate) offset: u64,
     /// Buffer for the bytes of a read, with the requested length. Taken out while the reply thread
     /// fills it.
     pub(crate) bytes: Vec<u8>,
     /// Number of bytes received.
-    pub(crate) come: usize,
+    pub(crate) received_bytes: usize,
     /// Number of parts of the reply received.
     pub(crate) parts: u32,
     /// Allocation of the range, as reported by the server.
@@ -28,7 +28,7 @@ pub(crate) struct Asked {
 
 /// Requests in flight of a connection, by cookie.
 #[derive(Default)]
-pub(crate) struct Book {
+pub(crate) struct InFlight {
     entries: Mutex<Entries>,
     answered: Condvar,
 }
@@ -36,24 +36,24 @@ pub(crate) struct Book {
 #[derive(Default)]
 pub(crate) struct Entries {
     next: u64,
-    pub(crate) asked: BTreeMap<u64, Asked>,
+    pub(crate) requests: BTreeMap<u64, Request>,
     /// Reason why the connection has ended.
-    gone: Option<String>,
+    removed: Option<String>,
 }
 
-impl Book {
+impl InFlight {
     /// Registers a request that is about to be sent. Returns its cookie.
     ///
     /// # Errors
     /// The connection has ended.
-    pub(crate) fn note(&self, asked: Asked) -> Result<u64, DiskClientError> {
+    pub(crate) fn note(&self, asked: Request) -> Result<u64, DiskClientError> {
         let mut entries = self.lock();
-        if let Some(why) = &entries.gone {
-            return Err(DiskClientError::Gone(why.clone()));
+        if let Some(why) = &entries.removed {
+            return Err(DiskClientError::Disconnected(why.clone()));
         }
         let cookie = entries.next;
         entries.next = cookie.wrapping_add(1);
-        entries.asked.insert(cookie, asked);
+        entries.requests.insert(cookie, asked);
         Ok(cookie)
     }
 
@@ -61,33 +61,33 @@ impl Book {
     ///
     /// # Errors
     /// The server rejected the request, or the connection has ended.
-    pub(crate) fn wait(&self, cookie: u64) -> Result<Asked, DiskClientError> {
+    pub(crate) fn wait(&self, cookie: u64) -> Result<Request, DiskClientError> {
         let mut entries = self.lock();
         loop {
-            let is_answered = entries.asked.get(&cookie).is_some_and(|of| of.is_answered);
+            let is_answered = entries.requests.get(&cookie).is_some_and(|of| of.is_answered);
             if is_answered {
-                let asked = entries.asked.remove(&cookie).unwrap_or_default();
+                let asked = entries.requests.remove(&cookie).unwrap_or_default();
                 return match asked.failure {
                     Some(why) => Err(DiskClientError::Refused(why)),
                     None => Ok(asked),
                 };
             }
-            if let Some(why) = entries.gone.clone() {
-                entries.asked.remove(&cookie);
-                return Err(DiskClientError::Gone(why));
+            if let Some(why) = entries.removed.clone() {
+                entries.requests.remove(&cookie);
+                return Err(DiskClientError::Disconnected(why));
             }
             entries = self.answered.wait(entries).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Wakes the callers after a reply is complete.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn complete(&self) {
         self.answered.notify_all();
     }
 
     /// Records that the connection has ended, and wakes all callers. The first reason is kept.
     pub(crate) fn end(&self, why: &str) {
-        self.lock().gone.get_or_insert_with(|| why.to_owned());
+        self.lock().removed.get_or_insert_with(|| why.to_owned());
         self.answered.notify_all();
     }
 

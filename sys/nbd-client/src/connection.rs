@@ -9,22 +9,23 @@ use std::thread::JoinHandle;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, send, shutdown};
 use suimon_image::ByteRange;
-use suimon_nbd::{ByteRange as NbdRange, ClientCommand, ClientRequest, ExtentState, FarExport};
+use suimon_nbd::{ByteRange as NbdRange, ClientCommand, ClientRequest, ExtentState, RemoteExport};
 use suimon_ports::{
-    AllocatedExtent, Allocation, CLIENT_BYTES_MAX, DiskClient, DiskClientError, ThreadStart,
+    Allocation, AllocationExtent, DISK_CLIENT_REQUEST_BYTES_MAX, DiskClient, DiskClientError,
+    ThreadStart,
 };
 
-use crate::book::{Asked, Book};
+use crate::book::{InFlight, Request};
 use crate::handshake::shake_hands;
 use crate::replies::Replies;
 
 /// Connection to one export of a server. Dropping it closes the connection.
 pub struct NbdConnection {
-    export: FarExport,
+    export: RemoteExport,
     socket: Arc<OwnedFd>,
     /// Locked while a request is sent.
     sending: Mutex<()>,
-    book: Arc<Book>,
+    in_flight: Arc<InFlight>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -42,10 +43,10 @@ impl NbdConnection {
     ) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, false)?;
         let (export, rest) = shake_hands(&socket, name, writes)?;
-        let (socket, book) = (Arc::new(socket), Arc::new(Book::default()));
+        let (socket, book) = (Arc::new(socket), Arc::new(InFlight::default()));
         let allocation = export.allocation;
         let replies =
-            Replies { socket: Arc::clone(&socket), book: Arc::clone(&book), allocation, rest };
+            Replies { socket: Arc::clone(&socket), in_flight: Arc::clone(&book), allocation, rest };
         let (ready, is_ready) = sync_channel(1);
         let (on_start, told) = (Arc::clone(on_start), Arc::clone(&book));
         let thread =
@@ -59,19 +60,24 @@ impl NbdConnection {
                     told.end(&why);
                 }
             })?;
-        let connection =
-            Self { export, socket, sending: Mutex::default(), book, thread: Some(thread) };
+        let connection = Self {
+            export,
+            socket,
+            sending: Mutex::default(),
+            in_flight: book,
+            thread: Some(thread),
+        };
         is_ready.recv().map_err(io::Error::other)??;
         Ok(connection)
     }
 
-    fn ask(
+    fn send_request(
         &self,
         command: ClientCommand,
-        asked: Asked,
+        asked: Request,
         payload: &[u8],
-    ) -> Result<Asked, DiskClientError> {
-        let cookie = self.book.note(asked)?;
+    ) -> Result<Request, DiskClientError> {
+        let cookie = self.in_flight.note(asked)?;
         let header = ClientRequest { cookie, command }.encode();
         let sent = match header {
             Some(header) => {
@@ -82,10 +88,10 @@ impl NbdConnection {
         };
         if let Err(errno) = sent {
             // A part may have been sent, so nothing can be sent after it.
-            self.book.end(&format!("the connection failed: {errno}"));
-            self.end();
+            self.in_flight.end(&format!("the connection failed: {errno}"));
+            self.disconnect();
         }
-        self.book.wait(cookie)
+        self.in_flight.wait(cookie)
     }
 
     fn send(&self, mut bytes: &[u8]) -> Result<(), Errno> {
@@ -112,8 +118,8 @@ impl DiskClient for NbdConnection {
     fn read(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), DiskClientError> {
         let mut to = std::mem::take(bytes);
         to.resize(length(range.len())?, 0);
-        let asked = Asked { offset: range.offset(), bytes: to, ..Asked::default() };
-        *bytes = self.ask(ClientCommand::Read(nbd(range)?), asked, &[])?.bytes;
+        let asked = Request { offset: range.offset(), bytes: to, ..Request::default() };
+        *bytes = self.send_request(ClientCommand::Read(nbd(range)?), asked, &[])?.bytes;
         Ok(())
     }
 
@@ -121,19 +127,20 @@ impl DiskClient for NbdConnection {
         let length = bytes.len() as u64;
         self::length(length)?;
         let command = ClientCommand::Write(NbdRange { offset, length });
-        self.ask(command, Asked::default(), bytes).map(drop)
+        self.send_request(command, Request::default(), bytes).map(drop)
     }
 
     fn write_zeroes(&self, range: ByteRange) -> Result<(), DiskClientError> {
-        self.ask(ClientCommand::WriteZeroes(nbd(range)?), Asked::default(), &[]).map(drop)
+        self.send_request(ClientCommand::WriteZeroes(nbd(range)?), Request::default(), &[])
+            .map(drop)
     }
 
-    fn allocation(&self, range: ByteRange) -> Result<Vec<AllocatedExtent>, DiskClientError> {
+    fn allocation(&self, range: ByteRange) -> Result<Vec<AllocationExtent>, DiskClientError> {
         if self.export.allocation.is_none() {
-            return Ok(vec![AllocatedExtent { allocation: Allocation::Data, len: range.len() }]);
+            return Ok(vec![AllocationExtent { allocation: Allocation::Data, len: range.len() }]);
         }
-        let asked = Asked { offset: range.offset(), ..Asked::default() };
-        let told = self.ask(ClientCommand::BlockStatus(nbd(range)?), asked, &[])?.extents;
+        let asked = Request { offset: range.offset(), ..Request::default() };
+        let told = self.send_request(ClientCommand::BlockStatus(nbd(range)?), asked, &[])?.extents;
         if told.is_empty() {
             let text = "the server returned no allocation status of a range";
             return Err(DiskClientError::Refused(text.to_owned()));
@@ -147,18 +154,18 @@ impl DiskClient for NbdConnection {
             let is_hole = extent.state.has(ExtentState::ZERO);
             let allocation = if is_hole { Allocation::Hole } else { Allocation::Data };
             if len > 0 {
-                extents.push(AllocatedExtent { allocation, len });
+                extents.push(AllocationExtent { allocation, len });
             }
         }
         Ok(extents)
     }
 
     fn flush(&self) -> Result<(), DiskClientError> {
-        self.ask(ClientCommand::Flush, Asked::default(), &[]).map(drop)
+        self.send_request(ClientCommand::Flush, Request::default(), &[]).map(drop)
     }
 
-    fn end(&self) {
-        self.book.end("the connection was closed locally");
+    fn disconnect(&self) {
+        self.in_flight.end("the connection was closed locally");
         // A socket that is no longer connected has ended already.
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
@@ -171,16 +178,17 @@ impl Drop for NbdConnection {
         if let Some(header) = goodbye.encode() {
             let _ = send(&self.socket, &header, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
         }
-        self.end();
+        self.disconnect();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// Converts the length of a request, at most [`CLIENT_BYTES_MAX`].
+/// Converts the length of a request, at most [`DISK_CLIENT_REQUEST_BYTES_MAX`].
 fn length(bytes: u64) -> Result<usize, DiskClientError> {
-    let fits = (bytes <= CLIENT_BYTES_MAX).then(|| usize::try_from(bytes).ok()).flatten();
+    let fits =
+        (bytes <= DISK_CLIENT_REQUEST_BYTES_MAX).then(|| usize::try_from(bytes).ok()).flatten();
     let text = || format!("a request of {bytes} bytes exceeds the limit of one request");
     fits.ok_or_else(|| DiskClientError::Refused(text()))
 }

@@ -88,9 +88,9 @@ fn exercise(disk: &NbdConnection) {
     assert!(matches!(beyond, Err(DiskClientError::Refused(_))), "{beyond:?}");
     let mut bytes = Vec::new();
     disk.read(range(SIZE - 512, 512), &mut bytes).unwrap();
-    disk.end();
+    disk.disconnect();
     let ended = disk.read(range(0, 512), &mut bytes);
-    assert!(matches!(ended, Err(DiskClientError::Gone(_))), "{ended:?}");
+    assert!(matches!(ended, Err(DiskClientError::Disconnected(_))), "{ended:?}");
 }
 
 #[test]
@@ -228,7 +228,10 @@ fn a_server_that_lies_ends_the_connection() {
         let server = std::thread::spawn(move || liar(far, lie));
         let disk = NbdConnection::connect(near.into(), "", true, &start()).unwrap();
         let said = disk.read(range(0, 512), &mut Vec::new()).unwrap_err();
-        assert!(matches!(&said, DiskClientError::Gone(text) if text.contains(why)), "{said:?}");
+        assert!(
+            matches!(&said, DiskClientError::Disconnected(text) if text.contains(why)),
+            "{said:?}"
+        );
         let later = disk.flush().unwrap_err();
         assert_eq!(later, said, "it stays so");
         drop(disk);

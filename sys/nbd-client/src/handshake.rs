@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use suimon_nbd::{ClientHandshake, ClientStep, FarExport, TransmissionFlags};
-use suimon_ports::CLIENT_BYTES_MAX;
+use suimon_nbd::{ClientHandshake, ClientStep, RemoteExport, TransmissionFlags};
+use suimon_ports::DISK_CLIENT_REQUEST_BYTES_MAX;
 
 /// Time limit for the handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ pub(crate) fn shake_hands(
     socket: &OwnedFd,
     name: &str,
     writes: bool,
-) -> io::Result<(FarExport, Vec<u8>)> {
+) -> io::Result<(RemoteExport, Vec<u8>)> {
     let deadline = Instant::now() + HANDSHAKE_MAX;
     let mut handshake = ClientHandshake::new(name).map_err(io::Error::other)?;
     let (mut output, mut rest) = (Vec::new(), Vec::new());
@@ -34,9 +34,9 @@ pub(crate) fn shake_hands(
         send_all(socket, &output, deadline)?;
         output.clear();
         match progress.step {
-            ClientStep::GoesOn => {}
+            ClientStep::Continue => {}
             ClientStep::NeedsBytes => receive(socket, &mut rest, deadline)?,
-            ClientStep::Agreed(export) => break export,
+            ClientStep::Negotiated(export) => break export,
         }
     };
     check(&export, writes)?;
@@ -46,11 +46,11 @@ pub(crate) fn shake_hands(
 }
 
 /// Checks that the export has the required features.
-fn check(export: &FarExport, writes: bool) -> io::Result<()> {
+fn check(export: &RemoteExport, writes: bool) -> io::Result<()> {
     let payload_max = u64::from(export.block_sizes.payload_max);
-    if payload_max < CLIENT_BYTES_MAX {
+    if payload_max < DISK_CLIENT_REQUEST_BYTES_MAX {
         let text = format!(
-            "the server accepts {payload_max} bytes per request, but {CLIENT_BYTES_MAX} are \
+            "the server accepts {payload_max} bytes per request, but {DISK_CLIENT_REQUEST_BYTES_MAX} are \
              required"
         );
         return Err(io::Error::other(text));

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
-use suimon_nbd::{EXTENTS_MAX, FarExtents, Replied, Reply, ReplyReader};
+use suimon_nbd::{EXTENTS_MAX, ExtentsReply, Reply, ReplyContent, ReplyReader};
 
-use crate::book::{Asked, Book};
+use crate::book::{InFlight, Request};
 
 /// Bytes read from the socket at once if the length of the next message is unknown.
 const AHEAD_BYTES: usize = 4096;
@@ -19,7 +19,7 @@ const PARTS_MAX: u32 = 65_536;
 /// Reader of a server's replies, which wakes the callers.
 pub(crate) struct Replies {
     pub(crate) socket: Arc<OwnedFd>,
-    pub(crate) book: Arc<Book>,
+    pub(crate) in_flight: Arc<InFlight>,
     /// Id of the metadata context for allocation.
     pub(crate) allocation: Option<u32>,
     /// Bytes received and not yet parsed.
@@ -39,14 +39,14 @@ impl Replies {
     fn take_one(&mut self) -> Result<(), String> {
         let (consumed, data) =
             match ReplyReader.read(&self.rest).map_err(|lost| lost.to_string())? {
-                Reply::Incomplete { needed } => return self.receive(needed),
-                Reply::Part {
+                Reply::Incomplete { required: needed } => return self.receive(needed),
+                Reply::Chunk {
                     consumed,
                     cookie,
                     is_last,
-                    replied: Replied::Data { offset, length },
+                    replied: ReplyContent::Data { offset, length },
                 } => (consumed, Some((cookie, is_last, offset, length as usize))),
-                Reply::Part { consumed, cookie, is_last, replied } => {
+                Reply::Chunk { consumed, cookie, is_last, replied } => {
                     self.hand_over(cookie, is_last, replied)?;
                     (consumed, None)
                 }
@@ -61,28 +61,35 @@ impl Replies {
     }
 
     /// Handles a reply without payload.
-    fn hand_over(&self, cookie: u64, is_last: bool, replied: Replied<'_>) -> Result<(), String> {
-        let mut entries = self.book.lock();
-        let asked = entries.asked.get_mut(&cookie).ok_or_else(|| unasked(cookie))?;
+    fn hand_over(
+        &self,
+        cookie: u64,
+        is_last: bool,
+        replied: ReplyContent<'_>,
+    ) -> Result<(), String> {
+        let mut entries = self.in_flight.lock();
+        let asked = entries.requests.get_mut(&cookie).ok_or_else(|| unexpected_reply(cookie))?;
         match replied {
-            Replied::Nothing | Replied::Data { .. } => {}
-            Replied::Failed(failure) => asked.failure = Some(failure.to_string()),
-            Replied::Hole { offset, length } => {
-                let (from, length) = (place(asked, offset)?, length as usize);
+            ReplyContent::Empty | ReplyContent::Data { .. } => {}
+            ReplyContent::Error(failure) => asked.failure = Some(failure.to_string()),
+            ReplyContent::Hole { offset, length } => {
+                let (from, length) = (file_offset(asked, offset)?, length as usize);
                 let to = from.checked_add(length).and_then(|end| asked.bytes.get_mut(from..end));
                 to.ok_or_else(|| outside(offset))?.fill(0);
-                asked.come = asked.come.saturating_add(length);
+                asked.received_bytes = asked.received_bytes.saturating_add(length);
             }
-            Replied::Extents { context, extents } => self.take_extents(asked, context, extents)?,
+            ReplyContent::Extents { context, extents } => {
+                self.take_extents(asked, context, extents)?;
+            }
         }
         self.end_part(asked, is_last)
     }
 
     fn take_extents(
         &self,
-        asked: &mut Asked,
+        asked: &mut Request,
         context: u32,
-        extents: FarExtents<'_>,
+        extents: ExtentsReply<'_>,
     ) -> Result<(), String> {
         if Some(context) != self.allocation {
             return Err(format!("the server reported context {context}, which was not requested"));
@@ -97,10 +104,10 @@ impl Replies {
     }
 
     /// Handles the end of a part of a reply; wakes the caller after the last one.
-    fn end_part(&self, asked: &mut Asked, is_last: bool) -> Result<(), String> {
-        if asked.come > asked.bytes.len() {
-            let (come, of) = (asked.come, asked.bytes.len());
-            return Err(format!("the server returned {come} bytes for a read of {of}"));
+    fn end_part(&self, asked: &mut Request, is_last: bool) -> Result<(), String> {
+        if asked.received_bytes > asked.bytes.len() {
+            let (received_bytes, of) = (asked.received_bytes, asked.bytes.len());
+            return Err(format!("the server returned {received_bytes} bytes for a read of {of}"));
         }
         if !is_last {
             asked.parts = asked.parts.saturating_add(1);
@@ -109,12 +116,12 @@ impl Replies {
             }
             return Err(format!("the server returned more than {PARTS_MAX} parts of a reply"));
         }
-        if asked.failure.is_none() && asked.come != asked.bytes.len() {
-            let (come, of) = (asked.come, asked.bytes.len());
-            return Err(format!("the server returned {come} of {of} bytes of a read"));
+        if asked.failure.is_none() && asked.received_bytes != asked.bytes.len() {
+            let (received_bytes, of) = (asked.received_bytes, asked.bytes.len());
+            return Err(format!("the server returned {received_bytes} of {of} bytes of a read"));
         }
         asked.is_answered = true;
-        self.book.tell();
+        self.in_flight.complete();
         Ok(())
     }
 
@@ -129,18 +136,19 @@ impl Replies {
         // Other requests continue meanwhile: the buffer is taken out of the book while it is
         // filled.
         let (mut bytes, from) = {
-            let mut entries = self.book.lock();
-            let asked = entries.asked.get_mut(&cookie).ok_or_else(|| unasked(cookie))?;
-            let from = place(asked, offset)?;
+            let mut entries = self.in_flight.lock();
+            let asked =
+                entries.requests.get_mut(&cookie).ok_or_else(|| unexpected_reply(cookie))?;
+            let from = file_offset(asked, offset)?;
             (std::mem::take(&mut asked.bytes), from)
         };
         let to = from.checked_add(length).and_then(|end| bytes.get_mut(from..end));
         let filled = self.fill(to.ok_or_else(|| outside(offset))?);
-        let mut entries = self.book.lock();
-        let asked = entries.asked.get_mut(&cookie).ok_or_else(|| unasked(cookie))?;
+        let mut entries = self.in_flight.lock();
+        let asked = entries.requests.get_mut(&cookie).ok_or_else(|| unexpected_reply(cookie))?;
         asked.bytes = bytes;
         filled?;
-        asked.come = asked.come.saturating_add(length);
+        asked.received_bytes = asked.received_bytes.saturating_add(length);
         self.end_part(asked, is_last)
     }
 
@@ -157,7 +165,7 @@ impl Replies {
         Ok(())
     }
 
-    /// Receives until `needed` bytes are available.
+    /// Receives until `required` bytes are available.
     fn receive(&mut self, needed: usize) -> Result<(), String> {
         while self.rest.len() < needed {
             let before = self.rest.len();
@@ -184,12 +192,12 @@ impl Replies {
 }
 
 /// Converts an offset of the disk to an index of the request's buffer.
-fn place(asked: &Asked, offset: u64) -> Result<usize, String> {
+fn file_offset(asked: &Request, offset: u64) -> Result<usize, String> {
     let place = offset.checked_sub(asked.offset).and_then(|place| usize::try_from(place).ok());
     place.ok_or_else(|| outside(offset))
 }
 
-fn unasked(cookie: u64) -> String {
+fn unexpected_reply(cookie: u64) -> String {
     format!("the server completed request {cookie}, which is not in flight")
 }
 

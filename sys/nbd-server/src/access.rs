@@ -44,7 +44,7 @@ impl UnixAccess {
     ///
     /// # Errors
     /// The reason why the client is rejected.
-    pub(crate) fn judge(&self, who: UCred) -> Result<(), &'static str> {
+    pub(crate) fn check_client(&self, who: UCred) -> Result<(), &'static str> {
         let Accounts { users, groups } = &self.accounts;
         let is_let_in = (users.is_empty() && groups.is_empty())
             || users.contains(&who.uid.as_raw())
@@ -93,7 +93,7 @@ impl TcpAccess {
     ///
     /// # Errors
     /// The reason why the client is rejected.
-    pub(crate) fn judge(&self, from: IpAddr) -> Result<(), &'static str> {
+    pub(crate) fn check_client(&self, from: IpAddr) -> Result<(), &'static str> {
         let from = from.to_canonical();
         let is_let_in =
             self.addresses.is_empty() || self.addresses.iter().any(|net| net.contains(&from));
@@ -110,14 +110,14 @@ mod tests {
         let nets = ["192.0.2.0/25", "2001:db8::/64", "127.0.0.1/32"];
         let addresses = nets.iter().map(|net| net.parse().unwrap()).collect();
         let access = TcpAccess { addresses, ..TcpAccess::default() };
-        let is_let_in = |text: &str| access.judge(text.parse().unwrap()).is_ok();
+        let is_let_in = |text: &str| access.check_client(text.parse().unwrap()).is_ok();
         for inside in ["192.0.2.7", "::ffff:192.0.2.7", "2001:db8::1", "127.0.0.1"] {
             assert!(is_let_in(inside), "{inside}");
         }
         for outside in ["192.0.2.128", "2001:db8:0:1::1", "127.0.0.2", "::1"] {
             assert!(!is_let_in(outside), "{outside}");
         }
-        assert!(TcpAccess::default().judge("203.0.113.9".parse().unwrap()).is_ok());
+        assert!(TcpAccess::default().check_client("203.0.113.9".parse().unwrap()).is_ok());
     }
 
     #[test]

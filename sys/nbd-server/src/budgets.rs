@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::{NbdLimits, NbdUsage};
 
-use crate::level::{Exceeded, Level, NbdScope, RESERVED_BYTES};
+use crate::level::{Level, LimitExceeded, NbdScope, RESERVED_BYTES};
 use crate::origin::Origin;
 
 /// Accounts of the servers of a host. Clones refer to the same accounts.
@@ -83,7 +83,7 @@ impl NbdBudgets {
     ///
     /// # Errors
     /// The limit that is reached.
-    pub(crate) fn check(&self, origin: Origin) -> Result<(), Exceeded> {
+    pub(crate) fn check(&self, origin: Origin) -> Result<(), LimitExceeded> {
         self.0.host.check(NbdScope::Host)?;
         self.lock().peers.get(&origin).map_or(Ok(()), |level| level.check(NbdScope::Peer))
     }
@@ -98,7 +98,7 @@ impl NbdBudgets {
         origin: Origin,
         export: &str,
         limits: NbdLimits,
-    ) -> Result<Share, Exceeded> {
+    ) -> Result<Share, LimitExceeded> {
         let mut book = self.lock();
         let new = |limits| Arc::new(Level::new(limits));
         let of_export = book.exports.get(export).cloned().unwrap_or_else(|| new(limits));
@@ -127,7 +127,7 @@ impl NbdBudgets {
     fn remove(&self, client: Option<&Counted>) {
         let mut book = self.lock();
         let Some(Counted { export, peer }) = client else {
-            return self.0.host.give_back(RESERVED_BYTES);
+            return self.0.host.release(RESERVED_BYTES);
         };
         for level in [&*export.1, &*peer.1, &self.0.host] {
             level.remove_connection();
@@ -178,7 +178,7 @@ impl Share {
     pub(crate) fn take(&self, bytes: u64) -> bool {
         for (taken, level) in self.levels().enumerate() {
             if !level.take(bytes) {
-                self.levels().take(taken).for_each(|level| level.give_back(bytes));
+                self.levels().take(taken).for_each(|level| level.release(bytes));
                 return false;
             }
         }
@@ -192,8 +192,8 @@ impl Share {
     }
 
     /// Returns memory that [`Share::take`] has taken.
-    pub(crate) fn give_back(&self, bytes: u64) {
-        self.levels().for_each(|level| level.give_back(bytes));
+    pub(crate) fn release(&self, bytes: u64) {
+        self.levels().for_each(|level| level.release(bytes));
         self.surplus.fetch_sub(bytes, Ordering::Relaxed);
     }
 
@@ -205,7 +205,7 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.give_back(self.surplus.load(Ordering::Relaxed));
+        self.release(self.surplus.load(Ordering::Relaxed));
         self.budgets.remove(self.client.as_ref());
     }
 }

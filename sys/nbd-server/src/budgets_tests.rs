@@ -22,7 +22,7 @@ fn connections_and_reservations_are_limited_for_exports_peers_and_the_host() {
     budgets.set_limits(limits(4, 1 << 30), limits(3, 1 << 30));
     let admit = |user, export, of_export| budgets.admit(Origin::User(user), export, of_export);
     let wide = limits(9, 1 << 30);
-    let exceeded = |scope, max| Exceeded::Connections { scope, max };
+    let exceeded = |scope, max| LimitExceeded::Connections { scope, max };
     let first = [admit(1, "a", limits(2, 1 << 30)), admit(1, "a", limits(2, 1 << 30))];
     assert_eq!(
         admit(2, "a", limits(2, 1 << 30)).unwrap_err(),
@@ -36,7 +36,7 @@ fn connections_and_reservations_are_limited_for_exports_peers_and_the_host() {
     assert_eq!(budgets.check(Origin::User(3)), Err(exceeded(NbdScope::Host, 4)));
     drop(third);
     let small = limits(9, 2 * RESERVED_BYTES - 1);
-    let full = Exceeded::Buffers { scope: NbdScope::Export, max: small.buffer_max_bytes };
+    let full = LimitExceeded::Buffers { scope: NbdScope::Export, max: small.buffer_max_bytes };
     assert_eq!(admit(2, "b", small).unwrap_err(), full);
     // Connections of the daemon itself are always admitted, and their memory counts.
     let own = budgets.admit_own();
@@ -49,12 +49,12 @@ fn connections_and_reservations_are_limited_for_exports_peers_and_the_host() {
 
 #[test]
 fn a_refusal_names_the_limit_and_its_key() {
-    let text = Exceeded::Connections { scope: NbdScope::Peer, max: 512 }.to_string();
+    let text = LimitExceeded::Connections { scope: NbdScope::Peer, max: 512 }.to_string();
     assert_eq!(
         text,
         "its user or address has 512 connections, its maximum. Raise host.nbd_peer_connections_max"
     );
-    let text = Exceeded::Buffers { scope: NbdScope::Host, max: 1 << 30 }.to_string();
+    let text = LimitExceeded::Buffers { scope: NbdScope::Host, max: 1 << 30 }.to_string();
     assert!(
         text.contains("1073741824 bytes") && text.contains("host.nbd_buffer_max_bytes"),
         "{text}"
@@ -70,7 +70,7 @@ fn limits_change_for_connections_that_exist() {
     budgets.set_export_limits("a", limits(1, 2 * RESERVED_BYTES));
     budgets.set_export_limits("none", limits(1, 1));
     assert!(!share.take(1) && !share.has(1), "the export holds more than its limit");
-    share.give_back(1 << 20);
+    share.release(1 << 20);
     assert!(!share.take(1));
     budgets.set_export_limits("a", NbdLimits::EXPORT);
     budgets.set_limits(limits(9, 1 << 30), limits(9, 2 * RESERVED_BYTES + 1));
@@ -107,7 +107,7 @@ impl Model {
     }
 
     fn collect(&mut self) {
-        self.held.drain(..).for_each(|chunks| self.pool.give_back(chunks));
+        self.held.drain(..).for_each(|chunks| self.pool.release(chunks));
     }
 }
 

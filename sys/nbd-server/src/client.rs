@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 use suimon_socket_runtime::{PeerGuard, blocking};
 
 use crate::budgets::Share;
-use crate::clients::Caller;
+use crate::clients::ClientIdentity;
 use crate::handshake::{Admitted, shake_hands};
-use crate::handshakes::{Evicted, Handshake};
+use crate::handshakes::{Handshake, Replaced};
 use crate::inside::Inside;
 use crate::origin::Origin;
 use crate::queue::NbdQueue;
@@ -22,14 +22,14 @@ pub(crate) struct Client {
     pub(crate) host: NbdHost,
     /// `None` if the server offers no TLS.
     pub(crate) tls: Option<NbdTls>,
-    pub(crate) caller: Caller,
+    pub(crate) caller: ClientIdentity,
     /// `None` for connections that the daemon makes itself. These are neither limited nor listed.
     pub(crate) origin: Option<Origin>,
     /// Set at the end of the negotiation. The connection counts until its queue and its TLS have
     /// ended.
     pub(crate) share: Arc<OnceLock<Arc<Share>>>,
     /// `None` if the negotiation is not limited.
-    pub(crate) evicted: Option<Evicted>,
+    pub(crate) evicted: Option<Replaced>,
     /// `None` if the socket carries no descriptors.
     pub(crate) guard: Option<Arc<PeerGuard>>,
 }
@@ -38,7 +38,7 @@ impl Client {
     pub(crate) fn new(
         host: NbdHost,
         tls: Option<NbdTls>,
-        caller: Caller,
+        caller: ClientIdentity,
         origin: Option<Origin>,
     ) -> Self {
         Self { host, tls, caller, origin, share: Arc::default(), evicted: None, guard: None }
@@ -54,7 +54,7 @@ impl Client {
 
     /// Reports that the client was turned away because of a limit. Logged at level debug, because
     /// clients determine the rate.
-    pub(crate) fn turn_away(&self, reason: &str) {
+    pub(crate) fn reject(&self, reason: &str) {
         let peer = self.caller.peer.clone();
         tracing::debug!(peer, reason, "an NBD client is turned away");
         self.host.exports.handle_limited(peer, reason.to_owned());
@@ -71,7 +71,7 @@ impl Client {
             Some(origin) => budgets.admit(origin, export, self.host.exports.limits(export)),
         };
         let share = share.map_err(|exceeded| {
-            self.turn_away(&exceeded.to_string());
+            self.reject(&exceeded.to_string());
             io::Error::other(exceeded)
         })?;
         // A client negotiates once.
@@ -100,7 +100,7 @@ impl Client {
             biased;
             admitted = shake_hands(socket, &self, Some(&handshake)) => admitted?,
             () = evicted.wait() => {
-                self.turn_away("the limit of clients in negotiation was reached, and it was the oldest");
+                self.reject("the limit of clients in negotiation was reached, and it was the oldest");
                 return Ok(());
             }
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use suimon_ports::{NbdClient, NbdClientWay};
+use suimon_ports::{NbdClient, NbdTransport};
 
 use crate::budgets::Share;
 
@@ -20,7 +20,7 @@ struct Book {
 
 struct Connection {
     export: String,
-    caller: Caller,
+    caller: ClientIdentity,
     share: Arc<Share>,
 }
 
@@ -30,7 +30,7 @@ impl NbdClients {
     pub fn list(&self) -> Vec<NbdClient> {
         let client = |Connection { export, caller, share }: &Connection| NbdClient {
             export: export.clone(),
-            way: caller.way,
+            transport: caller.transport,
             peer: caller.peer.clone(),
             buffer_bytes: share.bytes(),
         };
@@ -38,13 +38,18 @@ impl NbdClients {
     }
 
     /// Lists a connection as long as the returned value exists.
-    pub(crate) fn note(&self, export: &str, caller: &Caller, share: Arc<Share>) -> Noted {
+    pub(crate) fn note(
+        &self,
+        export: &str,
+        caller: &ClientIdentity,
+        share: Arc<Share>,
+    ) -> ListedConnection {
         let client = Connection { export: export.to_owned(), caller: caller.clone(), share };
         let mut book = self.lock();
         let number = book.next;
         book.next += 1;
         book.connections.insert(number, client);
-        Noted { clients: self.clone(), number }
+        ListedConnection { clients: self.clone(), number }
     }
 
     fn lock(&self) -> MutexGuard<'_, Book> {
@@ -53,12 +58,12 @@ impl NbdClients {
 }
 
 /// Connection as long as it is listed.
-pub(crate) struct Noted {
+pub(crate) struct ListedConnection {
     clients: NbdClients,
     number: u64,
 }
 
-impl Drop for Noted {
+impl Drop for ListedConnection {
     fn drop(&mut self) {
         let removed = self.clients.lock().connections.remove(&self.number);
         // The end of the share takes another lock.
@@ -68,8 +73,8 @@ impl Drop for Noted {
 
 /// Identity of a client, for the list and log entries.
 #[derive(Clone, Debug)]
-pub(crate) struct Caller {
-    pub(crate) way: NbdClientWay,
+pub(crate) struct ClientIdentity {
+    pub(crate) transport: NbdTransport,
     /// Description, like `process 4711 of user 107` or `192.0.2.7:40000`.
     pub(crate) peer: String,
 }

@@ -123,7 +123,7 @@ fn descriptors_that_arrive_end_the_connection_and_are_closed_elsewhere() {
             .collect();
         let (fault, queue) =
             returns("the worker", move || (queue.receive(8, &mut Vec::new()).unwrap_err(), queue));
-        assert_eq!(fault.kind, FaultKind::Hostile);
+        assert_eq!(fault.kind, FaultKind::ProtocolViolation);
         assert!(fault.detail.contains("attached a descriptor"), "{}", fault.detail);
         // The second descriptor was not read.
         returns("the end of the connection", move || drop(queue));

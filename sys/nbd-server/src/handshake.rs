@@ -5,7 +5,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use suimon_nbd::{GREETING, Handshake as Negotiation, Negotiated, Step, TlsMode};
+use suimon_nbd::{GREETING, Negotiated, ServerHandshake as Negotiation, ServerStep, TlsMode};
 use suimon_socket_runtime::{PeerGuard, Watched};
 use tokio::time::timeout;
 
@@ -67,7 +67,7 @@ async fn negotiate(
         };
         rest.drain(..progress.consumed.min(rest.len()));
         match progress.step {
-            Step::NeedsBytes => {
+            ServerStep::NeedsBytes => {
                 if !receive(&socket, &mut rest, client.guard.as_deref()).await? {
                     return Ok(None);
                 }
@@ -80,8 +80,8 @@ async fn negotiate(
                     place.handle_authenticated();
                 }
             }
-            Step::Answered | Step::Refused(_) => {}
-            Step::StartTls => {
+            ServerStep::OptionAcknowledged | ServerStep::OptionRejected(_) => {}
+            ServerStep::StartTls => {
                 send_all(&socket, &output).await?;
                 output.clear();
                 let tls = tls.ok_or_else(|| io::Error::other("TLS is not configured"))?;
@@ -91,11 +91,11 @@ async fn negotiate(
                 (socket, life) = (Watched::new(inside)?, Some(of_relay));
                 handshake.handle_tls_started().map_err(io::Error::other)?;
             }
-            Step::Aborted => {
+            ServerStep::Aborted => {
                 send_all(&socket, &output).await?;
                 return Ok(None);
             }
-            Step::Negotiated(negotiated) => {
+            ServerStep::Negotiated(negotiated) => {
                 client.claim(negotiated.export.name())?;
                 send_all(&socket, &output).await?;
                 let socket = socket.into_fd()?;

@@ -55,12 +55,12 @@ struct Entry {
 pub(crate) struct Handshake {
     all: Handshakes,
     number: u64,
-    pub(crate) evicted: Evicted,
+    pub(crate) evicted: Replaced,
 }
 
 /// Signal that a negotiation was replaced.
 #[derive(Clone, Debug)]
-pub(crate) struct Evicted(watch::Receiver<bool>);
+pub(crate) struct Replaced(watch::Receiver<bool>);
 
 impl Handshakes {
     /// Begins a negotiation, and replaces others at the limits. Returns `None` at a peak if each
@@ -82,7 +82,7 @@ impl Handshakes {
         let (evict, evicted) = watch::channel(false);
         let entry = Entry { origin, has_sent: false, active: now, is_authenticated: false, evict };
         all.entries.insert(number, entry);
-        Some(Handshake { all: self.clone(), number, evicted: Evicted(evicted) })
+        Some(Handshake { all: self.clone(), number, evicted: Replaced(evicted) })
     }
 
     fn lock(&self) -> MutexGuard<'_, All> {
@@ -150,7 +150,7 @@ impl Drop for Handshake {
     }
 }
 
-impl Evicted {
+impl Replaced {
     /// Waits until the negotiation is replaced. Cancel safe.
     pub(crate) async fn wait(&mut self) {
         if self.0.wait_for(|is_evicted| *is_evicted).await.is_err() {

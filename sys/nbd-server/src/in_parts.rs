@@ -1,6 +1,6 @@
 //! Processing of a large request in parts ([`Parts`]).
 
-use suimon_nbd::{Command, Extent, ExtentState, REPLY_BYTES_MAX, Request};
+use suimon_nbd::{Extent, ExtentState, NbdCommand, REPLY_BYTES_MAX, Request};
 use suimon_ports::{DiskOutcome, DiskRequest};
 
 use crate::input::{Event, InputError};
@@ -58,7 +58,7 @@ impl NbdQueue {
         if error_of(outcome).is_some() {
             return self.fail_part(&parts, slot, outcome);
         }
-        let is_read = matches!(slot.request.command, Command::Read { .. });
+        let is_read = matches!(slot.request.command, NbdCommand::Read { .. });
         if is_read {
             self.reply_to_part(&parts, slot.chunks);
             self.parts = (!parts.handle_done()).then_some(parts);
@@ -67,7 +67,7 @@ impl NbdQueue {
             self.answer(slot, outcome);
         } else {
             self.parts = Some(parts);
-            self.pool.give_back(slot.chunks);
+            self.pool.release(slot.chunks);
         }
     }
 
@@ -75,9 +75,9 @@ impl NbdQueue {
     /// that has begun and cannot report one: there the connection ends (section "Simple replies").
     fn fail_part(&mut self, parts: &Parts, slot: Slot, outcome: DiskOutcome) {
         self.parts = None;
-        let is_read = matches!(slot.request.command, Command::Read { .. });
+        let is_read = matches!(slot.request.command, NbdCommand::Read { .. });
         if is_read && parts.reply(self.has_chunks) == PartReply::Data {
-            self.pool.give_back(slot.chunks);
+            self.pool.release(slot.chunks);
             self.broken = Some("the disk failed within a reply whose head was sent");
             return;
         }

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use suimon_image::ByteRange;
 use suimon_nbd::Framing;
-use suimon_ports::{DiskOp, DiskOutcome, DiskQueue, DiskRequest, FaultKind, NbdLimits, Wakeup};
+use suimon_ports::{ArmResult, DiskOp, DiskOutcome, DiskQueue, DiskRequest, FaultKind, NbdLimits};
 use suimon_uring::PayloadTable;
 
 use crate::parts::PART_BYTES;
@@ -43,7 +43,7 @@ fn serve(queue: &mut NbdQueue, execute: &mut impl FnMut(&NbdQueue, DiskRequest) 
             let outcome = execute(queue, request);
             queue.complete(request.tag, outcome);
         }
-        if queue.flush().is_err() || queue.arm() == Wakeup::Armed {
+        if queue.flush().is_err() || queue.arm() == ArmResult::Armed {
             return;
         }
     }
@@ -198,9 +198,12 @@ fn a_read_that_fails_in_a_part_is_reported_or_ends_the_connection() {
     while parts < 3 {
         serve(&mut queue, &mut |queue, request| fails(&mut parts, queue, request));
     }
-    assert_eq!(queue.arm(), Wakeup::Pending);
+    assert_eq!(queue.arm(), ArmResult::Pending);
     let fault = queue.receive(32, &mut Vec::new()).unwrap_err();
-    assert!(fault.kind == FaultKind::Gone && fault.detail.contains("head was sent"), "{fault}");
+    assert!(
+        fault.kind == FaultKind::Disconnected && fault.detail.contains("head was sent"),
+        "{fault}"
+    );
     drop(queue);
     assert_eq!(reader.join().unwrap() as u64, 16 + 2 * PART_BYTES);
 }
@@ -245,11 +248,11 @@ fn the_end_of_a_connection_that_waits_for_its_disk_wakes_nobody() {
     client.write_all(&header(0, READ, 1, 0, PART_BYTES as u32)).unwrap();
     client.write_all(&header(0, READ, 2, 0, PART_BYTES as u32)).unwrap();
     let [request] = received(&mut queue)[..] else { panic!("the second one has no memory") };
-    assert_eq!(queue.arm(), Wakeup::Armed);
+    assert_eq!(queue.arm(), ArmResult::Armed);
     drop(client);
     assert!(!is_readable(&queue), "the worker would poll until the disk has answered");
     queue.complete(request.tag, DiskOutcome::Done);
-    assert_eq!(queue.flush().unwrap_err().kind, FaultKind::Gone);
+    assert_eq!(queue.flush().unwrap_err().kind, FaultKind::Disconnected);
 }
 
 #[test]
@@ -257,8 +260,8 @@ fn a_part_that_is_taken_back_is_received_again() {
     let (mut queue, mut client) = connection_of(Framing::Simple, &budgets(1, 0));
     client.write_all(&header(0, READ, 7, OFFSET, LEN)).unwrap();
     let [part] = received(&mut queue)[..] else { panic!("one part at a time") };
-    assert_eq!(queue.arm(), Wakeup::Armed);
-    assert!(queue.take_back(part));
-    assert_eq!(queue.arm(), Wakeup::Pending);
+    assert_eq!(queue.arm(), ArmResult::Armed);
+    assert!(queue.reclaim(part));
+    assert_eq!(queue.arm(), ArmResult::Pending);
     assert_eq!(received(&mut queue), [part]);
 }

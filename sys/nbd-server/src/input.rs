@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::io::{Errno, readv};
 use rustix::net::{RecvFlags, recv};
-use suimon_nbd::{Incoming, Refused, Request, Transmission};
+use suimon_nbd::{ParsedHeader, RejectedRequest, Request, RequestParser};
 use suimon_socket_runtime::PeerGuard;
 
 use crate::level::AHEAD_BYTES;
@@ -43,7 +43,7 @@ pub(crate) enum Event {
     /// Request with its complete payload.
     Whole(Arriving),
     /// Request to reject; its payload is skipped.
-    Refused(Refused),
+    Refused(RejectedRequest),
     /// Request to disconnect (`NBD_CMD_DISC`).
     Disconnect,
     /// No complete message is available now.
@@ -55,13 +55,13 @@ pub(crate) enum Event {
 pub(crate) enum InputError {
     /// The client sent a disconnect request.
     #[error("the client disconnected")]
-    Left,
+    PeerClosed,
     /// The peer closed the connection.
     #[error("the client closed the connection without NBD_CMD_DISC")]
     Closed,
     /// Invalid message, after which the start of the next one is unknown.
     #[error(transparent)]
-    LostSync(#[from] suimon_nbd::LostSync),
+    LostSync(#[from] suimon_nbd::HeaderError),
     /// The client attached a descriptor to its data.
     #[error("the client attached a descriptor to its data")]
     Descriptor,
@@ -134,7 +134,7 @@ impl Input {
     }
 
     /// Begins a turn, in which the socket may have data again.
-    pub(crate) fn begin_turn(&mut self) {
+    pub(crate) fn begin_poll(&mut self) {
         self.is_dry = false;
     }
 
@@ -153,7 +153,7 @@ impl Input {
         &mut self,
         socket: &OwnedFd,
         memory: &Memory,
-        transmission: &Transmission,
+        transmission: &RequestParser,
     ) -> Result<Event, InputError> {
         self.is_incomplete = false;
         loop {
@@ -167,26 +167,26 @@ impl Input {
             let now = self.skip.min(self.end - self.start);
             self.start += now;
             self.skip -= now;
-            let at_hand = self.bytes.get(self.start..self.end).unwrap_or_default();
+            let current = self.bytes.get(self.start..self.end).unwrap_or_default();
             let incoming = if self.skip > 0 {
-                Incoming::Incomplete
+                ParsedHeader::Incomplete
             } else {
-                transmission.handle_header(at_hand)?
+                transmission.handle_header(current)?
             };
             match incoming {
-                Incoming::Incomplete => {
+                ParsedHeader::Incomplete => {
                     if !self.read_ahead(socket)? {
                         self.is_incomplete = true;
                         return Ok(Event::Nothing);
                     }
                 }
-                Incoming::Disconnect => return Ok(Event::Disconnect),
-                Incoming::Refused(refused) => {
+                ParsedHeader::Disconnect => return Ok(Event::Disconnect),
+                ParsedHeader::Rejected(refused) => {
                     self.start += transmission.header_bytes();
                     self.skip = refused.payload_bytes as usize;
                     return Ok(Event::Refused(refused));
                 }
-                Incoming::Request(request) => {
+                ParsedHeader::Request(request) => {
                     self.start += transmission.header_bytes();
                     return Ok(Event::Header(request));
                 }

@@ -40,7 +40,7 @@ pub enum NbdScope {
 
 /// Limit that a connection would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Exceeded {
+pub enum LimitExceeded {
     /// The maximum number of connections is reached.
     #[error("{} has {max} connections, its maximum. Raise {}", of(.scope), keys(.scope).0)]
     Connections {
@@ -127,14 +127,14 @@ impl Level {
     }
 
     /// Returns the limit that another connection would exceed as an error.
-    pub(crate) fn check(&self, scope: NbdScope) -> Result<(), Exceeded> {
+    pub(crate) fn check(&self, scope: NbdScope) -> Result<(), LimitExceeded> {
         let (connections, bytes_max) = (self.connections(), self.bytes_max.load(ORDER));
         let max = self.connections_max.load(ORDER);
         if connections >= max {
-            return Err(Exceeded::Connections { scope, max });
+            return Err(LimitExceeded::Connections { scope, max });
         }
         if u64::from(connections) >= bytes_max / RESERVED_BYTES {
-            return Err(Exceeded::Buffers { scope, max: bytes_max });
+            return Err(LimitExceeded::Buffers { scope, max: bytes_max });
         }
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Level {
         self.surplus.fetch_add(bytes, ORDER);
     }
 
-    pub(crate) fn give_back(&self, bytes: u64) {
+    pub(crate) fn release(&self, bytes: u64) {
         self.surplus.fetch_sub(bytes, ORDER);
     }
 

@@ -75,14 +75,14 @@ mod slot;
 mod tls;
 #[cfg(test)]
 mod tls_tests;
-mod untaken;
+mod unread;
 mod watch;
 
 pub use access::{TcpAccess, UnixAccess};
 pub use accounts::{AccountError, Accounts};
 pub use budgets::{NbdBudgets, Share};
 pub use clients::NbdClients;
-pub use level::{Exceeded, NbdScope, RESERVED_BYTES};
+pub use level::{LimitExceeded, NbdScope, RESERVED_BYTES};
 pub use queue::{NbdQueue, REQUESTS_MAX};
 pub use server::{NbdExports, NbdHost, NbdServer, serve_stream};
 pub use tls::{NbdTls, NbdTlsError, TlsFile};

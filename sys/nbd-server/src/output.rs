@@ -31,7 +31,7 @@ pub(crate) struct Output {
     /// Concatenated heads of these replies.
     heads: Vec<u8>,
     /// Number of bytes of heads that were sent and removed.
-    gone: u64,
+    disconnected: u64,
 }
 
 /// Result of sending queued replies.
@@ -83,7 +83,7 @@ impl Output {
         self.heads.truncate(start.saturating_add(head_bytes.unwrap_or(0)));
         // Each head fits. Sending an incomplete one would desynchronise the connection.
         if let Some(head_bytes) = head_bytes {
-            let head = self.gone.saturating_add(start as u64);
+            let head = self.disconnected.saturating_add(start as u64);
             self.replies.push_back(Reply { head, head_bytes, chunks, payload_bytes, sent: 0 });
         }
     }
@@ -111,10 +111,10 @@ impl Output {
                 Err(errno) => return Err(errno),
             };
             while let Some(first) = self.replies.front_mut() {
-                let now = sent.min(first.left());
+                let now = sent.min(first.remaining());
                 first.sent += now;
                 sent -= now;
-                if first.left() > 0 {
+                if first.remaining() > 0 {
                     break;
                 }
                 if let Some(reply) = self.replies.pop_front() {
@@ -128,11 +128,11 @@ impl Output {
 
     /// Removes the heads of replies that were sent.
     fn drop_heads(&mut self) {
-        let end = self.gone.saturating_add(self.heads.len() as u64);
+        let end = self.disconnected.saturating_add(self.heads.len() as u64);
         let first = self.replies.front().map_or(end, |reply| reply.head);
-        let sent = usize::try_from(first.saturating_sub(self.gone)).unwrap_or(usize::MAX);
+        let sent = usize::try_from(first.saturating_sub(self.disconnected)).unwrap_or(usize::MAX);
         self.heads.drain(..sent.min(self.heads.len()));
-        self.gone = first;
+        self.disconnected = first;
     }
 
     /// Fills `slices` with the data to send. Returns their number. Heads without a payload between
@@ -142,7 +142,7 @@ impl Output {
         let mut count = 0;
         let mut heads = 0..0;
         for reply in &self.replies {
-            let start = usize::try_from(reply.head.saturating_sub(self.gone)).unwrap_or(0);
+            let start = usize::try_from(reply.head.saturating_sub(self.disconnected)).unwrap_or(0);
             let rest = start + reply.sent.min(reply.head_bytes)..start + reply.head_bytes;
             heads = if heads.is_empty() { rest } else { heads.start..rest.end };
             if reply.payload_bytes == 0 {
@@ -189,7 +189,7 @@ fn hand_over(socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
 }
 
 impl Reply {
-    fn left(&self) -> usize {
+    fn remaining(&self) -> usize {
         self.head_bytes + self.payload_bytes - self.sent
     }
 }

@@ -4,7 +4,7 @@
 //! permit no more, is split into disk requests of at most [`PART_BYTES`]. All parts use the reserved
 //! memory. The connection has no other request meanwhile, so that replies cannot get mixed up.
 
-use suimon_nbd::{ByteRange, Command, Request};
+use suimon_nbd::{ByteRange, NbdCommand, Request};
 
 use crate::level::PAYLOAD_RESERVED_BYTES;
 
@@ -47,7 +47,8 @@ impl Parts {
     /// Returns the first state of a request; `None` if it cannot be processed in parts, or is not
     /// larger than one.
     pub(crate) fn new(request: Request) -> Option<Self> {
-        let (Command::Read { range, .. } | Command::Write { range, .. }) = request.command else {
+        let (NbdCommand::Read { range, .. } | NbdCommand::Write { range, .. }) = request.command
+        else {
             return None;
         };
         let parts = Self { request, range, done: 0, phase: Phase::Next };
@@ -74,8 +75,8 @@ impl Parts {
     pub(crate) fn part(&self) -> Request {
         let range = ByteRange { length: self.bytes(), ..self.rest() };
         let (command, payload) = match self.request.command {
-            Command::Write { fua, .. } => (Command::Write { range, fua }, range.length),
-            _ => (Command::Read { range, dont_fragment: true }, 0),
+            NbdCommand::Write { fua, .. } => (NbdCommand::Write { range, fua }, range.length),
+            _ => (NbdCommand::Read { range, dont_fragment: true }, 0),
         };
         let payload_bytes = u32::try_from(payload).unwrap_or(u32::MAX);
         Request { command, payload_bytes, ..self.request }
@@ -91,7 +92,7 @@ impl Parts {
     /// Returns the form of the reply to the current part of a read. `has_chunks`: the client has
     /// negotiated structured or extended replies.
     pub(crate) fn reply(&self, has_chunks: bool) -> PartReply {
-        let in_one = matches!(self.request.command, Command::Read { dont_fragment: true, .. });
+        let in_one = matches!(self.request.command, NbdCommand::Read { dont_fragment: true, .. });
         match (has_chunks && !in_one, self.done) {
             (true, _) => PartReply::Chunk,
             (false, 0) => PartReply::Head,

@@ -154,7 +154,7 @@ impl Pool {
         count <= self.chunks.free.len() && self.may_reach(self.chunks.growth(count), returned)
     }
 
-    pub(crate) fn give_back(&mut self, mut chunks: Vec<u32>) {
+    pub(crate) fn release(&mut self, mut chunks: Vec<u32>) {
         for chunk in chunks.drain(..) {
             let kind = if chunk < CHUNKS { &mut self.chunks } else { &mut self.small };
             kind.free.push(chunk);
@@ -185,7 +185,7 @@ impl Pool {
         let needed = self.warm_bytes().saturating_sub(PAYLOAD_RESERVED_BYTES);
         let over = self.surplus.saturating_sub(needed);
         if over > 0 {
-            self.share.give_back(over);
+            self.share.release(over);
             self.surplus -= over;
         }
         self.chunks.spare() > 0 || self.small.spare() > 0
@@ -234,7 +234,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.share.give_back(self.surplus);
+        self.share.release(self.surplus);
     }
 }
 

@@ -36,7 +36,7 @@ fn chunks_are_given_out_once_and_none_if_there_are_too_few() {
     let mut all = [some.clone(), others].concat();
     all.sort_unstable();
     assert!(all.into_iter().eq(0..CHUNKS));
-    pool.give_back(some);
+    pool.release(some);
     assert!(take(&mut pool, CHUNK * 1001).is_some());
 }
 
@@ -48,7 +48,7 @@ fn small_payloads_get_small_chunks_and_others_when_there_are_none() {
     assert!(some.iter().flatten().all(|&chunk| chunk >= CHUNKS));
     assert!(take(&mut pool, 1).unwrap()[0] < CHUNKS);
     let hot = some.last().unwrap().clone();
-    some.into_iter().for_each(|chunks| pool.give_back(chunks));
+    some.into_iter().for_each(|chunks| pool.release(chunks));
     assert_eq!(take(&mut pool, 512).unwrap(), hot);
     assert!(take(&mut pool, SMALL + 1).unwrap()[0] < CHUNKS);
 }
@@ -57,9 +57,9 @@ fn small_payloads_get_small_chunks_and_others_when_there_are_none() {
 fn lists_that_are_given_back_are_used_again_and_not_kept_without_end() {
     let (mut pool, _) = pool(1 << 30);
     let many: Vec<_> = (0..3 * SPARE_LISTS_MAX).map(|_| take(&mut pool, 1).unwrap()).collect();
-    many.into_iter().for_each(|chunks| pool.give_back(chunks));
+    many.into_iter().for_each(|chunks| pool.release(chunks));
     for _ in 0..100 {
-        pool.give_back(Vec::new());
+        pool.release(Vec::new());
     }
     assert_eq!(pool.spare_lists(), SPARE_LISTS_MAX);
     let chunks = take(&mut pool, 1);
@@ -74,7 +74,7 @@ fn chunks_count_while_they_have_memory_and_unused_ones_are_released() {
     // The first four are those of the reservation.
     let held = take(&mut pool, 12 * CHUNK).unwrap();
     assert_eq!((used(), take(&mut pool, CHUNK)), (8 * CHUNK, None));
-    pool.give_back(held);
+    pool.release(held);
     assert_eq!(used(), 8 * CHUNK, "they have memory");
     // Two chunks are in use until they were released, and then used again.
     let busy = take(&mut pool, 2 * CHUNK).unwrap();
@@ -83,7 +83,7 @@ fn chunks_count_while_they_have_memory_and_unused_ones_are_released() {
     assert_eq!(released, 0);
     assert!(!pool.release_unused(&mut |chunks| released += chunks.len()));
     assert_eq!((released, used()), (10, 0));
-    pool.give_back(busy);
+    pool.release(busy);
     assert_eq!(release(&mut pool).concat().len(), 2);
     assert_eq!(take(&mut pool, 12 * CHUNK).map(|chunks| chunks.len()), Some(12));
 }
@@ -93,14 +93,14 @@ fn spare_small_chunks_make_room_for_a_large_payload() {
     let (mut pool, budgets) = pool(0);
     let small: Vec<_> = (0..64).map(|_| take(&mut pool, SMALL).unwrap()).collect();
     assert!(take(&mut pool, SMALL).is_none(), "they have all memory of the reservation");
-    small.into_iter().for_each(|chunks| pool.give_back(chunks));
+    small.into_iter().for_each(|chunks| pool.release(chunks));
     let mut released = 0;
     let all = pool.take(PAYLOAD_RESERVED_BYTES, &mut |chunks| released += chunks.len()).unwrap();
     assert_eq!((released, all.len()), (64, 4));
     assert!(take(&mut pool, 1).is_none());
     assert_eq!(budgets.usage().host.buffer_bytes, RESERVED_BYTES);
     // A spare chunk serves a small payload that no small chunk has memory for.
-    pool.give_back(all);
+    pool.release(all);
     assert!(take(&mut pool, 1).unwrap()[0] < CHUNKS);
 }
 

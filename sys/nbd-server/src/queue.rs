@@ -8,9 +8,9 @@ use std::sync::Arc;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use suimon_image::ByteRange;
-use suimon_nbd::{Command, Negotiated, Request, Transmission};
+use suimon_nbd::{NbdCommand, Negotiated, Request, RequestParser};
 use suimon_ports::{
-    AllocatedExtent, DiskOp, DiskOutcome, DiskQueue, DiskRequest, FaultKind, PortFault, Wakeup,
+    AllocationExtent, ArmResult, DiskOp, DiskOutcome, DiskQueue, DiskRequest, FaultKind, PortFault,
 };
 use suimon_uring::PayloadTable;
 
@@ -22,7 +22,7 @@ use crate::output::{Output, Sending};
 use crate::parts::{Parts, Phase};
 use crate::pool::Pool;
 use crate::slot::{Slot, payload_bytes};
-use crate::untaken;
+use crate::unread;
 use crate::watch::SocketWatch;
 
 /// Maximum number of requests of a connection in flight; further ones stay in the socket.
@@ -46,12 +46,12 @@ pub struct NbdQueue {
     /// True if the last poll returned requests.
     pub(crate) has_brought: bool,
     /// True if the socket reports which replies the client has read.
-    pub(crate) is_reading_told: bool,
+    pub(crate) is_reading_reported: bool,
     /// Error of watching the socket; reported when requests are received.
     pub(crate) unwatchable: Option<Errno>,
     /// Reason why the connection must end; reported when requests are received or replies sent.
     pub(crate) broken: Option<&'static str>,
-    pub(crate) transmission: Transmission,
+    pub(crate) transmission: RequestParser,
     /// True if the client has negotiated structured or extended replies.
     pub(crate) has_chunks: bool,
     pub(crate) memory: Arc<Memory>,
@@ -95,11 +95,11 @@ impl NbdQueue {
         Ok(Self {
             watch: SocketWatch::new(&socket)?,
             has_brought: false,
-            is_reading_told: untaken::is_told(&socket),
+            is_reading_reported: unread::reports_unread(&socket),
             socket,
             unwatchable: None,
             broken: None,
-            transmission: Transmission::new(negotiated),
+            transmission: RequestParser::new(negotiated),
             has_chunks: negotiated.framing.has_chunks(),
             table: PayloadTable::new(REQUESTS_MAX, 4, Arc::clone(&memory) as _),
             memory,
@@ -206,7 +206,9 @@ impl NbdQueue {
                 Event::Whole(arrived) => {
                     let (request, chunks) = (arrived.request, arrived.chunks);
                     let begun = match request.command {
-                        Command::BlockStatusOf { .. } => self.begin_named(request, chunks),
+                        NbdCommand::BlockStatusWithPayload { .. } => {
+                            self.begin_named(request, chunks)
+                        }
                         _ => self.begin(request, chunks),
                     };
                     if begun.is_some() {
@@ -216,7 +218,7 @@ impl NbdQueue {
                 Event::Refused(refused) => {
                     self.refuse(&refused);
                 }
-                Event::Disconnect => return Err(InputError::Left),
+                Event::Disconnect => return Err(InputError::PeerClosed),
             }
         }
     }
@@ -250,14 +252,14 @@ impl NbdQueue {
 
     fn send(&mut self) -> Result<(), PortFault> {
         let pool = &mut self.pool;
-        let sending = self.output.send(&self.socket, &self.memory, |chunks| pool.give_back(chunks));
-        self.is_blocked = sending.map_err(|errno| gone(&errno))? == Sending::Blocked;
+        let sending = self.output.send(&self.socket, &self.memory, |chunks| pool.release(chunks));
+        self.is_blocked = sending.map_err(|errno| disconnected(&errno))? == Sending::Blocked;
         Ok(())
     }
 
     /// Returns an error if the connection must end.
     fn check(&self) -> Result<(), PortFault> {
-        self.broken.map_or(Ok(()), |reason| Err(gone(&reason)))
+        self.broken.map_or(Ok(()), |reason| Err(disconnected(&reason)))
     }
 }
 
@@ -273,7 +275,7 @@ impl DiskQueue for NbdQueue {
         }
         self.check()?;
         self.watch.handle_look(&self.socket, core::mem::take(&mut self.has_brought));
-        self.input.begin_turn();
+        self.input.begin_poll();
         if self.is_blocked {
             self.send()?;
         }
@@ -284,14 +286,17 @@ impl DiskQueue for NbdQueue {
                     requests.push(request);
                 }
                 Ok(None) => return Ok(taken),
-                Err(InputError::Left) => {
+                Err(InputError::PeerClosed) => {
                     let detail = "the client disconnected".to_owned();
-                    return Err(PortFault { kind: FaultKind::Gone, detail });
+                    return Err(PortFault { kind: FaultKind::Disconnected, detail });
                 }
                 Err(error @ (InputError::LostSync(_) | InputError::Descriptor)) => {
-                    return Err(PortFault { kind: FaultKind::Hostile, detail: error.to_string() });
+                    return Err(PortFault {
+                        kind: FaultKind::ProtocolViolation,
+                        detail: error.to_string(),
+                    });
                 }
-                Err(error) => return Err(gone(&error)),
+                Err(error) => return Err(disconnected(&error)),
             }
         }
         Ok(max)
@@ -305,7 +310,7 @@ impl DiskQueue for NbdQueue {
         self.table.zero(tag, from, len);
     }
 
-    fn tell_allocation(&mut self, tag: u32, extents: &[AllocatedExtent]) {
+    fn set_allocation(&mut self, tag: u32, extents: &[AllocationExtent]) {
         if let Some(Some(slot)) = self.slots.get_mut(tag as usize) {
             slot.extents.extend_from_slice(extents);
         }
@@ -327,7 +332,7 @@ impl DiskQueue for NbdQueue {
         }
     }
 
-    fn take_back(&mut self, request: DiskRequest) -> bool {
+    fn reclaim(&mut self, request: DiskRequest) -> bool {
         self.returned.push_back(request);
         true
     }
@@ -340,13 +345,13 @@ impl DiskQueue for NbdQueue {
         self.send()
     }
 
-    fn arm(&mut self) -> Wakeup {
+    fn arm(&mut self) -> ArmResult {
         let has_work = !self.to_flush.is_empty() || !self.returned.is_empty();
         if has_work || self.broken.is_some() || self.can_continue() {
-            return Wakeup::Pending;
+            return ArmResult::Pending;
         }
         self.unwatchable = self.arm_watch().err();
-        if self.unwatchable.is_some() { Wakeup::Pending } else { Wakeup::Armed }
+        if self.unwatchable.is_some() { ArmResult::Pending } else { ArmResult::Armed }
     }
 
     fn disarm(&mut self) {}
@@ -367,11 +372,11 @@ impl DiskQueue for NbdQueue {
         has_chunks || has_bytes
     }
 
-    fn has_untaken_answers(&self) -> bool {
-        self.is_reading_told && !self.is_blocked && untaken::has_untaken(&self.socket)
+    fn has_unconsumed_completions(&self) -> bool {
+        self.is_reading_reported && !self.is_blocked && unread::has_unread(&self.socket)
     }
 }
 
-fn gone(error: &impl ToString) -> PortFault {
-    PortFault { kind: FaultKind::Gone, detail: error.to_string() }
+fn disconnected(error: &impl ToString) -> PortFault {
+    PortFault { kind: FaultKind::Disconnected, detail: error.to_string() }
 }

@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suimon_image::ByteRange;
 use suimon_nbd::{Export, ExportSpec, Features, Framing, Negotiated};
 use suimon_ports::{
-    AllocatedExtent, Allocation, DiskOp, DiskOutcome, DiskQueue, DiskRequest, FaultKind, Wakeup,
+    Allocation, AllocationExtent, ArmResult, DiskOp, DiskOutcome, DiskQueue, DiskRequest, FaultKind,
 };
 use suimon_uring::PayloadTable;
 
@@ -104,7 +104,7 @@ fn a_header_that_has_not_arrived_completely_is_waited_for_without_polling() {
     let bytes = header(0, READ, 1, 0, 512);
     client.write_all(&bytes[..10]).unwrap();
     assert!(received(&mut queue).is_empty());
-    assert_eq!(queue.arm(), Wakeup::Armed);
+    assert_eq!(queue.arm(), ArmResult::Armed);
     assert!(!is_readable(&queue));
     client.write_all(&bytes[10..]).unwrap();
     assert!(is_readable(&queue));
@@ -116,11 +116,11 @@ fn a_request_that_is_taken_back_is_received_again_with_its_payload() {
     let (mut queue, mut client) = connection();
     client.write_all(&[header(0, WRITE, 7, 4096, 512), vec![3; 512]].concat()).unwrap();
     let [request] = received(&mut queue)[..] else { panic!("it is whole") };
-    assert_eq!(queue.arm(), Wakeup::Armed);
-    assert!(queue.take_back(request) && !queue.outlives());
-    assert_eq!(queue.arm(), Wakeup::Pending);
+    assert_eq!(queue.arm(), ArmResult::Armed);
+    assert!(queue.reclaim(request) && !queue.outlives());
+    assert_eq!(queue.arm(), ArmResult::Pending);
     assert_eq!(received(&mut queue), [request]);
-    assert_eq!(queue.arm(), Wakeup::Armed);
+    assert_eq!(queue.arm(), ArmResult::Armed);
     queue.complete(request.tag, DiskOutcome::Done);
     queue.flush().unwrap();
     assert_eq!(reply(&mut client), (0, 7));
@@ -182,10 +182,10 @@ fn a_client_that_names_its_contexts_is_told_of_as_much_as_was_found_out() {
     };
     assert_eq!(range, ByteRange::new(8192, 1 << 20).unwrap());
     let extents = [
-        AllocatedExtent { allocation: Allocation::Data, len: 4096 },
-        AllocatedExtent { allocation: Allocation::Hole, len: 512 },
+        AllocationExtent { allocation: Allocation::Data, len: 4096 },
+        AllocationExtent { allocation: Allocation::Hole, len: 512 },
     ];
-    queue.tell_allocation(tag, &extents);
+    queue.set_allocation(tag, &extents);
     queue.complete(tag, DiskOutcome::Done);
     queue.flush().unwrap();
     // Type, cookie and payload of a chunk (section "Extended reply chunk message").
@@ -211,7 +211,7 @@ fn what_makes_no_sense_ends_the_connection_and_is_blamed_on_the_client() {
     client.write_all(&[0xff; 28]).unwrap();
     let mut requests = Vec::new();
     let fault = queue.receive(32, &mut requests).unwrap_err();
-    assert_eq!((fault.kind, requests.len()), (FaultKind::Hostile, 1), "{fault}");
+    assert_eq!((fault.kind, requests.len()), (FaultKind::ProtocolViolation, 1), "{fault}");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_client_that_leaves_with_or_without_a_word_is_gone() {
         drop(client);
         // The sent data comes first, then the end of the connection.
         let fault = (0..2).find_map(|_| queue.receive(32, &mut Vec::new()).err()).unwrap();
-        assert_eq!(fault.kind, FaultKind::Gone);
+        assert_eq!(fault.kind, FaultKind::Disconnected);
     }
 }
 
@@ -233,7 +233,7 @@ fn a_trim_that_is_to_be_durable_is_flushed_before_it_is_answered() {
     let trim = received(&mut queue);
     assert_eq!(trim[0].op, DiskOp::Discard);
     queue.complete(trim[0].tag, DiskOutcome::Done);
-    assert_eq!(queue.arm(), Wakeup::Pending, "there is more to do");
+    assert_eq!(queue.arm(), ArmResult::Pending, "there is more to do");
     let flush = received(&mut queue);
     assert_eq!((flush[0].op, flush[0].tag), (DiskOp::Flush, trim[0].tag));
     queue.complete(flush[0].tag, DiskOutcome::Done);
@@ -253,7 +253,7 @@ fn who_asks_for_more_than_there_is_memory_waits_and_is_served_when_there_is_some
     assert_eq!(under_way.len(), fits);
     assert!(received(&mut queue).is_empty());
     // The queue sleeps although the client has sent more requests.
-    assert_eq!(queue.arm(), Wakeup::Armed);
+    assert_eq!(queue.arm(), ArmResult::Armed);
     assert!(!is_readable(&queue));
     let reader = std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -280,7 +280,7 @@ fn who_asks_for_more_than_there_is_memory_waits_and_is_served_when_there_is_some
 fn queue_is_sent(queue: &mut NbdQueue) -> bool {
     // No more requests are sent, so none is received.
     assert!(received(queue).is_empty());
-    queue.arm() == Wakeup::Armed && !queue.has_replies()
+    queue.arm() == ArmResult::Armed && !queue.has_replies()
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn a_client_that_does_not_read_is_waited_for_without_being_polled() {
     queue.complete(read.tag, DiskOutcome::Done);
     queue.flush().unwrap();
     assert!(queue.has_replies(), "no socket holds as much");
-    assert_eq!(queue.arm(), Wakeup::Armed);
+    assert_eq!(queue.arm(), ArmResult::Armed);
     assert!(!is_readable(&queue));
     // Reads everything that is on its way to the client.
     client.set_nonblocking(true).unwrap();
@@ -306,7 +306,7 @@ fn a_connection_that_cannot_be_watched_is_given_up_and_says_why() {
     assert_eq!(received(&mut queue).len(), 1);
     // The watched descriptor is not an epoll instance, as after an error of the system.
     queue.lose_watch();
-    assert_eq!(queue.arm(), Wakeup::Pending, "it is not waited for in vain");
+    assert_eq!(queue.arm(), ArmResult::Pending, "it is not waited for in vain");
     let fault = queue.receive(32, &mut Vec::new()).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Host);
     assert!(fault.detail.contains("cannot be polled"), "{fault}");
@@ -317,7 +317,7 @@ fn a_connection_that_cannot_be_watched_is_given_up_and_says_why() {
 #[test]
 fn a_connection_that_is_looked_at_is_not_watched_until_it_is_waited_for() {
     let (mut queue, mut client) = connection();
-    assert_eq!(queue.arm(), Wakeup::Armed);
+    assert_eq!(queue.arm(), ArmResult::Armed);
     for cookie in 0..3 {
         client.write_all(&header(0, READ, cookie, 0, 512)).unwrap();
         assert_eq!(received(&mut queue).len(), 1);
@@ -325,11 +325,11 @@ fn a_connection_that_is_looked_at_is_not_watched_until_it_is_waited_for() {
     client.write_all(&header(0, READ, 3, 0, 512)).unwrap();
     assert!(!is_readable(&queue), "whoever writes pays for a watcher that nobody needs");
     for _ in 0..2 {
-        assert_eq!(queue.arm(), Wakeup::Armed);
+        assert_eq!(queue.arm(), ArmResult::Armed);
         assert!(is_readable(&queue));
     }
     assert_eq!(received(&mut queue).len(), 1);
-    assert_eq!(queue.arm(), Wakeup::Armed);
+    assert_eq!(queue.arm(), ArmResult::Armed);
     assert!(!is_readable(&queue));
     drop(client);
     assert!(is_readable(&queue));
@@ -338,15 +338,15 @@ fn a_connection_that_is_looked_at_is_not_watched_until_it_is_waited_for() {
 #[test]
 fn a_client_that_has_not_read_its_answers_has_some_to_take() {
     let (mut queue, mut client) = connection();
-    assert!(!queue.has_untaken_answers());
+    assert!(!queue.has_unconsumed_completions());
     client.write_all(&header(0, TRIM, 1, 0, 512)).unwrap();
     let tag = received(&mut queue)[0].tag;
     queue.complete(tag, DiskOutcome::Done);
-    assert!(!queue.has_untaken_answers(), "it was not sent");
+    assert!(!queue.has_unconsumed_completions(), "it was not sent");
     queue.flush().unwrap();
-    assert!(queue.has_untaken_answers());
+    assert!(queue.has_unconsumed_completions());
     assert_eq!(reply(&mut client), (0, 1));
-    assert!(!queue.has_untaken_answers());
+    assert!(!queue.has_unconsumed_completions());
 }
 
 /// Executes 5000 requests of each kind. Returns the sizes of the memory that the connection keeps.

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::client::Client;
-use crate::handshakes::Evicted;
+use crate::handshakes::Replaced;
 use crate::tls::NbdTls;
 
 /// Size of the buffer per direction in bytes. No more than this is read from one side before the
@@ -86,7 +86,7 @@ pub(crate) fn start_relay(
 }
 
 /// Waits until the client's negotiation is replaced.
-async fn wait_for_eviction(evicted: Option<Evicted>) {
+async fn wait_for_eviction(evicted: Option<Replaced>) {
     match evicted {
         Some(mut evicted) => evicted.wait().await,
         None => pending().await,

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use suimon_nbd::Export;
-use suimon_ports::NbdClientWay;
+use suimon_ports::NbdTransport;
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
 
 use crate::client::Client;
-use crate::clients::Caller;
+use crate::clients::ClientIdentity;
 use crate::origin::Origin;
 use crate::relay::start_relay;
 use crate::{NbdExports, NbdHost, NbdQueue, NbdServer, NbdTls, RESERVED_BYTES, TcpAccess};
@@ -68,7 +68,7 @@ fn a_connection_has_its_place_until_its_tls_has_ended() {
     let (socket, _) = listener.accept().unwrap();
     socket.set_nonblocking(true).unwrap();
     let (tls, budgets) = (tls(), host.budgets.clone());
-    let caller = Caller { way: NbdClientWay::Tls, peer: "a test".to_owned() };
+    let caller = ClientIdentity { transport: NbdTransport::Tls, peer: "a test".to_owned() };
     let client = Client::new(host, Some(tls.clone()), caller, Some(Origin::User(7)));
     client.claim("disk").unwrap();
     let (inside, life) = {

@@ -1,10 +1,10 @@
 //! Replies to requests that the disk has executed.
 
 use suimon_nbd::{
-    ByteRange, Command, Extent, ExtentState, NbdError, REPLY_BYTES_MAX, Refused, Request,
-    STATUS_BYTES_MIN,
+    ByteRange, Extent, ExtentState, NbdCommand, NbdError, REPLY_BYTES_MAX, RejectedRequest,
+    Request, STATUS_BYTES_MIN,
 };
-use suimon_ports::{AllocatedExtent, Allocation, DiskOutcome};
+use suimon_ports::{Allocation, AllocationExtent, DiskOutcome};
 
 use crate::queue::NbdQueue;
 use crate::slot::Slot;
@@ -14,7 +14,7 @@ const STATUS_EXTENT_BYTES: usize = 16;
 
 impl NbdQueue {
     /// Queues the error reply to an invalid request.
-    pub(crate) fn refuse(&mut self, refused: &Refused) {
+    pub(crate) fn refuse(&mut self, refused: &RejectedRequest) {
         self.output.push(REPLY_BYTES_MAX, |out| refused.encode(out).ok(), Vec::new(), 0);
     }
 
@@ -24,11 +24,11 @@ impl NbdQueue {
         let to = request.reply_to;
         if let Some((error, why)) = error_of(outcome) {
             self.output.push(REPLY_BYTES_MAX, |out| to.error(error, why, out).ok(), Vec::new(), 0);
-        } else if let Command::Read { range, .. } = request.command {
+        } else if let NbdCommand::Read { range, .. } = request.command {
             let head = self.read_head(&request, range);
             let bytes = usize::try_from(range.length).unwrap_or(0);
             return self.output.push(REPLY_BYTES_MAX, head, chunks, bytes);
-        } else if let Command::BlockStatus { range, one } = request.command {
+        } else if let NbdCommand::BlockStatus { range, first_only: one } = request.command {
             let room = STATUS_BYTES_MIN + STATUS_EXTENT_BYTES * extents.len();
             let transmission = self.transmission;
             let told = |out: &mut [u8]| {
@@ -41,7 +41,7 @@ impl NbdQueue {
         } else {
             self.output.push(REPLY_BYTES_MAX, |out| to.done(out).ok(), Vec::new(), 0);
         }
-        self.pool.give_back(chunks);
+        self.pool.release(chunks);
     }
 
     /// Encodes the head of the only chunk of a read's reply.
@@ -68,7 +68,7 @@ pub(crate) fn error_of(outcome: DiskOutcome) -> Option<(NbdError, &'static str)>
 }
 
 /// Converts an extent to the context `base:allocation`.
-fn extent(of: AllocatedExtent) -> Extent {
+fn extent(of: AllocationExtent) -> Extent {
     let state = match of.allocation {
         Allocation::Data => ExtentState::DATA,
         Allocation::Hole => ExtentState::HOLE | ExtentState::ZERO,

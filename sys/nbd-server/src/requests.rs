@@ -1,7 +1,7 @@
 //! Start of requests: tags, and the locations of payloads for the disk.
 
 use suimon_image::ByteRange;
-use suimon_nbd::{Command, NbdError, REPLY_BYTES_MAX, Request};
+use suimon_nbd::{NbdCommand, NbdError, REPLY_BYTES_MAX, Request};
 use suimon_ports::{DiskOp, DiskRequest};
 use suimon_uring::{PayloadUse, Piece};
 
@@ -30,7 +30,7 @@ impl NbdQueue {
             Some(Err(refused)) => self.refuse(&refused),
             None => {}
         }
-        self.pool.give_back(chunks);
+        self.pool.release(chunks);
         None
     }
 
@@ -51,7 +51,7 @@ impl NbdQueue {
             Some((error, text)) => reply_to.error(error, text, out).ok(),
         };
         self.output.push(REPLY_BYTES_MAX, encode, Vec::new(), 0);
-        self.pool.give_back(chunks);
+        self.pool.release(chunks);
         None
     }
 
@@ -63,7 +63,7 @@ impl NbdQueue {
     ) -> DiskRequest {
         let usage = if op == DiskOp::Read { PayloadUse::Destination } else { PayloadUse::Source };
         self.describe(tag, usage, disk_bytes(&request), &chunks);
-        let is_to_flush = matches!(request.command, Command::Trim { fua: true, .. });
+        let is_to_flush = matches!(request.command, NbdCommand::Trim { fua: true, .. });
         if let Some(slot) = self.slots.get_mut(tag as usize) {
             *slot = Some(Slot { request, chunks, extents: Vec::new(), is_to_flush });
         }

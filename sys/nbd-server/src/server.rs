@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::{set_tcp_nodelay, socket_peercred};
 use rustix::net::{SocketFlags, accept_with, getpeername};
 use suimon_nbd::Export;
-use suimon_ports::{NbdClientWay, NbdLimits};
+use suimon_ports::{NbdLimits, NbdTransport};
 use suimon_socket_runtime::{PeerGuard, SocketRuntime, Stop, Task, Watched};
 use suimon_unix_socket::refuse_descriptors;
 use tokio::time::sleep;
@@ -20,7 +20,7 @@ use tokio::time::sleep;
 use crate::access::{TcpAccess, UnixAccess};
 use crate::budgets::NbdBudgets;
 use crate::client::Client;
-use crate::clients::{Caller, NbdClients};
+use crate::clients::{ClientIdentity, NbdClients};
 use crate::handshakes::Handshakes;
 use crate::keepalive;
 use crate::origin::Origin;
@@ -217,7 +217,7 @@ impl Drop for NbdServer {
 
 impl Access {
     /// Returns the identity of a connected client, and the reason if it is rejected.
-    pub(crate) fn judge(
+    pub(crate) fn check_client(
         &self,
         socket: BorrowedFd<'_>,
         host: &NbdHost,
@@ -226,10 +226,11 @@ impl Access {
         match self {
             Self::Unix(access) => {
                 let who = socket_peercred(socket)?;
-                let judged = access.read().unwrap_or_else(PoisonError::into_inner).judge(who);
+                let judged =
+                    access.read().unwrap_or_else(PoisonError::into_inner).check_client(who);
                 let (process, user) = (who.pid.as_raw_nonzero(), who.uid.as_raw());
                 let peer = format!("process {process} of user {user}");
-                let caller = Caller { way: NbdClientWay::Unix, peer };
+                let caller = ClientIdentity { transport: NbdTransport::Unix, peer };
                 let origin = Origin::User(user);
                 let guard = PeerGuard::of(socket, &host.runtime)?.map(Arc::new);
                 let client = Client::new(host, None, caller, Some(origin));
@@ -241,9 +242,9 @@ impl Access {
                 set_tcp_nodelay(socket, true)?;
                 keepalive::watch(socket)?;
                 let access = access.read().unwrap_or_else(PoisonError::into_inner);
-                let judged = access.judge(from.ip());
-                let way = if access.tls.is_some() { NbdClientWay::Tls } else { NbdClientWay::Tcp };
-                let caller = Caller { way, peer: from.to_string() };
+                let judged = access.check_client(from.ip());
+                let way = if access.tls.is_some() { NbdTransport::Tls } else { NbdTransport::Tcp };
+                let caller = ClientIdentity { transport: way, peer: from.to_string() };
                 let origin = Origin::of_address(from.ip());
                 let client = Client::new(host, access.tls.clone(), caller, Some(origin));
                 Ok((client, origin, judged))
@@ -256,7 +257,7 @@ impl Access {
 /// apply, and the client is not listed in [`NbdHost::clients`]. Does not block: a task negotiates,
 /// and the connection is passed to [`NbdExports::attach`] of `host`.
 pub fn serve_stream(socket: OwnedFd, peer: &str, host: &NbdHost) {
-    let caller = Caller { way: NbdClientWay::Unix, peer: peer.to_owned() };
+    let caller = ClientIdentity { transport: NbdTransport::Unix, peer: peer.to_owned() };
     let client = Client::new(host.clone(), None, caller, None);
     host.runtime.spawn_detached(async move {
         let refusing = client.clone();
@@ -275,7 +276,7 @@ async fn accept_clients(listener: &Watched, access: &Access, host: &NbdHost) {
     loop {
         let accepted = listener.read(|listener| Ok(accept_with(listener, flags)?)).await;
         let judged = accepted.and_then(|socket| {
-            let (client, origin, judged) = access.judge(socket.as_fd(), host)?;
+            let (client, origin, judged) = access.check_client(socket.as_fd(), host)?;
             Ok((socket, client, origin, judged))
         });
         match judged {
@@ -288,12 +289,12 @@ async fn accept_clients(listener: &Watched, access: &Access, host: &NbdHost) {
                 // Nothing is waited for here: the next client is accepted at once.
                 if let Err(exceeded) = host.budgets.check(origin) {
                     drop(socket);
-                    client.turn_away(&exceeded.to_string());
+                    client.reject(&exceeded.to_string());
                     continue;
                 }
                 let Some(handshake) = host.handshakes.begin(origin, Instant::now()) else {
                     drop(socket);
-                    client.turn_away("too many clients with certificates negotiate");
+                    client.reject("too many clients with certificates negotiate");
                     continue;
                 };
                 // Not ended with the server: connections continue.

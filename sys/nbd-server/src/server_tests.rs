@@ -39,7 +39,7 @@ impl Exports {
 impl NbdExports for Exports {
     fn exports(&self) -> Vec<Export> {
         let export = |name: &str| {
-            let spec = ExportSpec::of_disk(name.to_owned(), 1 << 20, 512, false);
+            let spec = ExportSpec::for_disk(name.to_owned(), 1 << 20, 512, false);
             Export::new(spec).unwrap()
         };
         ["works", "stalls"].map(export).into()
@@ -137,7 +137,7 @@ fn the_kernel_is_told_to_end_connections_whose_client_has_vanished() {
     let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let socket = OwnedFd::from(listener.accept().unwrap().0);
     let access = Access::Tcp(RwLock::new(TcpAccess::default()));
-    let judged = access.judge(socket.as_fd(), &host(&Arc::default())).unwrap();
+    let judged = access.check_client(socket.as_fd(), &host(&Arc::default())).unwrap();
     assert!(judged.2.is_ok());
     assert!(socket_keepalive(&socket).unwrap());
     assert_eq!(tcp_keepidle(&socket).unwrap(), keepalive::IDLE);

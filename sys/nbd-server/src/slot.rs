@@ -1,8 +1,8 @@
 //! Requests of a connection in flight.
 
 use suimon_image::ByteRange;
-use suimon_nbd::{ByteRange as NbdRange, Command, Request};
-use suimon_ports::{AllocatedExtent, DiskOp};
+use suimon_nbd::{ByteRange as NbdRange, NbdCommand, Request};
+use suimon_ports::{AllocationExtent, DiskOp};
 
 use crate::memory::SMALL_BYTES;
 
@@ -13,7 +13,7 @@ pub(crate) struct Slot {
     /// Chunks that contain its payload.
     pub(crate) chunks: Vec<u32>,
     /// Allocation of its range, if that was requested.
-    pub(crate) extents: Vec<AllocatedExtent>,
+    pub(crate) extents: Vec<AllocationExtent>,
     /// True if a flush must follow before the reply.
     pub(crate) is_to_flush: bool,
 }
@@ -30,19 +30,23 @@ pub(crate) enum Work {
 }
 
 /// Returns the work of a command.
-pub(crate) fn work_of(command: &Command) -> Work {
+pub(crate) fn work_of(command: &NbdCommand) -> Work {
     let (op, range) = match *command {
-        Command::Read { range, .. } => (DiskOp::Read, range),
-        Command::Write { range, fua } => (DiskOp::Write { is_durable: fua }, range),
-        Command::Trim { range, .. } => (DiskOp::Discard, range),
-        Command::WriteZeroes { range, fua, no_hole, fast } => {
+        NbdCommand::Read { range, .. } => (DiskOp::Read, range),
+        NbdCommand::Write { range, fua } => (DiskOp::Write { is_durable: fua }, range),
+        NbdCommand::Trim { range, .. } => (DiskOp::Discard, range),
+        NbdCommand::WriteZeroes { range, fua, no_hole, fast } => {
             let op =
                 DiskOp::WriteZeroes { may_unmap: !no_hole, is_durable: fua, only_if_fast: fast };
             (op, range)
         }
-        Command::Flush => (DiskOp::Flush, NbdRange { offset: 0, length: 0 }),
-        Command::BlockStatus { range, one } => (DiskOp::Status { is_first_only: one }, range),
-        Command::Cache { .. } | Command::BlockStatusOf { .. } => return Work::Nothing,
+        NbdCommand::Flush => (DiskOp::Flush, NbdRange { offset: 0, length: 0 }),
+        NbdCommand::BlockStatus { range, first_only: one } => {
+            (DiskOp::Status { is_first_only: one }, range)
+        }
+        NbdCommand::Cache { .. } | NbdCommand::BlockStatusWithPayload { .. } => {
+            return Work::Nothing;
+        }
     };
     ByteRange::new(range.offset, range.length).map_or(Work::Overflow, |range| Work::Disk(op, range))
 }
@@ -51,7 +55,7 @@ pub(crate) fn work_of(command: &Command) -> Work {
 pub(crate) fn payload_bytes(request: &Request) -> u64 {
     match request.command {
         // The list of extents is not in this memory, and counts like a small chunk.
-        Command::BlockStatus { .. } => SMALL_BYTES as u64,
+        NbdCommand::BlockStatus { .. } => SMALL_BYTES as u64,
         _ => disk_bytes(request),
     }
 }
@@ -59,7 +63,7 @@ pub(crate) fn payload_bytes(request: &Request) -> u64 {
 /// Returns the number of bytes that the disk reads from or writes to memory.
 pub(crate) fn disk_bytes(request: &Request) -> u64 {
     match request.command {
-        Command::Read { range, .. } => range.length,
+        NbdCommand::Read { range, .. } => range.length,
         _ => request.payload_bytes.into(),
     }
 }
@@ -72,12 +76,12 @@ mod tests {
     fn only_commands_without_work_succeed_without_the_disk() {
         let range = NbdRange { offset: 512, length: 512 };
         let beyond = NbdRange { offset: u64::MAX, length: 2 };
-        let write = |range| Command::Write { range, fua: false };
+        let write = |range| NbdCommand::Write { range, fua: false };
         let on_disk =
             Work::Disk(DiskOp::Write { is_durable: false }, ByteRange::new(512, 512).unwrap());
         assert_eq!(work_of(&write(range)), on_disk);
         assert_eq!(work_of(&write(beyond)), Work::Overflow);
-        assert_eq!(work_of(&Command::Cache { range }), Work::Nothing);
-        assert!(matches!(work_of(&Command::Flush), Work::Disk(DiskOp::Flush, _)));
+        assert_eq!(work_of(&NbdCommand::Cache { range }), Work::Nothing);
+        assert!(matches!(work_of(&NbdCommand::Flush), Work::Disk(DiskOp::Flush, _)));
     }
 }

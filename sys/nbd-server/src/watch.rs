@@ -18,7 +18,7 @@ pub(crate) struct SocketWatch {
     /// Events for which the socket is watched; `None` if it is not.
     watched: Option<EventFlags>,
     /// Polls with requests since the socket was last waited for.
-    looks: u32,
+    polls: u32,
 }
 
 impl SocketWatch {
@@ -28,7 +28,7 @@ impl SocketWatch {
     /// Memory or descriptors are exhausted.
     pub(crate) fn new(socket: &OwnedFd) -> Result<Self, Errno> {
         let wake = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let mut watch = Self { wake, watched: None, looks: 0 };
+        let mut watch = Self { wake, watched: None, polls: 0 };
         watch.arm(socket, EventFlags::IN)?;
         Ok(watch)
     }
@@ -39,7 +39,7 @@ impl SocketWatch {
     /// # Errors
     /// The socket cannot be watched.
     pub(crate) fn arm(&mut self, socket: &OwnedFd, wanted: EventFlags) -> Result<(), Errno> {
-        self.looks = 0;
+        self.polls = 0;
         let data = EventData::new_u64(0);
         match self.watched {
             Some(watched) if watched == wanted => return Ok(()),
@@ -58,9 +58,9 @@ impl SocketWatch {
 
     /// Records a poll of the socket, and whether the previous one returned requests.
     pub(crate) fn handle_look(&mut self, socket: &OwnedFd, has_brought: bool) {
-        self.looks = self.looks.saturating_add(u32::from(has_brought));
+        self.polls = self.polls.saturating_add(u32::from(has_brought));
         // A socket that cannot be removed stays watched, which costs time but is harmless.
-        if self.looks >= LOOKS
+        if self.polls >= LOOKS
             && self.watched.is_some()
             && epoll::delete(&self.wake, socket).is_ok()
         {

@@ -46,7 +46,7 @@ impl PortObserver for Silent {
 struct Lane {
     frames: u64,
     bytes: u64,
-    turns: u64,
+    rounds: u64,
     full: u64,
 }
 
@@ -103,9 +103,9 @@ fn run() -> Result<()> {
             batch.clear();
             lane.frames += sources[at].receive(&mut batch)? as u64;
             lane.bytes += batch.bytes() as u64;
-            lane.turns += 1;
+            lane.rounds += 1;
             for frame in batch.frames() {
-                if sinks[at].transmit(frame)? == suimon_ports::Sent::Full {
+                if sinks[at].transmit(frame)? == suimon_ports::TransmitResult::Full {
                     lane.full += 1;
                 }
             }
@@ -117,7 +117,7 @@ fn run() -> Result<()> {
             "{name}: {} frames, {} bytes, {:.1} frames a turn, {} not taken",
             lane.frames,
             lane.bytes,
-            lane.frames as f64 / lane.turns.max(1) as f64,
+            lane.frames as f64 / lane.rounds.max(1) as f64,
             lane.full,
         );
     }

@@ -10,8 +10,8 @@ use suimon_frame::{MacAddr, ethertype};
 use suimon_netif::control_filter::{Kept, slow_protocols};
 use suimon_netif::raw_socket::RawSocket;
 use suimon_ports::{
-    AfterTurn, CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_TURN, ControlError, ControlFrame,
-    ControlSocket, DeviceError,
+    CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_CALL_MAX, ControlError, ControlFrame,
+    ControlSocket, DeviceError, NextReceive,
 };
 
 use crate::explain::host;
@@ -30,15 +30,15 @@ const TYPE_AT: usize = 12;
 pub(crate) struct DeviceControlSocket {
     device: String,
     index: u32,
-    ears: Ears,
-    room: Box<[u8; CONTROL_FRAME_BYTES_MAX]>,
+    ears: ReceiveSockets,
+    buffer: Box<[u8; CONTROL_FRAME_BYTES_MAX]>,
     /// Frames lost so far; the kernel resets its counter when it is read.
     lost: u64,
 }
 
 /// Receive sockets of a device. Malformed PDUs are received separately, so that a flood of them
 /// does not occupy the buffer of valid PDUs.
-struct Ears {
+struct ReceiveSockets {
     /// Socket for valid PDUs; also used for sending.
     whole: RawSocket,
     spoiled: RawSocket,
@@ -46,7 +46,7 @@ struct Ears {
     ready: OwnedFd,
 }
 
-impl Ears {
+impl ReceiveSockets {
     fn open(index: u32) -> io::Result<Self> {
         let whole = bound_socket(index, Kept::Whole)?;
         whole
@@ -75,19 +75,19 @@ impl DeviceControlSocket {
     pub(crate) fn open(device: &str) -> Result<Self, DeviceError> {
         let (index, ears) = open(device)?;
         let room = Box::new([0; CONTROL_FRAME_BYTES_MAX]);
-        Ok(Self { device: device.to_owned(), index, ears, room, lost: 0 })
+        Ok(Self { device: device.to_owned(), index, ears, buffer: room, lost: 0 })
     }
 
     /// Fails if the device was removed.
     fn check(&self) -> Result<(), ControlError> {
         match self.ears.whole.is_orphaned() {
             Ok(false) => Ok(()),
-            Ok(true) => Err(ControlError::Gone { device: self.device.clone() }),
-            Err(cause) => Err(self.refused("checking", &cause.to_string())),
+            Ok(true) => Err(ControlError::DeviceMissing { device: self.device.clone() }),
+            Err(cause) => Err(self.host_error("checking", &cause.to_string())),
         }
     }
 
-    fn refused(&self, doing: &'static str, errno: &str) -> ControlError {
+    fn host_error(&self, doing: &'static str, errno: &str) -> ControlError {
         ControlError::Host { doing, device: self.device.clone(), errno: errno.to_owned() }
     }
 
@@ -107,9 +107,9 @@ impl DeviceControlSocket {
     }
 }
 
-fn open(device: &str) -> Result<(u32, Ears), DeviceError> {
+fn open(device: &str) -> Result<(u32, ReceiveSockets), DeviceError> {
     let index = Link::new(device)?.ethernet_index()?;
-    let ears = Ears::open(index).map_err(|cause| {
+    let ears = ReceiveSockets::open(index).map_err(|cause| {
         host("device", &format!("opening a control socket on device {device}"), &cause)
     })?;
     Ok((index, ears))
@@ -129,14 +129,14 @@ impl ControlSocket for DeviceControlSocket {
     fn receive(
         &mut self,
         take: &mut dyn FnMut(ControlFrame<'_>),
-    ) -> Result<AfterTurn, ControlError> {
-        let mut turns = 0..CONTROL_FRAMES_PER_TURN;
+    ) -> Result<NextReceive, ControlError> {
+        let mut turns = 0..CONTROL_FRAMES_PER_CALL_MAX;
         for socket in self.ears.all() {
             while !turns.is_empty() {
                 let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
-                match recv(socket.fd(), &mut self.room[..], flags) {
+                match recv(socket.fd(), &mut self.buffer[..], flags) {
                     Ok((len, wire_bytes)) => {
-                        let bytes = self.room.get(..len).unwrap_or_default();
+                        let bytes = self.buffer.get(..len).unwrap_or_default();
                         take(ControlFrame { bytes, wire_bytes });
                     }
                     Err(Errno::AGAIN) => break,
@@ -144,19 +144,20 @@ impl ControlSocket for DeviceControlSocket {
                     // The device was set down, and may have been removed afterwards. The kernel
                     // reports this once.
                     Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => self.check()?,
-                    Err(errno) => return Err(self.refused("receiving from", &errno.to_string())),
+                    Err(errno) => return Err(self.host_error("receiving from", &errno.to_string())),
                 }
                 turns.next();
             }
         }
         if turns.is_empty() {
-            return Ok(AfterTurn::Pause);
+            return Ok(NextReceive::AfterPause);
         }
-        self.check().map(|()| AfterTurn::Wait)
+        self.check().map(|()| NextReceive::WhenReadable)
     }
 
     fn send(&mut self, frame: &[u8]) -> Result<(), ControlError> {
-        let no_frame = || ControlError::NoFrame { device: self.device.clone(), bytes: frame.len() };
+        let no_frame =
+            || ControlError::InvalidLength { device: self.device.clone(), bytes: frame.len() };
         let ethertype = frame.get(TYPE_AT..).and_then(|rest| rest.first_chunk());
         let ethertype = u16::from_be_bytes(*ethertype.ok_or_else(no_frame)?);
         let outcome = match self.transmit(ethertype, frame) {
@@ -175,7 +176,7 @@ impl ControlSocket for DeviceControlSocket {
                 self.check()?;
                 Err(ControlError::Down { device: self.device.clone() })
             }
-            Err(errno) => Err(self.refused("sending on", &errno.to_string())),
+            Err(errno) => Err(self.host_error("sending on", &errno.to_string())),
         }
     }
 
@@ -183,7 +184,7 @@ impl ControlSocket for DeviceControlSocket {
         self.ears.ready.as_fd()
     }
 
-    fn lost(&mut self) -> u64 {
+    fn dropped_frames(&mut self) -> u64 {
         self.add_lost();
         self.lost
     }

@@ -104,7 +104,7 @@ fn receive_until(socket: &mut DeviceControlSocket, last: &[u8]) -> Vec<Vec<u8>> 
 fn wait_for_pdus(socket: &DeviceControlSocket, count: u32) {
     let limit = Instant::now() + LIMIT;
     let mut arrived = [0, 0];
-    while arrived[0] < count || arrived[1] < CONTROL_FRAMES_PER_TURN as u32 {
+    while arrived[0] < count || arrived[1] < CONTROL_FRAMES_PER_CALL_MAX as u32 {
         assert!(Instant::now() < limit, "{arrived:?} frames have arrived");
         for (arrived, socket) in arrived.iter_mut().zip(socket.ears.all()) {
             // `struct tpacket_stats`; reading resets it.
@@ -115,7 +115,7 @@ fn wait_for_pdus(socket: &DeviceControlSocket, count: u32) {
     }
 }
 
-fn receive_nothing(socket: &mut DeviceControlSocket) -> Result<AfterTurn, ControlError> {
+fn receive_nothing(socket: &mut DeviceControlSocket) -> Result<NextReceive, ControlError> {
     socket.receive(&mut |frame| panic!("{frame:02x?}"))
 }
 
@@ -155,8 +155,8 @@ fn lacpdus_and_markers_arrive_byte_for_byte_and_nothing_else() {
     ]);
     let expected = [lacp, marker, short, last.clone()];
     assert_eq!(receive_until(&mut near, &last), expected);
-    assert_eq!(receive_nothing(&mut near), Ok(AfterTurn::Wait));
-    assert_eq!(near.lost(), 0);
+    assert_eq!(receive_nothing(&mut near), Ok(NextReceive::WhenReadable));
+    assert_eq!(near.dropped_frames(), 0);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn frames_of_any_protocol_leave_as_they_are_and_are_not_heard_by_their_sender() 
     untagged.drain(12..16);
     let tpid = libc::ETH_P_8021Q as u16;
     assert_eq!(next(), (untagged, Some(StrippedTag { tci: 77, tpid })));
-    assert_eq!(receive_nothing(&mut near), Ok(AfterTurn::Wait));
+    assert_eq!(receive_nothing(&mut near), Ok(NextReceive::WhenReadable));
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn what_is_no_frame_is_refused_with_its_length() {
     let mut near = bench.control();
     for bytes in [0, 1, 13, 1514 + 200] {
         let error = near.send(&vec![0x88; bytes]).unwrap_err();
-        assert_eq!(error, ControlError::NoFrame { device: "near0".to_owned(), bytes });
+        assert_eq!(error, ControlError::InvalidLength { device: "near0".to_owned(), bytes });
         let text = error.to_string();
         assert!(text.contains("near0") && text.contains("at least 14 bytes"), "{text}");
     }
@@ -247,10 +247,12 @@ fn a_flood_gives_few_frames_a_turn_and_the_rest_is_lost_and_counted() {
         let before = taken.len();
         let after = near.receive(&mut |frame| taken.push(frame.bytes.to_vec())).unwrap();
         match after {
-            AfterTurn::Pause => assert_eq!(taken.len() - before, CONTROL_FRAMES_PER_TURN),
-            AfterTurn::Wait => {
+            NextReceive::AfterPause => {
+                assert_eq!(taken.len() - before, CONTROL_FRAMES_PER_CALL_MAX);
+            }
+            NextReceive::WhenReadable => {
                 first.get_or_insert(taken.len());
-                let (count, lost) = (taken.len(), near.lost());
+                let (count, lost) = (taken.len(), near.dropped_frames());
                 if count as u64 + lost == FLOOD as u64 {
                     break;
                 }
@@ -262,8 +264,12 @@ fn a_flood_gives_few_frames_a_turn_and_the_rest_is_lost_and_counted() {
     let first = first.unwrap_or_default();
     assert_eq!(taken[..first], frames[..first]);
     assert!((8..200).contains(&taken.len()), "{}", taken.len());
-    assert_eq!(near.lost(), (FLOOD - taken.len()) as u64);
-    assert_eq!(near.lost(), (FLOOD - taken.len()) as u64, "what was told is not forgotten");
+    assert_eq!(near.dropped_frames(), (FLOOD - taken.len()) as u64);
+    assert_eq!(
+        near.dropped_frames(),
+        (FLOOD - taken.len()) as u64,
+        "what was told is not forgotten"
+    );
     let last = slow_frame(2, 1);
     bench.send(std::slice::from_ref(&last));
     assert_eq!(receive_until(&mut near, &last).len(), 1);
@@ -313,7 +319,7 @@ fn a_flood_of_what_is_no_pdu_leaves_room_for_those_that_are() {
         near.receive(&mut |frame| taken.push(frame.bytes.to_vec())).unwrap();
         assert_eq!(taken[..2], [lacpdu.clone(), marker.clone()]);
         // Malformed PDUs are received with the remainder of a turn's budget.
-        assert_eq!(taken.len(), CONTROL_FRAMES_PER_TURN);
+        assert_eq!(taken.len(), CONTROL_FRAMES_PER_CALL_MAX);
         assert!(taken[2..].iter().all(|frame| frame == kind));
     }
 }
@@ -324,7 +330,7 @@ fn a_downed_device_is_no_end() {
     let mut near = bench.control();
     bench.netns.run("ip link set near0 down");
     assert!(wait_readable(&near), "it wakes whoever waits");
-    assert_eq!(receive_nothing(&mut near), Ok(AfterTurn::Wait));
+    assert_eq!(receive_nothing(&mut near), Ok(NextReceive::WhenReadable));
     let down = ControlError::Down { device: "near0".to_owned() };
     assert_eq!(near.send(&slow_frame(1, 1)), Err(down));
     bench.netns.run("ip link set near0 up");
@@ -339,11 +345,11 @@ fn a_downed_device_is_no_end() {
 fn a_device_that_went_is_told_until_its_successor_is_opened() {
     let bench = Bench::new();
     let mut near = bench.control();
-    let gone = ControlError::Gone { device: "near0".to_owned() };
+    let gone = ControlError::DeviceMissing { device: "near0".to_owned() };
     for is_down_before in [false, true] {
         if is_down_before {
             bench.netns.run("ip link set near0 down");
-            assert_eq!(receive_nothing(&mut near), Ok(AfterTurn::Wait));
+            assert_eq!(receive_nothing(&mut near), Ok(NextReceive::WhenReadable));
         }
         bench.netns.run("ip link delete near0");
         assert_eq!(receive_nothing(&mut near), Err(gone.clone()));
@@ -369,7 +375,7 @@ fn a_device_that_moves_away_is_gone() {
     let mut near = bench.control();
     let elsewhere = TestNetns::new();
     bench.netns.run(&format!("ip link set near0 netns {}", elsewhere.name()));
-    let gone = ControlError::Gone { device: "near0".to_owned() };
+    let gone = ControlError::DeviceMissing { device: "near0".to_owned() };
     assert_eq!(receive_nothing(&mut near), Err(gone.clone()));
     assert_eq!(near.send(&slow_frame(1, 1)), Err(gone));
 }

@@ -17,7 +17,7 @@ use crate::explain::{error, host};
 use crate::link::Link;
 
 /// Receive timeout. The kernel normally replies before `send` returns.
-const PATIENCE: Duration = Duration::from_secs(1);
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of datagrams read per query, including late replies to earlier queries.
 const DATAGRAMS_MAX: usize = 8;
 /// Receive buffer size in bytes. Four bit sets of about seventy mostly unnamed bits take about 5
@@ -29,10 +29,10 @@ const DATAGRAM_BYTES: usize = 64 << 10;
 #[derive(Default)]
 pub(crate) struct DeviceQuery {
     /// Socket; `None` before the first query and after a failure.
-    asker: Mutex<Option<Asker>>,
+    asker: Mutex<Option<QuerySocket>>,
 }
 
-struct Asker {
+struct QuerySocket {
     /// Netlink socket that receives messages of the kernel only.
     socket: OwnedFd,
     family: u16,
@@ -49,14 +49,14 @@ pub(crate) struct Monitor {
 }
 
 /// Error of a query.
-enum AskError {
+enum QueryError {
     /// The query socket could not be opened.
     Unable(Box<Self>),
     Socket(Errno),
     Answer(AnswerError),
 }
 
-impl AskError {
+impl QueryError {
     fn of_opening(self) -> Self {
         Self::Unable(Box::new(self))
     }
@@ -69,7 +69,7 @@ impl DeviceQuery {
     /// The device does not exist (`Missing`), or the kernel does not support the query
     /// (`Unsupported`: before 5.6, or built without `CONFIG_ETHTOOL_NETLINK`).
     pub(crate) fn features(&self, device: &str) -> Result<DeviceFeatures, DeviceError> {
-        self.ask(|asker| asker.features(device)).map_err(|cause| explain(device, &cause))
+        self.request(|asker| asker.features(device)).map_err(|cause| explain(device, &cause))
     }
 
     /// Returns the link speed that the kernel reports for a device, whether or not the link is up.
@@ -77,9 +77,9 @@ impl DeviceQuery {
     /// # Errors
     /// The device does not exist, or the kernel does not reply.
     pub(crate) fn speed(&self, index: u32, device: &str) -> Result<LinkSpeed, DeviceError> {
-        match self.ask(|asker| asker.speed(index)) {
+        match self.request(|asker| asker.speed(index)) {
             Ok(speed) => Ok(speed),
-            Err(AskError::Answer(AnswerError::Refused(Errno::OPNOTSUPP))) => {
+            Err(QueryError::Answer(AnswerError::Refused(Errno::OPNOTSUPP))) => {
                 Ok(LinkSpeed::default())
             }
             // The kernel is older or has no ethtool netlink.
@@ -89,113 +89,114 @@ impl DeviceQuery {
 
     /// Returns the family and group of change notifications; `None` if the kernel has none.
     pub(crate) fn monitor(&self) -> Option<Monitor> {
-        let ask = self.ask(|asker| Ok((asker.family, asker.monitor)));
+        let ask = self.request(|asker| Ok((asker.family, asker.monitor)));
         let (family, group) = ask.ok()?;
         Some(Monitor { family, group: group? })
     }
 
-    fn ask<T>(
+    fn request<T>(
         &self,
-        question: impl FnOnce(&mut Asker) -> Result<T, AskError>,
-    ) -> Result<T, AskError> {
+        question: impl FnOnce(&mut QuerySocket) -> Result<T, QueryError>,
+    ) -> Result<T, QueryError> {
         let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
         let open = match asker.take() {
             Some(open) => open,
-            None => Asker::open().map_err(AskError::of_opening)?,
+            None => QuerySocket::open().map_err(QueryError::of_opening)?,
         };
         let answer = question(asker.insert(open));
-        if matches!(answer, Err(AskError::Socket(_))) {
+        if matches!(answer, Err(QueryError::Socket(_))) {
             *asker = None;
         }
         answer
     }
 }
 
-impl Asker {
-    fn open() -> Result<Self, AskError> {
+impl QuerySocket {
+    fn open() -> Result<Self, QueryError> {
         let protocol = Some(netlink::GENERIC);
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)
-            .map_err(AskError::Socket)?;
-        connect(&socket, &SocketAddrNetlink::new(0, 0)).map_err(AskError::Socket)?;
-        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE)).map_err(AskError::Socket)?;
+            .map_err(QueryError::Socket)?;
+        connect(&socket, &SocketAddrNetlink::new(0, 0)).map_err(QueryError::Socket)?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(RECEIVE_TIMEOUT))
+            .map_err(QueryError::Socket)?;
         let mut asker = Self { socket, family: 0, monitor: None, sequence: 0 };
         let read = |datagram: &[u8], sequence| {
             let monitor = ethtool::monitor_group(datagram, sequence).ok();
             Ok((ethtool::family(datagram, sequence)?, monitor))
         };
-        (asker.family, asker.monitor) = asker.ask(ethtool::family_request, read)?;
+        (asker.family, asker.monitor) = asker.request(ethtool::family_request, read)?;
         Ok(asker)
     }
 
-    fn speed(&mut self, index: u32) -> Result<LinkSpeed, AskError> {
+    fn speed(&mut self, index: u32) -> Result<LinkSpeed, QueryError> {
         let family = self.family;
-        self.ask(
+        self.request(
             |sequence| ethtool::speed_request(family, sequence, index),
             |datagram, sequence| ethtool::speed(datagram, sequence, family),
         )
     }
 
-    fn features(&mut self, device: &str) -> Result<DeviceFeatures, AskError> {
+    fn features(&mut self, device: &str) -> Result<DeviceFeatures, QueryError> {
         let family = self.family;
-        self.ask(
+        self.request(
             |sequence| ethtool::features_request(family, sequence, device),
             |datagram, sequence| ethtool::features(datagram, sequence, family),
         )
     }
 
-    fn ask<T>(
+    fn request<T>(
         &mut self,
         request: impl Fn(u32) -> Vec<u8>,
         read: impl Fn(&[u8], u32) -> Result<T, AnswerError>,
-    ) -> Result<T, AskError> {
+    ) -> Result<T, QueryError> {
         self.sequence = self.sequence.wrapping_add(1);
         send(&self.socket, &request(self.sequence), SendFlags::empty())
-            .map_err(AskError::Socket)?;
+            .map_err(QueryError::Socket)?;
         let mut room = vec![0; DATAGRAM_BYTES];
         for _ in 0..DATAGRAMS_MAX {
             let (len, _) = match recv(&self.socket, &mut *room, RecvFlags::empty()) {
                 Err(Errno::INTR) => continue,
-                received => received.map_err(AskError::Socket)?,
+                received => received.map_err(QueryError::Socket)?,
             };
             match read(room.get(..len).unwrap_or_default(), self.sequence) {
                 // The message may be the reply to an earlier query.
                 Err(AnswerError::NotAnAnswer) => {}
-                answer => return answer.map_err(AskError::Answer),
+                answer => return answer.map_err(QueryError::Answer),
             }
         }
-        Err(AskError::Answer(AnswerError::NotAnAnswer))
+        Err(QueryError::Answer(AnswerError::NotAnAnswer))
     }
 }
 
-fn explain_open(cause: &AskError) -> DeviceError {
+fn explain_open(cause: &QueryError) -> DeviceError {
     match cause {
-        AskError::Answer(AnswerError::Refused(Errno::NOENT)) => error(
+        QueryError::Answer(AnswerError::Refused(Errno::NOENT)) => error(
             DeviceErrorKind::Unsupported,
             "device",
             "this kernel has no ethtool interface over netlink: it is older than 5.6 or lacks \
              ETHTOOL_NETLINK",
         ),
-        AskError::Answer(cause) => error(
+        QueryError::Answer(cause) => error(
             DeviceErrorKind::Host,
             "device",
             format!("looking up the ethtool netlink family: {cause}"),
         ),
-        AskError::Socket(errno) => {
+        QueryError::Socket(errno) => {
             host("device", "opening a generic netlink socket", &(*errno).into())
         }
-        AskError::Unable(cause) => explain_open(cause),
+        QueryError::Unable(cause) => explain_open(cause),
     }
 }
 
-fn explain(device: &str, cause: &AskError) -> DeviceError {
+fn explain(device: &str, cause: &QueryError) -> DeviceError {
     let what = format!("reading the features of device {device}");
     match cause {
-        AskError::Unable(cause) => explain_open(cause),
-        AskError::Socket(errno) | AskError::Answer(AnswerError::Refused(errno)) => {
+        QueryError::Unable(cause) => explain_open(cause),
+        QueryError::Socket(errno) | QueryError::Answer(AnswerError::Refused(errno)) => {
             host("device", &what, &(*errno).into())
         }
-        AskError::Answer(cause) => {
+        QueryError::Answer(cause) => {
             error(DeviceErrorKind::Host, "device", format!("{what}: {cause}"))
         }
     }

@@ -41,9 +41,9 @@ pub(crate) fn host(field: &'static str, what: &str, cause: &io::Error) -> Device
 }
 
 /// Creates the fault of a queue whose device was removed.
-pub(crate) fn gone(device: &str, errno: Errno) -> PortFault {
+pub(crate) fn device_removed(device: &str, errno: Errno) -> PortFault {
     PortFault {
-        kind: FaultKind::Gone,
+        kind: FaultKind::Disconnected,
         detail: format!("device {device} does not exist any more: {errno}"),
     }
 }

@@ -32,7 +32,7 @@
 mod control_socket;
 mod device_query;
 mod explain;
-mod gather;
+mod frame_write;
 mod kernel_path;
 mod link;
 mod namespace;

@@ -58,7 +58,7 @@ impl Link {
     }
 
     /// Returns the request socket and the device's name.
-    pub(crate) fn asked(&self) -> (BorrowedFd<'_>, &str) {
+    pub(crate) fn request_socket(&self) -> (BorrowedFd<'_>, &str) {
         (self.socket.as_fd(), &self.name)
     }
 
@@ -71,7 +71,7 @@ impl Link {
     /// # Errors
     /// Usually `Missing`.
     pub(crate) fn index(&self) -> Result<u32, DeviceError> {
-        let bytes = self.ask(ioctl::GET_INDEX, "looking for")?;
+        let bytes = self.send_request(ioctl::GET_INDEX, "looking for")?;
         Ok(u32::from_ne_bytes(bytes))
     }
 
@@ -91,7 +91,7 @@ impl Link {
 
     /// Returns the size of the largest IP packet in bytes.
     pub(crate) fn mtu(&self) -> Result<u16, DeviceError> {
-        let bytes = self.ask(ioctl::GET_MTU, "reading the MTU of")?;
+        let bytes = self.send_request(ioctl::GET_MTU, "reading the MTU of")?;
         Ok(u16::try_from(i32::from_ne_bytes(bytes)).unwrap_or(u16::MAX))
     }
 
@@ -115,7 +115,7 @@ impl Link {
     /// Returns the MAC address; `None` if it is not an Ethernet device.
     pub(crate) fn address(&self) -> Result<Option<MacAddr>, DeviceError> {
         let [low, high, a, b, c, d, e, f] =
-            self.ask(ioctl::GET_ADDRESS, "reading the address of")?;
+            self.send_request(ioctl::GET_ADDRESS, "reading the address of")?;
         let ethernet = u16::from_ne_bytes([low, high]) == libc::ARPHRD_ETHER;
         Ok(ethernet.then(|| MacAddr::new([a, b, c, d, e, f])))
     }
@@ -184,7 +184,7 @@ impl Link {
     }
 
     /// True if the device removes VLAN tags from received frames.
-    pub(crate) fn takes_tags_out(&self) -> Result<bool, DeviceError> {
+    pub(crate) fn rx_vlan_offload(&self) -> Result<bool, DeviceError> {
         ioctl::has_feature(self.socket.as_fd(), &self.name, ioctl::TAKES_TAGS_OUT)
             .map_err(|cause| self.explain("reading the features of", &cause))
     }
@@ -207,11 +207,15 @@ impl Link {
     }
 
     fn flags(&self) -> Result<i32, DeviceError> {
-        let bytes = self.ask(ioctl::GET_FLAGS, "reading the flags of")?;
+        let bytes = self.send_request(ioctl::GET_FLAGS, "reading the flags of")?;
         Ok(i32::from(u16::from_ne_bytes(bytes)))
     }
 
-    fn ask<const N: usize>(&self, op: IfRequestOp, doing: &str) -> Result<[u8; N], DeviceError> {
+    fn send_request<const N: usize>(
+        &self,
+        op: IfRequestOp,
+        doing: &str,
+    ) -> Result<[u8; N], DeviceError> {
         let answer = self.request(op, []).map_err(|cause| self.explain(doing, &cause))?;
         Ok(answer.data())
     }

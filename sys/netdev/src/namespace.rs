@@ -16,7 +16,7 @@ use crate::explain::{error, host};
 /// Directory in which `ip netns` keeps namespaces.
 pub(crate) const DIRECTORY: &str = "/run/netns";
 /// Path of this process's namespace.
-pub(crate) const OURS: &str = "/proc/self/ns/net";
+pub(crate) const DAEMON_NETNS: &str = "/proc/self/ns/net";
 
 /// Identity of a namespace, valid while it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,7 @@ pub(crate) struct Namespace {
     id: NamespaceId,
     name: Option<Arc<str>>,
     /// Descriptor of the namespace; `None` for this process's namespace.
-    other: Option<Arc<OwnedFd>>,
+    fd: Option<Arc<OwnedFd>>,
 }
 
 impl Namespace {
@@ -40,8 +40,9 @@ impl Namespace {
     /// # Errors
     /// The name is not valid for `ip netns`, the namespace does not exist, or it cannot be opened.
     pub(crate) fn open(name: Option<&str>) -> Result<Self, DeviceError> {
-        let ours = id_of(Path::new(OURS)).map_err(|cause| host("netns", OURS, &cause))?.0;
-        let Some(name) = name else { return Ok(Self { id: ours, name: None, other: None }) };
+        let ours =
+            id_of(Path::new(DAEMON_NETNS)).map_err(|cause| host("netns", DAEMON_NETNS, &cause))?.0;
+        let Some(name) = name else { return Ok(Self { id: ours, name: None, fd: None }) };
         if name.is_empty()
             || name.len() > 255
             || name.starts_with('.')
@@ -66,7 +67,7 @@ impl Namespace {
                 host("netns", &format!("opening network namespace {name}"), &cause)
             }
         })?;
-        Ok(Self { id, name: Some(name.into()), other: (id != ours).then(|| Arc::new(fd)) })
+        Ok(Self { id, name: Some(name.into()), fd: (id != ours).then(|| Arc::new(fd)) })
     }
 
     /// Returns the identity of the namespace.
@@ -80,8 +81,8 @@ impl Namespace {
     }
 
     /// True if it is this process's namespace.
-    pub(crate) fn is_ours(&self) -> bool {
-        self.other.is_none()
+    pub(crate) fn is_daemon_netns(&self) -> bool {
+        self.fd.is_none()
     }
 
     /// True if the name currently refers to this namespace.
@@ -103,7 +104,7 @@ impl Namespace {
         &self,
         work: impl FnOnce() -> Result<T, DeviceError> + Send,
     ) -> Result<T, DeviceError> {
-        let Some(fd) = &self.other else { return work() };
+        let Some(fd) = &self.fd else { return work() };
         let entered = || {
             move_into_link_name_space(fd.as_fd(), Some(LinkNameSpaceType::Network)).map_err(
                 |errno| match errno {

@@ -14,7 +14,7 @@ use crate::namespace::DIRECTORY;
 const EVENT_BYTES: usize = 4096;
 
 /// Message for the case that no watch can be created.
-pub(crate) const DEAF: &str = "deletion of network namespaces cannot be detected";
+pub(crate) const NO_WATCH_WARNING: &str = "deletion of network namespaces cannot be detected";
 
 /// Inotify watch of the directory of names.
 pub(crate) struct NamespaceNames(OwnedFd);
@@ -33,7 +33,7 @@ impl NamespaceNames {
     pub(crate) fn watch(&self) {
         let changes = WatchFlags::DELETE | WatchFlags::MOVED_FROM | WatchFlags::MOVED_TO;
         if let Err(errno) = inotify::add_watch(&self.0, DIRECTORY, changes) {
-            tracing::warn!(%errno, "{DEAF}");
+            tracing::warn!(%errno, "{NO_WATCH_WARNING}");
         }
     }
 

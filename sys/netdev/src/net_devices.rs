@@ -6,7 +6,7 @@ use std::sync::Arc;
 use suimon_frame::MacAddr;
 use suimon_ports::{
     ControlSocket, DeviceError, DeviceErrorKind, DeviceFeatures, KernelPathCounters,
-    KernelPathTable, LinkFacts, LinkSpeed, MemberDevices, PortDevice, PortObserver, QueueHost,
+    KernelPathTable, LinkProperties, LinkSpeed, MemberDevices, PortDevice, PortObserver, QueueHost,
     TapSpec, UplinkDriver, UplinkSpec,
 };
 use suimon_quantity::PortId;
@@ -20,7 +20,7 @@ use crate::packet_device::{self, PacketDevice};
 use crate::tap::{self, TapPlan};
 use crate::tap_device::{TapDevice, TapParts};
 use crate::watch::LinkWatcher;
-use crate::xdp::{self, HeldDevices, XdpDevice};
+use crate::xdp::{self, AttachedDevices, XdpDevice};
 
 /// Maximum number of queue pairs of one device.
 const QUEUE_PAIRS_MAX: u16 = 64;
@@ -33,7 +33,7 @@ pub struct NetDevices {
     watcher: LinkWatcher,
     query: Arc<DeviceQuery>,
     pub(crate) kernel_paths: KernelPaths,
-    with_xdp: HeldDevices,
+    with_xdp: AttachedDevices,
     /// Alias of created TAPs, by which they are recognised after a restart.
     tap_mark: String,
 }
@@ -46,7 +46,7 @@ impl NetDevices {
     pub fn new() -> io::Result<Self> {
         let query = Arc::new(DeviceQuery::default());
         let watcher = LinkWatcher::new(Arc::clone(&query))?;
-        let (kernel_paths, with_xdp) = (KernelPaths::default(), HeldDevices::default());
+        let (kernel_paths, with_xdp) = (KernelPaths::default(), AttachedDevices::default());
         Ok(Self { watcher, query, kernel_paths, with_xdp, tap_mark: tap_mark("") })
     }
 
@@ -207,11 +207,11 @@ impl MemberDevices for NetDevices {
         Ok(Box::new(DeviceControlSocket::open(device)?))
     }
 
-    fn link(&self, device: &str) -> Result<LinkFacts, DeviceError> {
+    fn link(&self, device: &str) -> Result<LinkProperties, DeviceError> {
         let link = Link::new(device)?;
         let (index, up) = (link.index()?, link.state()?.is_usable());
         let speed = if up { self.query.speed(index, device)? } else { LinkSpeed::default() };
-        Ok(LinkFacts { up, speed })
+        Ok(LinkProperties { up, speed })
     }
 }
 

@@ -2,20 +2,26 @@
 
 use std::time::{Duration, Instant};
 
-use suimon_ports::{ControlFrame, LinkFacts, LinkSpeed, MemberDevices};
+use suimon_ports::{ControlFrame, LinkProperties, LinkSpeed, MemberDevices};
 
 use super::*;
 use crate::device_query::DeviceQuery;
 use crate::link::Link;
 
-const DOWN: LinkFacts = LinkFacts { up: false, speed: UNKNOWN };
+const DOWN: LinkProperties = LinkProperties { up: false, speed: UNKNOWN };
 const UNKNOWN: LinkSpeed = LinkSpeed { mbps: None, full_duplex: None };
 
-fn up(mbps: u32, full_duplex: bool) -> LinkFacts {
-    LinkFacts { up: true, speed: LinkSpeed { mbps: Some(mbps), full_duplex: Some(full_duplex) } }
+fn up(mbps: u32, full_duplex: bool) -> LinkProperties {
+    LinkProperties {
+        up: true,
+        speed: LinkSpeed { mbps: Some(mbps), full_duplex: Some(full_duplex) },
+    }
 }
 
-fn expect_facts(notices: &std::sync::mpsc::Receiver<(PortId, DeviceNotice)>, facts: LinkFacts) {
+fn expect_facts(
+    notices: &std::sync::mpsc::Receiver<(PortId, DeviceNotice)>,
+    facts: LinkProperties,
+) {
     expect_notice(notices, |notice| *notice == DeviceNotice::LinkChanged(facts));
 }
 
@@ -35,10 +41,10 @@ fn carrier_changes_of_an_uplink_are_told_with_its_speed() {
     expect_facts(&uplink.notices, up(10_000, true));
     assert_eq!(uplink.device.status().speed, up(10_000, true).speed);
     assert_eq!(link(), up(10_000, true));
-    uplink.cable.far.run("ip link set far0 down");
+    uplink.cable.peer.run("ip link set far0 down");
     expect_facts(&uplink.notices, DOWN);
     assert_eq!((uplink.device.status().speed, link()), (UNKNOWN, DOWN));
-    uplink.cable.far.run("ip link set far0 up");
+    uplink.cable.peer.run("ip link set far0 up");
     expect_facts(&uplink.notices, up(10_000, true));
     // Other changes are not reported as link changes.
     run(&format!("ip link set {} mtu 1400", uplink.cable.near));
@@ -56,7 +62,7 @@ fn carrier_changes_of_an_uplink_are_told_with_its_speed() {
 #[test]
 fn a_speed_that_is_set_is_told_though_the_carrier_stays() {
     let devices = NetDevices::new().unwrap();
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(TestQueueHost::default());
     let tap = Tap(unique("smt"));
     run(&format!("ip tuntap add dev {} mode tap", tap.0));
     let (observer, notices) = Notices::new();
@@ -79,7 +85,7 @@ fn a_speed_that_is_set_is_told_though_the_carrier_stays() {
 #[test]
 fn the_speed_of_a_nic_is_not_told() {
     let devices = NetDevices::new().unwrap();
-    let (netns, shelf) = (TestNetns::new(), Arc::new(Shelf::default()));
+    let (netns, shelf) = (TestNetns::new(), Arc::new(TestQueueHost::default()));
     let (observer, notices) = Notices::new();
     let device = devices.open_tap(PortId(1), &tap_spec("nic0", &netns), shelf, observer).unwrap();
     expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use suimon_frame::{
-    Checksum, Frame, FrameBatch, LeavesAs, MacAddr, Offloads, Sum, VlanId, VlanTag,
+    Checksum, EgressForm, Frame, FrameBatch, MacAddr, Offloads, Sum, VlanId, VlanTag,
     complete_checksum,
 };
 use suimon_ports::{
-    DeviceFeature, DeviceNotice, FaultKind, FrameSink, FrameSource, OffloadSwitches, PortSpec, Sent,
+    DeviceFeature, DeviceNotice, FaultKind, FrameSink, FrameSource, OffloadSwitches, PortSpec,
+    TransmitResult,
 };
 
 use super::*;
@@ -34,7 +35,7 @@ fn tap_spec(device: &str, netns: &TestNetns) -> TapSpec {
 fn a_tap_is_made_configured_kept_taken_over_and_removed() {
     let inside = TestNetns::new();
     let devices = NetDevices::new().unwrap();
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(TestQueueHost::default());
     let (observer, notices) = Notices::new();
     let spec = TapSpec { mac: Some(mac(9)), mtu: 9000, ..tap_spec("tap0", &inside) };
     devices.probe_tap(&spec).unwrap();
@@ -78,7 +79,7 @@ fn only_taps_that_were_created_are_removed() {
     let netns = Some(inside.name());
     let open = |device: &str, queue_pairs| {
         let spec = TapSpec { queue_pairs, ..tap_spec(device, &inside) };
-        let shelf = Arc::new(Shelf::default());
+        let shelf = Arc::new(TestQueueHost::default());
         drop(devices.open_tap(PortId(1), &spec, shelf, observer.clone()).unwrap());
     };
     for (device, queue_pairs) in [("theirs", 1), ("several", 3)] {
@@ -120,7 +121,7 @@ fn a_tap_whose_namespace_loses_its_name_is_told_to_be_lost() {
     let devices = NetDevices::new().unwrap();
     let (observer, notices) = Notices::new();
     let spec = tap_spec("tap0", &inside);
-    let queues = Arc::new(Shelf::default());
+    let queues = Arc::new(TestQueueHost::default());
     let device = devices.open_tap(PortId(1), &spec, queues.clone(), observer).unwrap();
     // Names of other namespaces have no effect.
     drop(TestNetns::new());
@@ -152,14 +153,14 @@ fn a_tap_whose_namespace_loses_its_name_is_told_to_be_lost() {
 fn a_tap_that_is_down_loses_frames_and_one_that_is_deleted_ends_its_queues() {
     let inside = TestNetns::new();
     let devices = NetDevices::new().unwrap();
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(TestQueueHost::default());
     let (observer, notices) = Notices::new();
     let spec = tap_spec("tap0", &inside);
     let device = devices.open_tap(PortId(1), &spec, shelf.clone(), observer).unwrap();
     let (mut source, mut sink) = (shelf.source(1, 0), shelf.sink(1, 0));
     inside.run("ip link set tap0 down");
     expect_notice(&notices, |notice| is_down(notice, "tap0 was set down"));
-    assert_eq!(sink.transmit(&plain_frame(100)).unwrap(), Sent::Accepted);
+    assert_eq!(sink.transmit(&plain_frame(100)).unwrap(), TransmitResult::Accepted);
     assert_eq!(sink.discarded(), 1);
     let mut batch = FrameBatch::new();
     source.receive(&mut batch).unwrap();
@@ -170,9 +171,9 @@ fn a_tap_that_is_down_loses_frames_and_one_that_is_deleted_ends_its_queues() {
     inside.run("ip link delete tap0");
     expect_notice(&notices, |notice| is_down(notice, "deleted"));
     let fault = receive_fault(source.as_mut());
-    assert_eq!(fault.kind, FaultKind::Gone, "{fault}");
+    assert_eq!(fault.kind, FaultKind::Disconnected, "{fault}");
     assert!(fault.detail.contains("tap0"));
-    assert_eq!(sink.transmit(&plain_frame(100)).unwrap_err().kind, FaultKind::Gone);
+    assert_eq!(sink.transmit(&plain_frame(100)).unwrap_err().kind, FaultKind::Disconnected);
 }
 
 #[test]
@@ -183,7 +184,7 @@ fn what_cannot_be_a_tap_is_refused_with_the_field_and_a_way_out() {
     inside.run("ip tuntap add dev several mode tap multi_queue");
     inside.run("ip tuntap add dev tun0 mode tun");
     let devices = NetDevices::new().unwrap();
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(TestQueueHost::default());
     let (observer, _notices) = Notices::new();
     let open = |spec: &TapSpec| {
         devices.open_tap(PortId(1), spec, shelf.clone(), observer.clone()).map(drop)
@@ -223,7 +224,7 @@ fn what_cannot_be_a_tap_is_refused_with_the_field_and_a_way_out() {
 struct Pair {
     left: TestNetns,
     right: TestNetns,
-    shelf: Arc<Shelf>,
+    shelf: Arc<TestQueueHost>,
     devices: NetDevices,
     opened: Vec<Box<dyn PortDevice>>,
 }
@@ -232,7 +233,7 @@ impl Pair {
     fn new(offload: OffloadSwitches, queue_pairs: u16) -> Self {
         let (left, right) = (TestNetns::new(), TestNetns::new());
         let devices = NetDevices::new().unwrap();
-        let shelf = Arc::new(Shelf::default());
+        let shelf = Arc::new(TestQueueHost::default());
         let (observer, _) = Notices::new();
         let mut opened = Vec::new();
         for (port, inside) in (1..).zip([&left, &right]) {
@@ -249,9 +250,9 @@ impl Pair {
 fn forward(
     mut lanes: Vec<(Box<dyn FrameSource>, Box<dyn FrameSink>)>,
     stop: &AtomicBool,
-) -> Vec<Passed> {
+) -> Vec<ForwardCounts> {
     let mut batch = FrameBatch::new();
-    let mut passed = vec![Passed::default(); lanes.len()];
+    let mut passed = vec![ForwardCounts::default(); lanes.len()];
     while !stop.load(Ordering::Relaxed) {
         for ((source, sink), passed) in lanes.iter_mut().zip(&mut passed) {
             pass(source.as_mut(), sink.as_mut(), &mut batch, passed);
@@ -285,7 +286,7 @@ fn transfer(client: &str, server: &str, bytes: usize) {
     });
 }
 
-fn run_pair(offload: OffloadSwitches, change: Option<OffloadSwitches>) -> Passed {
+fn run_pair(offload: OffloadSwitches, change: Option<OffloadSwitches>) -> ForwardCounts {
     let mut pair = Pair::new(offload, 1);
     if let Some(offload) = change {
         for (device, inside) in pair.opened.iter_mut().zip([&pair.left, &pair.right]) {
@@ -330,7 +331,7 @@ fn a_live_offload_change_is_obeyed_by_the_kernels_side() {
 fn changes_are_live_or_need_opening_again_and_a_refused_one_leaves_all_as_it_was() {
     let inside = TestNetns::new();
     let devices = NetDevices::new().unwrap();
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(TestQueueHost::default());
     let (observer, _notices) = Notices::new();
     let spec = tap_spec("tap0", &inside);
     let mut device = devices.open_tap(PortId(1), &spec, shelf.clone(), observer).unwrap();
@@ -363,7 +364,7 @@ fn changes_are_live_or_need_opening_again_and_a_refused_one_leaves_all_as_it_was
 fn an_address_that_was_changed_on_a_tap_stays_if_that_is_permitted() {
     let inside = TestNetns::new();
     let devices = NetDevices::new().unwrap();
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(TestQueueHost::default());
     let (observer, _notices) = Notices::new();
     let spec = TapSpec { mac: Some(mac(9)), keeps_mac: true, ..tap_spec("tap0", &inside) };
     let open = |port, spec: &TapSpec| {

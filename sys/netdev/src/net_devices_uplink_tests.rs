@@ -6,21 +6,21 @@ use super::*;
 use crate::watched_link::WatchSubject;
 
 struct Uplink {
-    cable: Cable,
-    shelf: Arc<Shelf>,
+    cable: TestCable,
+    shelf: Arc<TestQueueHost>,
     notices: std::sync::mpsc::Receiver<(PortId, DeviceNotice)>,
     device: Box<dyn PortDevice>,
     devices: NetDevices,
 }
 
 fn uplink(queue_pairs: u16, mtu: Option<u16>) -> Uplink {
-    let cable = Cable::new();
+    let cable = TestCable::new();
     let devices = NetDevices::new().unwrap();
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(TestQueueHost::default());
     let (observer, notices) = Notices::new();
     // The far end follows the near one with a delay.
     let (far, far_notices) = Notices::new();
-    let namespace = Namespace::open(Some(cable.far.name())).unwrap();
+    let namespace = Namespace::open(Some(cable.peer.name())).unwrap();
     let index = namespace.run(|| crate::link::Link::new("far0")?.index()).unwrap();
     let present = suimon_netif::netlink::LinkState::default();
     let (device, has_speed, follows_name) = ("far0", false, false);
@@ -77,8 +77,8 @@ fn frames_longer_than_the_mtu_are_lost_and_the_mtu_changes_live() {
     let mut uplink = uplink(1, Some(1400));
     let (mut far_source, _) = uplink.cable.far_queues();
     let mut sink = uplink.shelf.sink(1, 0);
-    uplink.cable.far.run("ip link set far0 mtu 9000");
-    assert_eq!(sink.transmit(&plain_frame(1600)).unwrap(), Sent::Accepted);
+    uplink.cable.peer.run("ip link set far0 mtu 9000");
+    assert_eq!(sink.transmit(&plain_frame(1600)).unwrap(), TransmitResult::Accepted);
     assert_eq!(sink.discarded(), 1);
     let spec = uplink_spec(&uplink.cable.near, UplinkDriver::AfPacket);
     let spec = UplinkSpec { mtu: Some(9000), ..spec };
@@ -146,7 +146,7 @@ fn a_downed_uplink_goes_on_and_a_deleted_one_ends() {
     run(&format!("ip link set {near} down"));
     expect_notice(&uplink.notices, |notice| is_down(notice, "set down"));
     source.receive(&mut batch).unwrap();
-    assert_eq!(sink.transmit(&plain_frame(100)).unwrap(), Sent::Accepted);
+    assert_eq!(sink.transmit(&plain_frame(100)).unwrap(), TransmitResult::Accepted);
     assert_eq!(sink.discarded(), 1);
     run(&format!("ip link set {near} up"));
     expect_notice(&uplink.notices, |notice| *notice == DeviceNotice::LinkUp);
@@ -159,18 +159,18 @@ fn a_downed_uplink_goes_on_and_a_deleted_one_ends() {
     assert_eq!(receive_where(source.as_mut(), is_ours).unwrap().len(), 321);
     sink.transmit(&plain_frame(123)).unwrap();
     assert!(receive_where(&mut far_source, |frame| frame.len() == 123).is_some());
-    uplink.cable.far.run("ip link set far0 down");
+    uplink.cable.peer.run("ip link set far0 down");
     expect_notice(&uplink.notices, |notice| is_down(notice, "no carrier"));
     run(&format!("ip link delete {near}"));
     expect_notice(&uplink.notices, |notice| is_down(notice, "deleted"));
     assert!(!uplink.device.status().link_up);
     let fault = sink.transmit(&plain_frame(100)).unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Gone, "{fault}");
+    assert_eq!(fault.kind, FaultKind::Disconnected, "{fault}");
 }
 
 /// Sends TCP from a TAP guest through an uplink, with large frames and an optional VLAN tag, to a
 /// guest behind the far end.
-fn stream_over_cable(tag: Option<VlanTag>) -> Passed {
+fn stream_over_cable(tag: Option<VlanTag>) -> ForwardCounts {
     let uplink = uplink(1, None);
     let pair = Pair::new(OffloadSwitches::default(), 1);
     let (mut far_source, mut far_sink) = uplink.cable.far_queues();
@@ -181,11 +181,11 @@ fn stream_over_cable(tag: Option<VlanTag>) -> Passed {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let forwarder = scope.spawn(|| {
-            let mut over_cable = Passed::default();
+            let mut over_cable = ForwardCounts::default();
             let mut batch = FrameBatch::new();
             let mut hop = |from: &mut dyn FrameSource, to: &mut dyn FrameSink, tag| {
                 let mut tagged = Tagging { sink: to, tag, scratch: Frame::new(0) };
-                let mut passed = Passed::default();
+                let mut passed = ForwardCounts::default();
                 pass(from, &mut tagged, &mut batch, &mut passed);
                 passed
             };
@@ -214,7 +214,7 @@ struct Tagging<'a> {
 }
 
 impl FrameSink for Tagging<'_> {
-    fn transmit(&mut self, frame: &Frame) -> Result<Sent, suimon_ports::PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, suimon_ports::PortFault> {
         self.scratch.copy_from(frame);
         self.scratch.meta.tag = self.tag;
         self.sink.transmit(&self.scratch)
@@ -244,9 +244,9 @@ fn a_stream_crosses_an_uplink_in_large_tagged_frames() {
 #[test]
 fn uplinks_that_cannot_be_are_refused_with_the_choice() {
     let devices = NetDevices::new().unwrap();
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(TestQueueHost::default());
     let (observer, _notices) = Notices::new();
-    let cable = Cable::new();
+    let cable = TestCable::new();
     let misspelt = format!("{}z", &cable.near[..cable.near.len() - 1]);
     let spec = |device: &str, driver| uplink_spec(device, driver);
     for (spec, kind, part) in [
@@ -270,7 +270,7 @@ fn uplinks_that_cannot_be_are_refused_with_the_choice() {
 #[test]
 fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
     let devices = NetDevices::new().unwrap();
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(TestQueueHost::default());
     let (observer, _notices) = Notices::new();
     let name = unique("smt");
     run(&format!("ip tuntap add dev {name} mode tap"));
@@ -303,9 +303,9 @@ fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
 fn partial_checksums_of_the_far_stack_are_known_as_such() {
     let mut uplink = uplink(1, None);
     let mut near = uplink.shelf.source(1, 0);
-    uplink.cable.far.run("ip address add 10.9.9.1/24 dev far0");
-    uplink.cable.far.run("ip neighbour add 10.9.9.2 lladdr 02:00:00:00:00:07 dev far0");
-    let namespace = Namespace::open(Some(uplink.cable.far.name())).unwrap();
+    uplink.cable.peer.run("ip address add 10.9.9.1/24 dev far0");
+    uplink.cable.peer.run("ip neighbour add 10.9.9.2 lladdr 02:00:00:00:00:07 dev far0");
+    let namespace = Namespace::open(Some(uplink.cable.peer.name())).unwrap();
     let send = || {
         let socket = std::net::UdpSocket::bind("10.9.9.1:0").unwrap();
         socket.send_to(b"hello", "10.9.9.2:99").unwrap();
@@ -315,21 +315,21 @@ fn partial_checksums_of_the_far_stack_are_known_as_such() {
         namespace.run(send).unwrap();
         receive_where(near.as_mut(), |frame| frame.bytes().ends_with(b"hello")).unwrap()
     };
-    let form = |frame: &Frame| (frame.meta.checksum, frame.meta.leaves_as);
+    let form = |frame: &Frame| (frame.meta.checksum, frame.meta.egress_form);
     let asked = Checksum::Partial { start: 34, offset: 6 };
     let got = received();
-    assert_eq!(form(&got), (asked, LeavesAs::Any), "{got:?}");
+    assert_eq!(form(&got), (asked, EgressForm::Any), "{got:?}");
     let offload = OffloadSwitches { rx_checksum: false, ..OffloadSwitches::default() };
     let spec = UplinkSpec { offload, ..uplink_spec(&uplink.cable.near, UplinkDriver::AfPacket) };
     assert!(uplink.device.change(&PortSpec::Uplink(spec)).unwrap());
     let mut got = received();
     // The egress then computes a valid checksum over the datagram.
-    assert_eq!(form(&got), (asked, LeavesAs::Plain), "{got:?}");
+    assert_eq!(form(&got), (asked, EgressForm::Complete), "{got:?}");
     let pseudo = Sum::pseudo_ipv4([10, 9, 9, 1], [10, 9, 9, 2], 17, 13);
     assert_eq!(got.bytes()[40..42], pseudo.word().to_be_bytes());
     complete_checksum(&mut got);
-    assert_eq!(form(&got), (Checksum::Verified, LeavesAs::Plain), "{got:?}");
-    assert_eq!(pseudo.then(Sum::of(&got.bytes()[34..47])).word(), 0xffff);
+    assert_eq!(form(&got), (Checksum::Verified, EgressForm::Complete), "{got:?}");
+    assert_eq!(pseudo.concat(Sum::from_bytes(&got.bytes()[34..47])).word(), 0xffff);
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn the_switches_of_an_uplink_govern_what_leaves_by_it_and_change_live() {
 #[test]
 fn the_features_of_an_uplinks_device_are_told_and_a_tap_has_none() {
     let devices = NetDevices::new().unwrap();
-    let cable = Cable::new();
+    let cable = TestCable::new();
     let spec = uplink_spec(&cable.near, UplinkDriver::AfPacket);
     let features = || devices.uplink_features(&spec).unwrap().unwrap();
     assert!(features().state(DeviceFeature::TxTcp4).is_active);

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use suimon_frame::{Checksum, Frame, LeavesAs, Offloads};
+use suimon_frame::{Checksum, EgressForm, Frame, Offloads};
 use suimon_ports::OffloadSwitches;
 
 /// Offloads that a TAP or a packet socket can carry.
@@ -42,11 +42,11 @@ pub(crate) fn restrict(frame: &mut Frame, ingress: Offloads) {
         return;
     }
     match (frame.meta.gso, frame.meta.checksum) {
-        (Some(gso), _) if ingress.takes(gso) => {}
-        (Some(_), _) if ingress.checksum => frame.meta.leaves_as = LeavesAs::Segments,
-        (Some(_), _) => frame.meta.leaves_as = LeavesAs::Plain,
+        (Some(gso), _) if ingress.accepts(gso) => {}
+        (Some(_), _) if ingress.checksum => frame.meta.egress_form = EgressForm::Segmented,
+        (Some(_), _) => frame.meta.egress_form = EgressForm::Complete,
         (None, Checksum::Partial { .. }) if !ingress.checksum => {
-            frame.meta.leaves_as = LeavesAs::Plain;
+            frame.meta.egress_form = EgressForm::Complete;
         }
         (None, Checksum::Verified) if !ingress.checksum => {
             frame.meta.checksum = Checksum::Unknown;
@@ -120,7 +120,7 @@ mod tests {
         bytes[46] = 0x50;
         let mut frame = Frame::new(0);
         frame.fill(&bytes);
-        frame.admit(&header, ALL).unwrap();
+        frame.validate_ingress(&header, ALL).unwrap();
         frame
     }
 
@@ -138,27 +138,27 @@ mod tests {
         let restricted = |header, ingress| {
             let mut frame = admitted(header);
             restrict(&mut frame, ingress);
-            (frame.meta.checksum, frame.meta.leaves_as, frame.bytes()[50..52].to_vec())
+            (frame.meta.checksum, frame.meta.egress_form, frame.bytes()[50..52].to_vec())
         };
         let asked = Checksum::Partial { start: 34, offset: 16 };
         let nothing = vec![0, 0];
-        for (ingress, leaves_as) in [
-            (ALL, LeavesAs::Any),
-            (Offloads::TCP, LeavesAs::Any),
-            (only_checksum, LeavesAs::Segments),
-            (Offloads::NONE, LeavesAs::Plain),
+        for (ingress, egress_form) in [
+            (ALL, EgressForm::Any),
+            (Offloads::TCP, EgressForm::Any),
+            (only_checksum, EgressForm::Segmented),
+            (Offloads::NONE, EgressForm::Complete),
         ] {
-            assert_eq!(restricted(large, ingress), (asked, leaves_as, nothing.clone()));
+            assert_eq!(restricted(large, ingress), (asked, egress_form, nothing.clone()));
         }
         for ingress in [ALL, only_checksum] {
-            assert_eq!(restricted(partial, ingress), (asked, LeavesAs::Any, nothing.clone()));
-            let believed = (Checksum::Verified, LeavesAs::Any, nothing.clone());
+            assert_eq!(restricted(partial, ingress), (asked, EgressForm::Any, nothing.clone()));
+            let believed = (Checksum::Verified, EgressForm::Any, nothing.clone());
             assert_eq!(restricted(valid, ingress), believed);
         }
         // No checksum is computed here: the egress completes and counts it.
-        let whole = (asked, LeavesAs::Plain, nothing.clone());
+        let whole = (asked, EgressForm::Complete, nothing.clone());
         assert_eq!(restricted(partial, Offloads::NONE), whole);
-        let unproven = (Checksum::Unknown, LeavesAs::Any, nothing);
+        let unproven = (Checksum::Unknown, EgressForm::Any, nothing);
         assert_eq!(restricted(valid, Offloads::NONE), unproven);
     }
 

@@ -121,7 +121,7 @@ impl PortDevice for PacketDevice {
             queue_pairs: self.spec.queue_pairs.max(1),
             ingress: offload::ALL,
             egress: Offloads { udp_segmentation: kernel_carries_uso(), ..offload::ALL },
-            features: None,
+            virtio_features: None,
             mac: link.mac,
             mtu: link.mtu.or(self.spec.mtu).unwrap_or_default(),
             kernel_path: None,

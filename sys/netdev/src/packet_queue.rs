@@ -9,10 +9,10 @@ use rustix::net::netdevice::index_to_name;
 use suimon_frame::{
     BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads, VNET_HEADER_SHORT_BYTES, VlanTag, VnetHeader,
 };
-use suimon_ports::{FrameSink, FrameSource, PortFault, Sent, Wakeup};
+use suimon_ports::{ArmResult, FrameSink, FrameSource, PortFault, TransmitResult};
 
-use crate::explain::{gone, refused};
-use crate::gather::write_frame;
+use crate::explain::{device_removed, refused};
+use crate::frame_write::write_frame;
 use crate::offload::{self, SharedOffloads};
 use crate::packet_socket::{PacketSocket, Received, StrippedTag};
 
@@ -39,7 +39,7 @@ impl PacketQueue {
         match errno {
             // The device was set down, or is being deleted.
             Errno::NETDOWN | Errno::NXIO | Errno::NODEV => {
-                (!exists()).then(|| gone(&self.device, errno))
+                (!exists()).then(|| device_removed(&self.device, errno))
             }
             errno => Some(refused(&self.device, doing, errno)),
         }
@@ -83,9 +83,9 @@ impl FrameSource for PacketSource {
         Ok(batch.len() - before)
     }
 
-    fn arm(&mut self) -> Wakeup {
+    fn arm(&mut self) -> ArmResult {
         // The descriptor is readable whenever a frame is available.
-        Wakeup::Armed
+        ArmResult::Armed
     }
 
     fn disarm(&mut self) {}
@@ -141,7 +141,7 @@ fn admit(frame: &mut Frame, mut header: VnetHeader, received: Received) -> Optio
             }
         }
     }
-    frame.admit(&header, offload::ALL).ok()
+    frame.validate_ingress(&header, offload::ALL).ok()
 }
 
 fn insert_tag(frame: &mut Frame, tag: StrippedTag) -> Option<()> {
@@ -174,8 +174,8 @@ impl PacketSink {
 }
 
 impl FrameSink for PacketSink {
-    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
-        let wire = frame.wire();
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
+        let wire = frame.wire_format();
         let header = wire.header.encode_short();
         let socket = self.queue.socket.sending_fd();
         let outcome = match write_frame(socket, &header, &wire) {
@@ -185,8 +185,8 @@ impl FrameSink for PacketSink {
             outcome => outcome,
         };
         match outcome {
-            Ok(()) => return Ok(Sent::Accepted),
-            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return Ok(Sent::Full),
+            Ok(()) => return Ok(TransmitResult::Accepted),
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return Ok(TransmitResult::Full),
             // The frame exceeds the device's MTU, or the kernel cannot send it: this frame is lost.
             Err(Errno::MSGSIZE | Errno::INVAL) => {}
             Err(errno) => {
@@ -196,7 +196,7 @@ impl FrameSink for PacketSink {
             }
         }
         self.discarded += 1;
-        Ok(Sent::Accepted)
+        Ok(TransmitResult::Accepted)
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {

@@ -13,11 +13,11 @@ use crate::device_query::{DeviceQuery, Monitor};
 
 /// Devices whose speed may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Changed {
+pub(crate) enum ChangedDevices {
     /// Devices with these indices.
-    These(Vec<u32>),
+    Indices(Vec<u32>),
     /// Any device, because messages were lost.
-    Any,
+    All,
 }
 
 /// Member of the group in which the kernel reports ethtool changes, in the namespace of the
@@ -43,14 +43,14 @@ impl SpeedNotices {
     }
 
     /// Reads one pending notification; returns `None` if there is none.
-    pub(crate) fn read(&self, room: &mut [u8]) -> Option<Changed> {
+    pub(crate) fn read(&self, room: &mut [u8]) -> Option<ChangedDevices> {
         match recv(&self.fd, &mut *room, RecvFlags::DONTWAIT) {
             Ok((len, _)) => {
                 let datagram = room.get(..len).unwrap_or_default();
-                Some(Changed::These(changed_speeds(datagram, self.family).collect()))
+                Some(ChangedDevices::Indices(changed_speeds(datagram, self.family).collect()))
             }
-            Err(Errno::NOBUFS) => Some(Changed::Any),
-            Err(Errno::INTR) => Some(Changed::These(Vec::new())),
+            Err(Errno::NOBUFS) => Some(ChangedDevices::All),
+            Err(Errno::INTR) => Some(ChangedDevices::Indices(Vec::new())),
             Err(_) => None,
         }
     }

@@ -108,7 +108,7 @@ pub(crate) fn open(plan: &TapPlan, mark: &str) -> Result<OpenTap, DeviceError> {
         let queues = attach_all(plan, existed)?;
         if existed {
             // Remainder of a process that was killed.
-            kernel_path::take_away(link.index()?);
+            kernel_path::remove_pair(link.index()?);
         } else {
             set_mark(&link, &plan.device, mark)?;
         }
@@ -179,7 +179,7 @@ pub(crate) fn remove(device: &str, netns: Option<&str>, mark: &str) -> Result<bo
         if !has_mark(&link, device, mark)? {
             return Ok(false);
         }
-        kernel_path::take_away(link.index()?);
+        kernel_path::remove_pair(link.index()?);
         persist(&queue, false, device).map(|()| true)
     })
 }

@@ -165,7 +165,7 @@ impl PortDevice for TapDevice {
             queue_pairs: u16::try_from(self.queues.len()).unwrap_or(u16::MAX),
             ingress: all,
             egress: all,
-            features: None,
+            virtio_features: None,
             mac: link.mac,
             mtu: link.mtu.or(self.plan.mtu).unwrap_or_default(),
             kernel_path: self.kernel_path.as_ref().map(|attached| match attached {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use rustix::io::{Errno, readv};
 use suimon_frame::{BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads, VNET_HEADER_BYTES, VnetHeader};
-use suimon_ports::{FrameSink, FrameSource, PortFault, Sent, Wakeup};
+use suimon_ports::{ArmResult, FrameSink, FrameSource, PortFault, TransmitResult};
 
-use crate::explain::{gone, refused};
-use crate::gather::write_frame;
+use crate::explain::{device_removed, refused};
+use crate::frame_write::write_frame;
 use crate::offload::{self, SharedOffloads};
 
 /// State shared by source and sink of one queue pair.
@@ -53,7 +53,7 @@ impl FrameSource for TapSource {
             frame.set_len(read.saturating_sub(VNET_HEADER_BYTES));
             // The device may still hold frames sent before an offload was switched off, so all
             // forms that a TAP can carry are admitted.
-            match frame.admit(&VnetHeader::decode(&header), offload::ALL) {
+            match frame.validate_ingress(&VnetHeader::decode(&header), offload::ALL) {
                 Ok(()) => {
                     offload::restrict(frame, ingress);
                     batch.commit();
@@ -64,9 +64,9 @@ impl FrameSource for TapSource {
         Ok(batch.len() - before)
     }
 
-    fn arm(&mut self) -> Wakeup {
+    fn arm(&mut self) -> ArmResult {
         // The descriptor is readable whenever a frame is available.
-        Wakeup::Armed
+        ArmResult::Armed
     }
 
     fn disarm(&mut self) {}
@@ -98,17 +98,17 @@ impl TapSink {
 }
 
 impl FrameSink for TapSink {
-    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
-        let wire = frame.wire();
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
+        let wire = frame.wire_format();
         let header = wire.header.encode();
         match write_frame(&self.queue.fd, &header, &wire) {
-            Ok(()) => Ok(Sent::Accepted),
-            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Ok(Sent::Full),
+            Ok(()) => Ok(TransmitResult::Accepted),
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Ok(TransmitResult::Full),
             // EIO: the device is down and loses frames, as a NIC does. The others: the kernel
             // rejects this frame.
             Err(Errno::IO | Errno::INVAL | Errno::MSGSIZE) => {
                 self.discarded += 1;
-                Ok(Sent::Accepted)
+                Ok(TransmitResult::Accepted)
             }
             Err(errno) => Err(fault(&self.queue, "writing to", errno)),
         }
@@ -129,7 +129,7 @@ impl FrameSink for TapSink {
 
 fn fault(queue: &TapQueue, doing: &str, errno: Errno) -> PortFault {
     match errno {
-        Errno::BADFD | Errno::NXIO | Errno::NODEV => gone(&queue.device, errno),
+        Errno::BADFD | Errno::NXIO | Errno::NODEV => device_removed(&queue.device, errno),
         errno => refused(&queue.device, doing, errno),
     }
 }

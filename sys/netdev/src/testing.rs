@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suimon_frame::{Frame, FrameBatch, MacAddr};
 use suimon_ports::{
     DeviceNotice, FrameSink, FrameSource, OffloadSwitches, PortFault, PortObserver, QueueHost,
-    Sent, UplinkDriver, UplinkSpec,
+    TransmitResult, UplinkDriver, UplinkSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 
@@ -67,12 +67,12 @@ impl Drop for TestNetns {
 }
 
 /// veth pair: `near` in this process's namespace, `far0` in another.
-pub(crate) struct Cable {
+pub(crate) struct TestCable {
     pub(crate) near: String,
-    pub(crate) far: TestNetns,
+    pub(crate) peer: TestNetns,
 }
 
-impl Cable {
+impl TestCable {
     pub(crate) fn new() -> Self {
         Self::with_queues("", "")
     }
@@ -84,7 +84,7 @@ impl Cable {
         run(&format!("ip link add {near} {near_queues} type veth peer {peer}"));
         run(&format!("ip link set {near} addrgenmode none"));
         far.run("ip link set far0 up addrgenmode none");
-        Self { near, far }
+        Self { near, peer: far }
     }
 
     /// Waits until both ends send, if the near one is up. The kernel lets a device send only after
@@ -98,7 +98,7 @@ impl Cable {
             return;
         }
         let limit = Instant::now() + LIMIT;
-        while !is_active(&near()) || !is_active(&self.far.run("ip -brief link show dev far0")) {
+        while !is_active(&near()) || !is_active(&self.peer.run("ip -brief link show dev far0")) {
             assert!(Instant::now() < limit, "the devices do not become active: {}", near());
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -107,7 +107,7 @@ impl Cable {
     /// Opens queues at the far end, as an uplink does.
     pub(crate) fn far_queues(&self) -> (PacketSource, PacketSink) {
         self.wait_active();
-        let namespace = Namespace::open(Some(self.far.name())).unwrap();
+        let namespace = Namespace::open(Some(self.peer.name())).unwrap();
         let queue = namespace.run(|| {
             let index = Link::new("far0")?.index()?;
             let socket = PacketSocket::open(index).unwrap();
@@ -120,7 +120,7 @@ impl Cable {
     }
 }
 
-impl Drop for Cable {
+impl Drop for TestCable {
     fn drop(&mut self) {
         let _ = Command::new("ip").args(["link", "delete", &self.near]).output();
     }
@@ -159,12 +159,12 @@ pub(crate) fn is_ours(frame: &Frame) -> bool {
 
 /// Queue host that keeps the attached queues for the test.
 #[derive(Default)]
-pub(crate) struct Shelf {
+pub(crate) struct TestQueueHost {
     sources: Mutex<BTreeMap<QueueId, Box<dyn FrameSource>>>,
     sinks: Mutex<BTreeMap<QueueId, Box<dyn FrameSink>>>,
 }
 
-impl Shelf {
+impl TestQueueHost {
     pub(crate) fn source(&self, port: u32, index: u16) -> Box<dyn FrameSource> {
         let id = QueueId { port: PortId(port), direction: Direction::Ingress, index };
         self.sources.lock().unwrap().remove(&id).expect("an attached source")
@@ -182,7 +182,7 @@ impl Shelf {
     }
 }
 
-impl QueueHost for Shelf {
+impl QueueHost for TestQueueHost {
     fn attach_source(&self, id: QueueId, source: Box<dyn FrameSource>) {
         assert!(self.sources.lock().unwrap().insert(id, source).is_none());
     }
@@ -290,7 +290,7 @@ pub(crate) fn receive_fault(source: &mut dyn FrameSource) -> PortFault {
 
 /// Counts of frames forwarded from a source to a sink.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Passed {
+pub(crate) struct ForwardCounts {
     pub(crate) frames: u64,
     pub(crate) large: u64,
     pub(crate) partial: u64,
@@ -302,7 +302,7 @@ pub(crate) fn pass(
     source: &mut dyn FrameSource,
     sink: &mut dyn FrameSink,
     batch: &mut FrameBatch,
-    passed: &mut Passed,
+    passed: &mut ForwardCounts,
 ) {
     batch.clear();
     source.receive(batch).unwrap();
@@ -312,7 +312,7 @@ pub(crate) fn pass(
         let partial = matches!(frame.meta.checksum, suimon_frame::Checksum::Partial { .. });
         passed.partial += u64::from(partial);
         passed.longest = passed.longest.max(frame.len());
-        while sink.transmit(frame).unwrap() == Sent::Full {}
+        while sink.transmit(frame).unwrap() == TransmitResult::Full {}
     }
     sink.flush().unwrap();
 }

@@ -19,7 +19,7 @@ const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 #[test]
 fn frames_that_leave_wake_nobody_who_waits_for_those_that_come() {
     for driver in [UplinkDriver::AfXdp, UplinkDriver::AfPacket] {
-        let (cable, shelf) = (Cable::new(), Arc::new(Shelf::default()));
+        let (cable, shelf) = (TestCable::new(), Arc::new(TestQueueHost::default()));
         let (observer, notices) = Notices::new();
         let spec = uplink_spec(&cable.near, driver);
         let devices = NetDevices::new().unwrap();

@@ -21,8 +21,8 @@ use suimon_quantity::PortId;
 use crate::device_query::DeviceQuery;
 use crate::explain::host;
 use crate::namespace::{Namespace, NamespaceId};
-use crate::namespace_names::{DEAF, NamespaceNames};
-use crate::speed_notices::{Changed, SpeedNotices};
+use crate::namespace_names::{NO_WATCH_WARNING, NamespaceNames};
+use crate::speed_notices::{ChangedDevices, SpeedNotices};
 use crate::watched_link::{WatchSubject, WatchedLink, lock};
 
 /// Receive buffer size in bytes. The kernel's datagrams have at most 32 KiB in a dump and less
@@ -87,7 +87,7 @@ impl LinkWatcher {
             Ok(names) => {
                 epoll::add(&epoll, names, EventData::new_u64(TOKEN_NAMES), EventFlags::IN)?;
             }
-            Err(errno) => tracing::warn!(%errno, "{DEAF}"),
+            Err(errno) => tracing::warn!(%errno, "{NO_WATCH_WARNING}"),
         }
         let names = names.ok();
         let speeds = SpeedNotices::new(&query);
@@ -124,7 +124,7 @@ impl LinkWatcher {
         let link = Arc::new(WatchedLink::new(token, namespace, subject, port, observer));
         registry.links.push(Arc::clone(&link));
         if let Some(socket) = registry.sockets.get(&token) {
-            socket.ask(Some(index));
+            socket.request(Some(index));
         }
         drop(registry);
         if namespace.name().is_some() {
@@ -236,9 +236,9 @@ impl Shared {
     fn read(&self, token: u64, socket: &NetlinkSocket, datagram: &mut [u8]) {
         for _ in 0..DATAGRAMS_PER_TURN {
             match recv(&socket.fd, &mut *datagram, RecvFlags::DONTWAIT) {
-                Ok((len, _)) => self.tell(token, datagram.get(..len).unwrap_or_default()),
+                Ok((len, _)) => self.notify(token, datagram.get(..len).unwrap_or_default()),
                 // Messages were lost: all states are requested again.
-                Err(Errno::NOBUFS) => socket.ask(None),
+                Err(Errno::NOBUFS) => socket.request(None),
                 Err(Errno::INTR) => {}
                 Err(_) => return,
             }
@@ -250,17 +250,17 @@ impl Shared {
         for _ in 0..DATAGRAMS_PER_TURN {
             let Some(changed) = speeds.read(datagram) else { return };
             let concerns = |link: &&Arc<WatchedLink>| match &changed {
-                Changed::These(indices) => indices.contains(&link.index),
-                Changed::Any => true,
+                ChangedDevices::Indices(indices) => indices.contains(&link.index),
+                ChangedDevices::All => true,
             };
             let links: Vec<_> = self.registry().links.iter().filter(concerns).cloned().collect();
             for link in links {
-                link.tell_facts(&self.query);
+                link.notify_link(&self.query);
             }
         }
     }
 
-    fn tell(&self, token: u64, datagram: &[u8]) {
+    fn notify(&self, token: u64, datagram: &[u8]) {
         for message in link_messages(datagram) {
             let links: Vec<_> = {
                 let registry = self.registry();
@@ -274,7 +274,7 @@ impl Shared {
             for link in links {
                 link.handle(&message.event);
                 link.check_device_name(message.name.as_deref());
-                link.tell_facts(&self.query);
+                link.notify_link(&self.query);
             }
         }
     }
@@ -282,7 +282,7 @@ impl Shared {
 
 impl NetlinkSocket {
     /// Requests the state of one device or of all. The reply is received as any other message.
-    fn ask(&self, index: Option<u32>) {
+    fn request(&self, index: Option<u32>) {
         // Fails only if the kernel has no memory, or during a dump, which contains the reply too.
         if let Err(errno) = send(&self.fd, &state_request(index), SendFlags::DONTWAIT) {
             tracing::warn!(%errno, "reading the state of links");

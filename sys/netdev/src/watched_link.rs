@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_netif::netlink::{LinkEvent, LinkState};
-use suimon_ports::{DeviceErrorKind, DeviceNotice, LinkFacts, LinkSpeed, PortObserver};
+use suimon_ports::{DeviceErrorKind, DeviceNotice, LinkProperties, LinkSpeed, PortObserver};
 use suimon_quantity::PortId;
 
 use crate::device_query::DeviceQuery;
@@ -36,18 +36,18 @@ pub(crate) struct WatchedLink {
     follows_name: bool,
     port: PortId,
     observer: Arc<dyn PortObserver>,
-    seen: Mutex<Seen>,
+    seen: Mutex<Reported>,
 }
 
 #[derive(Clone, Copy)]
-struct Seen {
+struct Reported {
     state: LinkState,
     /// Usability last reported to the observer.
-    told: Option<bool>,
+    stats: Option<bool>,
     /// Carrier and speed last reported, for a device with a speed.
-    told_facts: Option<LinkFacts>,
+    reported_properties: Option<LinkProperties>,
     /// True if the observer was notified that the device or the name of its namespace is gone.
-    is_lost: bool,
+    is_namespace_lost: bool,
 }
 
 impl WatchedLink {
@@ -69,7 +69,12 @@ impl WatchedLink {
             follows_name,
             port,
             observer,
-            seen: Mutex::new(Seen { state: present, told: None, told_facts: None, is_lost: false }),
+            seen: Mutex::new(Reported {
+                state: present,
+                stats: None,
+                reported_properties: None,
+                is_namespace_lost: false,
+            }),
         }
     }
 
@@ -80,7 +85,7 @@ impl WatchedLink {
 
     /// Returns the last speed reported.
     pub(crate) fn speed(&self) -> LinkSpeed {
-        lock(&self.seen).told_facts.unwrap_or_default().speed
+        lock(&self.seen).reported_properties.unwrap_or_default().speed
     }
 
     /// Notifies the observer, once, if the name no longer refers to this namespace.
@@ -91,7 +96,7 @@ impl WatchedLink {
         }
         let reason =
             format!("network namespace {netns} was deleted, and device {} with it", self.device);
-        self.tell_lost(reason);
+        self.report_lost(reason);
     }
 
     /// Notifies the observer, once, if the device has another name and must not have.
@@ -99,11 +104,11 @@ impl WatchedLink {
         let Some(name) = name.filter(|name| self.follows_name && *name != self.device) else {
             return;
         };
-        self.tell_lost(format!("device {} was renamed to {name}", self.device));
+        self.report_lost(format!("device {} was renamed to {name}", self.device));
     }
 
-    fn tell_lost(&self, reason: String) {
-        if !std::mem::replace(&mut lock(&self.seen).is_lost, true) {
+    fn report_lost(&self, reason: String) {
+        if !std::mem::replace(&mut lock(&self.seen).is_namespace_lost, true) {
             self.observer.handle_notice(self.port, DeviceNotice::Lost { reason });
         }
     }
@@ -123,10 +128,10 @@ impl WatchedLink {
             };
             seen.state = state;
             let up = state.is_usable();
-            if seen.told == Some(up) && matches!(event, LinkEvent::Is(_)) {
+            if seen.stats == Some(up) && matches!(event, LinkEvent::Is(_)) {
                 return;
             }
-            seen.told = Some(up);
+            seen.stats = Some(up);
             (up, reason)
         };
         let notice = if up {
@@ -139,13 +144,13 @@ impl WatchedLink {
         if *event == LinkEvent::Gone || (*event == LinkEvent::Moved && self.follows_name) {
             // A packet socket reports an error when its device is set down, and none when the device
             // is deleted after that.
-            self.tell_lost(format!("device {} was deleted or moved", self.device));
+            self.report_lost(format!("device {} was deleted or moved", self.device));
         }
     }
 
     /// Notifies the observer of carrier and speed if they changed. The speed of a link that is down
     /// is not queried, because the query may block.
-    pub(crate) fn tell_facts(&self, query: &DeviceQuery) {
+    pub(crate) fn notify_link(&self, query: &DeviceQuery) {
         if !self.has_speed {
             return;
         }
@@ -156,8 +161,8 @@ impl WatchedLink {
             Some(Err(error)) if error.kind == DeviceErrorKind::Missing => return,
             Some(Err(_)) | None => LinkSpeed::default(),
         };
-        let facts = LinkFacts { up, speed };
-        if lock(&self.seen).told_facts.replace(facts) != Some(facts) {
+        let facts = LinkProperties { up, speed };
+        if lock(&self.seen).reported_properties.replace(facts) != Some(facts) {
             self.observer.handle_notice(self.port, DeviceNotice::LinkChanged(facts));
         }
     }
@@ -196,11 +201,11 @@ mod tests {
         let index = u32::MAX >> 1;
         let subject = WatchSubject { index, device, present, has_speed: true, follows_name: true };
         let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
-        link.tell_facts(&DeviceQuery::default());
+        link.notify_link(&DeviceQuery::default());
         assert_eq!(*lock(&notices.0), []);
         link.handle(&LinkEvent::Gone);
-        link.tell_facts(&DeviceQuery::default());
-        let down = DeviceNotice::LinkChanged(LinkFacts::default());
+        link.notify_link(&DeviceQuery::default());
+        let down = DeviceNotice::LinkChanged(LinkProperties::default());
         assert_eq!(lock(&notices.0).iter().filter(|notice| **notice == down).count(), 1);
     }
 
@@ -228,8 +233,9 @@ mod tests {
             let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
             link.handle(&LinkEvent::Moved);
             let seen = lock(&notices.0);
-            let is_lost = |notice: &&DeviceNotice| matches!(notice, DeviceNotice::Lost { .. });
-            assert_eq!(seen.iter().filter(is_lost).count(), count, "{seen:?}");
+            let is_namespace_lost =
+                |notice: &&DeviceNotice| matches!(notice, DeviceNotice::Lost { .. });
+            assert_eq!(seen.iter().filter(is_namespace_lost).count(), count, "{seen:?}");
             assert!(matches!(seen[0], DeviceNotice::LinkDown { .. }));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use suimon_power::{Cpu, FrequencyPolicy, IdleState, Machine, Turbo, TurboFile};
+use suimon_power::{Cpu, FrequencyPolicy, HostPowerSettings, IdleState, Turbo, TurboFile};
 
 use crate::files::{flag, name, number, numbered, text, word, words};
 
@@ -12,7 +12,7 @@ const CPUS_MAX: usize = 8192;
 const STATES_MAX: usize = 24;
 
 /// Reads the CPUs and policies below `devices/system/cpu`.
-pub(crate) fn machine(cpus: &Path) -> Machine {
+pub(crate) fn machine(cpus: &Path) -> HostPowerSettings {
     let online = list(&text(&cpus.join("online")).unwrap_or_default());
     let all: Vec<u16> = numbered(cpus, "cpu", CPUS_MAX);
     let is_online = |number: u16| online.as_ref().is_none_or(|online| online.contains(&number));
@@ -20,7 +20,7 @@ pub(crate) fn machine(cpus: &Path) -> Machine {
     let policies: Vec<u16> = numbered(&cpus.join("cpufreq"), "policy", CPUS_MAX);
     let turbo = turbo(cpus);
     let policies = policies.into_iter().filter_map(|number| policy(cpus, number, turbo.is_none()));
-    Machine { cpus: all.collect(), policies: policies.collect(), turbo }
+    HostPowerSettings { cpus: all.collect(), policies: policies.collect(), turbo }
 }
 
 fn turbo(cpus: &Path) -> Option<Turbo> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use suimon_ports::{PowerError, PowerHost};
-use suimon_power::{Machine, SettingId, ZoneReading};
+use suimon_power::{HostPowerSettings, SettingId, ZoneReading};
 
 use crate::{cpus, energy, files};
 
@@ -32,7 +32,7 @@ impl PowerFiles {
 }
 
 impl PowerHost for PowerFiles {
-    fn machine(&self) -> Machine {
+    fn settings(&self) -> HostPowerSettings {
         cpus::machine(&self.settings_folder())
     }
 
@@ -49,7 +49,7 @@ impl PowerHost for PowerFiles {
         energy::zones(&self.powercap())
     }
 
-    fn energy_lacks(&self) -> Option<String> {
+    fn energy_unavailable_reason(&self) -> Option<String> {
         energy::lacks(&self.powercap())
     }
 }

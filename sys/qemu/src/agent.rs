@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use suimon_frame::MacAddr;
-use suimon_ports::{GuestFacts, GuestInterface, GuestSystem, VmError, VmErrorKind};
+use suimon_ports::{GuestInfo, GuestInterface, GuestSystem, VmError, VmErrorKind};
 use suimon_qmp::{
     AgentCommand, AgentError, AgentReader, agent_count, agent_host_name, agent_interfaces,
-    agent_is_frozen, agent_system, agent_version,
+    agent_is_frozen, agent_version, decode_agent_system,
 };
 
 use crate::host::connect_in;
@@ -35,7 +35,7 @@ const READ_BYTES: usize = 16 << 10;
 
 /// Session with the guest agent of a VM.
 #[derive(Debug)]
-struct Conversation {
+struct AgentSession {
     stream: UnixStream,
     reader: AgentReader,
     until: Instant,
@@ -44,7 +44,7 @@ struct Conversation {
 fn silent() -> VmError {
     let text = "the guest agent does not respond; check that it runs in the guest (Debian: \
                 package qemu-guest-agent)";
-    VmError::new(VmErrorKind::Silent, text)
+    VmError::new(VmErrorKind::Timeout, text)
 }
 
 /// Reason why a session failed.
@@ -60,18 +60,18 @@ impl From<Failed> for VmError {
     fn from(failed: Failed) -> Self {
         match failed {
             Failed::Silent => silent(),
-            Failed::Agent(error @ AgentError::Refused { .. }) => {
+            Failed::Agent(error @ AgentError::CommandFailed { .. }) => {
                 Self::new(VmErrorKind::Refused, error.to_string())
             }
             // The effect of the command is unknown, as after a missing reply.
-            Failed::Agent(error @ AgentError::Nonsense { .. }) => {
-                Self::new(VmErrorKind::Silent, error.to_string())
+            Failed::Agent(error @ AgentError::InvalidResponse { .. }) => {
+                Self::new(VmErrorKind::Timeout, error.to_string())
             }
         }
     }
 }
 
-impl Conversation {
+impl AgentSession {
     /// Starts a session that ends after `limit`.
     fn begin(folder: &Path, limit: Duration) -> Result<Self, VmError> {
         let until = Instant::now() + limit;
@@ -91,28 +91,28 @@ impl Conversation {
         let number = u64::from(std::process::id()) << 32 | u64::from(fresh_number());
         let sync = AgentCommand::Sync(number);
         talk.send(sync)?;
-        while talk.hear(sync)?.as_u64() != Some(number) {}
+        while talk.receive_reply(sync)?.as_u64() != Some(number) {}
         Ok(talk)
     }
 
     fn send(&mut self, command: AgentCommand) -> Result<(), Failed> {
-        let limit = self.left()?;
+        let limit = self.time_left()?;
         let sent = self.stream.set_write_timeout(Some(limit));
         sent.and_then(|()| self.stream.write_all(&command.bytes())).map_err(|_| Failed::Silent)
     }
 
-    fn left(&self) -> Result<Duration, Failed> {
+    fn time_left(&self) -> Result<Duration, Failed> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(Failed::Silent) } else { Ok(left) }
     }
 
-    fn hear(&mut self, command: AgentCommand) -> Result<Value, Failed> {
+    fn receive_reply(&mut self, command: AgentCommand) -> Result<Value, Failed> {
         let mut buffer = vec![0; READ_BYTES];
         loop {
-            if let Some(value) = self.reader.poll_answer(command).map_err(Failed::Agent)? {
+            if let Some(value) = self.reader.poll_response(command).map_err(Failed::Agent)? {
                 return Ok(value);
             }
-            let limit = self.left()?;
+            let limit = self.time_left()?;
             let count = self
                 .stream
                 .set_read_timeout(Some(limit))
@@ -126,9 +126,9 @@ impl Conversation {
         }
     }
 
-    fn ask(&mut self, command: AgentCommand) -> Result<Value, Failed> {
+    fn request(&mut self, command: AgentCommand) -> Result<Value, Failed> {
         self.send(command)?;
-        self.hear(command)
+        self.receive_reply(command)
     }
 }
 
@@ -140,25 +140,30 @@ fn fresh_number() -> u32 {
 }
 
 /// Returns the guest properties that the agent reports.
-pub(crate) fn guest_facts(folder: &Path) -> Result<GuestFacts, VmError> {
-    let mut talk = Conversation::begin(folder, ANSWER_LIMIT)?;
-    let version = agent_version(&talk.ask(AgentCommand::Info)?);
-    let frozen = talk.ask(AgentCommand::FreezeStatus).ok();
+pub(crate) fn guest_facts(folder: &Path) -> Result<GuestInfo, VmError> {
+    let mut talk = AgentSession::begin(folder, ANSWER_LIMIT)?;
+    let version = agent_version(&talk.request(AgentCommand::Info)?);
+    let frozen = talk.request(AgentCommand::FreezeStatus).ok();
     let is_frozen = frozen.is_some_and(|value| agent_is_frozen(&value) == Ok(true));
     // An agent rejects commands that it does not support, or does not permit while file systems are
     // frozen. Such properties are reported as unknown.
-    let mut known = |command| match talk.ask(command) {
+    let mut known = |command| match talk.request(command) {
         Ok(value) => Ok(Some(value)),
-        Err(Failed::Agent(AgentError::Refused { .. })) => Ok(None),
+        Err(Failed::Agent(AgentError::CommandFailed { .. })) => Ok(None),
         Err(failed) => Err(failed),
     };
-    let system = known(AgentCommand::System)?.map(|value| agent_system(&value)).unwrap_or_default();
+    let system =
+        known(AgentCommand::System)?.map(|value| decode_agent_system(&value)).unwrap_or_default();
     let host_name = known(AgentCommand::HostName)?.as_ref().and_then(agent_host_name);
     let interfaces = known(AgentCommand::Interfaces)?.as_ref().map(agent_interfaces);
-    Ok(GuestFacts {
+    Ok(GuestInfo {
         agent_version: version,
         host_name,
-        system: GuestSystem { name: system.name, kernel: system.kernel, machine: system.machine },
+        system: GuestSystem {
+            name: system.name,
+            kernel: system.kernel,
+            machine: system.architecture,
+        },
         interfaces: interfaces.unwrap_or_default().into_iter().map(interface).collect(),
         is_frozen,
     })
@@ -174,10 +179,10 @@ fn interface(found: suimon_qmp::AgentInterface) -> GuestInterface {
 
 /// Requests a shutdown of the guest. Success of the shutdown is not reported by the agent.
 pub(crate) fn shut_down(folder: &Path) -> Result<(), VmError> {
-    let mut talk = Conversation::begin(folder, ANSWER_LIMIT)?;
+    let mut talk = AgentSession::begin(folder, ANSWER_LIMIT)?;
     talk.send(AgentCommand::Shutdown)?;
     talk.until = Instant::now() + REFUSAL_LIMIT;
-    match talk.hear(AgentCommand::Shutdown) {
+    match talk.receive_reply(AgentCommand::Shutdown) {
         // The agent sends no reply if it shuts the guest down.
         Err(Failed::Silent) => Ok(()),
         result => Ok(result.map(drop)?),
@@ -187,17 +192,17 @@ pub(crate) fn shut_down(folder: &Path) -> Result<(), VmError> {
 /// Freezes the guest's file systems. Returns their number.
 pub(crate) fn freeze(folder: &Path) -> Result<u64, VmError> {
     // An agent that does not even reply to the synchronisation was not told to freeze.
-    let begun = Conversation::begin(folder, ANSWER_LIMIT);
+    let begun = AgentSession::begin(folder, ANSWER_LIMIT);
     let mut talk = begun.map_err(|error| VmError::new(VmErrorKind::Refused, error.text))?;
     talk.until = Instant::now() + FREEZE_LIMIT;
-    let count = talk.ask(AgentCommand::Freeze)?;
+    let count = talk.request(AgentCommand::Freeze)?;
     Ok(agent_count(AgentCommand::Freeze, &count).map_err(Failed::Agent)?)
 }
 
 /// Thaws the guest's file systems. Returns their number.
 pub(crate) fn thaw(folder: &Path) -> Result<u64, VmError> {
-    let mut talk = Conversation::begin(folder, ANSWER_LIMIT)?;
-    let count = talk.ask(AgentCommand::Thaw)?;
+    let mut talk = AgentSession::begin(folder, ANSWER_LIMIT)?;
+    let count = talk.request(AgentCommand::Thaw)?;
     Ok(agent_count(AgentCommand::Thaw, &count).map_err(Failed::Agent)?)
 }
 

@@ -57,11 +57,11 @@ fn an_agent_tells_what_it_knows() {
         });
     });
     let facts = guest_facts(folder.path()).unwrap();
-    let expected = GuestFacts {
+    let expected = GuestInfo {
         agent_version: Some("7.2.22".to_owned()),
         host_name: Some("web".to_owned()),
         is_frozen: true,
-        ..GuestFacts::default()
+        ..GuestInfo::default()
     };
     assert_eq!(facts, expected);
     thread.join().unwrap();
@@ -73,9 +73,9 @@ fn freezing_counts_and_turning_off_needs_no_answer() {
     assert_eq!(freeze(folder.path()).unwrap(), 3);
     let (folder, _) = guest(|client| honest(client, |_| Some("{\"return\": \"many\"}\n")));
     // The effect is unknown, so this is no rejection.
-    assert_eq!(thaw(folder.path()).unwrap_err().kind, VmErrorKind::Silent);
+    assert_eq!(thaw(folder.path()).unwrap_err().kind, VmErrorKind::Timeout);
     let (folder, _) = guest(|client| honest(client, |_| Some("nonsense\n")));
-    assert_eq!(freeze(folder.path()).unwrap_err().kind, VmErrorKind::Silent);
+    assert_eq!(freeze(folder.path()).unwrap_err().kind, VmErrorKind::Timeout);
     let (folder, _) = guest(|client| honest(client, |_| Some("nonsense\n")));
     assert!(shut_down(folder.path()).unwrap_err().text.contains("JSON"));
     let (folder, _) = guest(|client| honest(client, |_| None));
@@ -100,15 +100,15 @@ fn a_guest_cannot_keep_who_asks() {
         }
     });
     for (folder, _) in [silent, strange, slow] {
-        let error = Conversation::begin(folder.path(), limit).unwrap_err();
-        assert_eq!(error.kind, VmErrorKind::Silent, "{error}");
+        let error = AgentSession::begin(folder.path(), limit).unwrap_err();
+        assert_eq!(error.kind, VmErrorKind::Timeout, "{error}");
     }
     let (folder, _) = guest(|mut client| {
         let endless = vec![b'x'; 1 << 20];
         let _ = client.write_all(b"\xff").and_then(|()| client.write_all(&endless));
     });
-    let error = Conversation::begin(folder.path(), limit).unwrap_err();
-    assert_eq!(error.kind, VmErrorKind::Silent, "{error}");
+    let error = AgentSession::begin(folder.path(), limit).unwrap_err();
+    assert_eq!(error.kind, VmErrorKind::Timeout, "{error}");
     assert!(error.text.contains("too long"), "{error}");
     // A guest that could block the caller would block it indefinitely.
     assert!(began.elapsed() < Duration::from_secs(60));
@@ -145,12 +145,12 @@ fn a_qemu_that_accepts_no_connection_is_not_awaited() {
     std::thread::spawn(move || {
         let limit = Duration::from_millis(200);
         for _ in 0..4 {
-            let _ = report.send(Conversation::begin(folder.path(), limit).unwrap_err());
+            let _ = report.send(AgentSession::begin(folder.path(), limit).unwrap_err());
         }
     });
     for _ in 0..4 {
         let error = reports.recv_timeout(Duration::from_secs(60)).expect("an error in time");
-        assert_eq!(error.kind, VmErrorKind::Silent, "{error}");
+        assert_eq!(error.kind, VmErrorKind::Timeout, "{error}");
     }
 }
 

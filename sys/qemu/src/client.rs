@@ -8,7 +8,7 @@ use std::time::Duration;
 use suimon_ports::{VmError, VmErrorKind, VmIdentity};
 
 use crate::peer::{connect_to, receive_message, send_message, wait_readable};
-use crate::wire::{Answer, Ended, Envelope, PROTOCOL, Request};
+use crate::wire::{Ended, Envelope, PROTOCOL, Reply, Request};
 
 /// Time limit for a reply. Probing KVM, allocating memory and killing a process take some seconds
 /// each.
@@ -20,7 +20,7 @@ pub(crate) struct LauncherClient {
     socket: PathBuf,
 }
 
-fn gone(path: &Path, error: &io::Error) -> VmError {
+fn connection_lost(path: &Path, error: &io::Error) -> VmError {
     let path = path.display();
     let hint = "restart the daemon, which starts the launcher, or run `suimond --vm-launcher`";
     let text = format!("the VM launcher does not respond at {path} ({error}): {hint}");
@@ -41,36 +41,39 @@ impl LauncherClient {
     /// Connects to the launcher. An open connection keeps a launcher alive that exits when it is
     /// not needed.
     pub(crate) fn connect(&self) -> Result<OwnedFd, VmError> {
-        connect_to(&self.socket).map_err(|error| gone(&self.socket, &error))
+        connect_to(&self.socket).map_err(|error| connection_lost(&self.socket, &error))
     }
 
     fn send(&self, request: Request) -> Result<OwnedFd, VmError> {
         let connection = self.connect()?;
         let envelope = Envelope { protocol: PROTOCOL, request };
-        send_message(&connection, &envelope).map_err(|error| gone(&self.socket, &error))?;
+        send_message(&connection, &envelope)
+            .map_err(|error| connection_lost(&self.socket, &error))?;
         Ok(connection)
     }
 
     /// Sends a request and blocks until the reply, at most 30 s.
-    pub(crate) fn ask(&self, request: Request) -> Result<Answer, VmError> {
+    pub(crate) fn request(&self, request: Request) -> Result<Reply, VmError> {
         let connection = self.send(request)?;
-        let failed = |error| gone(&self.socket, &error);
+        let failed = |error| connection_lost(&self.socket, &error);
         let [has_come] = wait_readable([connection.as_fd()], Some(LIMIT)).map_err(failed)?;
         if !has_come {
             let text = format!("the VM launcher has not replied for {} s", LIMIT.as_secs());
-            return Err(VmError::new(VmErrorKind::Silent, text));
+            return Err(VmError::new(VmErrorKind::Timeout, text));
         }
         let answer = receive_message(&connection).map_err(failed)?;
-        match answer.ok_or_else(|| gone(&self.socket, &io::ErrorKind::UnexpectedEof.into()))? {
-            Answer::Refused { kind, text } => Err(VmError::new(kind, text)),
+        match answer
+            .ok_or_else(|| connection_lost(&self.socket, &io::ErrorKind::UnexpectedEof.into()))?
+        {
+            Reply::Refused { kind, text } => Err(VmError::new(kind, text)),
             answer => Ok(answer),
         }
     }
 
     /// Sends a request that has no result, and blocks until it is executed.
     pub(crate) fn do_it(&self, request: Request) -> Result<(), VmError> {
-        match self.ask(request)? {
-            Answer::Done => Ok(()),
+        match self.request(request)? {
+            Reply::Done => Ok(()),
             _ => Err(nonsense()),
         }
     }
@@ -80,16 +83,16 @@ impl LauncherClient {
         &self,
         spec: &suimon_ports::VmSpec,
     ) -> Result<crate::wire::Started, VmError> {
-        match self.ask(Request::Start(Box::new(spec.clone())))? {
-            Answer::Started(started) => Ok(started),
+        match self.request(Request::Start(Box::new(spec.clone())))? {
+            Reply::Started(started) => Ok(started),
             _ => Err(nonsense()),
         }
     }
 
     /// Returns the VMs with a running process.
     pub(crate) fn list(&self) -> Result<Vec<VmIdentity>, VmError> {
-        match self.ask(Request::List)? {
-            Answer::Vms(vms) => Ok(vms),
+        match self.request(Request::List)? {
+            Reply::Vms(vms) => Ok(vms),
             _ => Err(nonsense()),
         }
     }
@@ -108,7 +111,7 @@ pub(crate) struct Watch {
 
 /// Result of reading a [`Watch`].
 #[derive(Clone, Debug)]
-pub(crate) enum Heard {
+pub(crate) enum LauncherEvent {
     /// The process has ended.
     Ended(Ended),
     /// The launcher has ended; the process may still run.
@@ -127,15 +130,15 @@ impl Watch {
     }
 
     /// Reads the report; blocks until it arrives.
-    pub(crate) fn read(&self) -> Heard {
+    pub(crate) fn read(&self) -> LauncherEvent {
         match receive_message(&self.connection) {
-            Ok(Some(Answer::Ended(ended))) => Heard::Ended(ended),
-            _ => Heard::Nothing,
+            Ok(Some(Reply::Ended(ended))) => LauncherEvent::Ended(ended),
+            _ => LauncherEvent::Nothing,
         }
     }
 
     /// Reads the report if it arrives within `limit`.
-    pub(crate) fn read_within(&self, limit: Duration) -> Option<Heard> {
+    pub(crate) fn read_within(&self, limit: Duration) -> Option<LauncherEvent> {
         match wait_readable([self.descriptor()], Some(limit)) {
             Ok([true]) => Some(self.read()),
             _ => None,

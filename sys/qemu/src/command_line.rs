@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 
 use suimon_ports::{VmAccelerator, VmBoot, VmDiskKind, VmSpec};
-use suimon_qmp::{BlockNode, Device, chardev_words};
+use suimon_qmp::{BlockNode, Device, chardev_option};
 
 use crate::agent::{AGENT_PORT, AGENT_PORT_NAME};
-use crate::devices::{Attachment, Backend, Machine, port_id, text};
+use crate::devices::{Backend, DeviceAttachment, EmulatedMachine, port_id, text};
 use crate::spec_check::PORTS;
 use crate::translated_memory::memory_bytes;
 
@@ -41,9 +41,9 @@ pub(crate) const VARIABLES: &str = "uefi-variables.bin";
 const PORTS_AT: u32 = 0x10;
 const PORTS_EACH: usize = 8;
 
-struct Words(Vec<String>);
+struct ArgumentWords(Vec<String>);
 
-impl Words {
+impl ArgumentWords {
     fn add(&mut self, option: &str, value: impl Into<String>) {
         self.0.extend([option.to_owned(), value.into()]);
     }
@@ -52,11 +52,11 @@ impl Words {
         self.add("-device", device.to_json().to_string());
     }
 
-    fn attachment(&mut self, attachment: Attachment, boot_index: Option<usize>) {
+    fn attachment(&mut self, attachment: DeviceAttachment, boot_index: Option<usize>) {
         for backend in attachment.backends {
             match backend {
                 Backend::Chardev { id, path, reconnect } => {
-                    self.add("-chardev", chardev_words(&id, &path, reconnect));
+                    self.add("-chardev", chardev_option(&id, &path, reconnect));
                 }
                 Backend::Netdev(netdev) => self.add("-netdev", netdev.to_json().to_string()),
                 Backend::Block(node) => self.add("-blockdev", node.to_json().to_string()),
@@ -71,8 +71,12 @@ impl Words {
 }
 
 /// Returns the arguments of QEMU. The specification must have been checked.
-pub(crate) fn command_line(spec: &VmSpec, machine: Machine, inherited: Inherited) -> Vec<String> {
-    let mut words = Words(Vec::new());
+pub(crate) fn command_line(
+    spec: &VmSpec,
+    machine: EmulatedMachine,
+    inherited: Inherited,
+) -> Vec<String> {
+    let mut words = ArgumentWords(Vec::new());
     add_machine(&mut words, spec, machine.accelerator);
     add_lines(&mut words, inherited);
     add_boot(&mut words, &spec.boot);
@@ -83,7 +87,7 @@ pub(crate) fn command_line(spec: &VmSpec, machine: Machine, inherited: Inherited
     words.0
 }
 
-fn add_machine(words: &mut Words, spec: &VmSpec, accelerator: VmAccelerator) {
+fn add_machine(words: &mut ArgumentWords, spec: &VmSpec, accelerator: VmAccelerator) {
     words.add("-name", format!("guest={},debug-threads=on", spec.name));
     words.0.extend(["-nodefaults", "-no-user-config", "-S"].map(str::to_owned));
     words.add("-display", "none");
@@ -93,7 +97,7 @@ fn add_machine(words: &mut Words, spec: &VmSpec, accelerator: VmAccelerator) {
         VmBoot::Uefi { .. } => ",pflash0=uefi-code,pflash1=uefi-variables",
         VmBoot::Bios | VmBoot::Direct { .. } => "",
     };
-    let machine = spec.arrival.as_ref().map_or("q35", |arrival| arrival.machine.as_str());
+    let machine = spec.migration_source.as_ref().map_or("q35", |arrival| arrival.machine.as_str());
     words.add("-machine", format!("{machine},memory-backend=memory{flash}"));
     let (accel, cpu) = match accelerator {
         VmAccelerator::Kvm => ("kvm", "host"),
@@ -119,12 +123,12 @@ fn add_machine(words: &mut Words, spec: &VmSpec, accelerator: VmAccelerator) {
     words.device(&Device::new("pvpanic"));
     words.device(&Device::new("virtio-rng-pci"));
     words.add("-msg", "timestamp=on");
-    if spec.arrival.is_some() {
+    if spec.migration_source.is_some() {
         words.add("-incoming", "defer");
     }
 }
 
-fn add_lines(words: &mut Words, inherited: Inherited) {
+fn add_lines(words: &mut ArgumentWords, inherited: Inherited) {
     let Inherited { monitor, console, console_log, agent } = inherited;
     words.add("-chardev", format!("socket,id=qmp,fd={monitor},server=on,wait=off"));
     words.add("-mon", "chardev=qmp,mode=control");
@@ -138,7 +142,7 @@ fn add_lines(words: &mut Words, inherited: Inherited) {
     words.device(&port.with("chardev", AGENT_PORT).with("name", AGENT_PORT_NAME));
 }
 
-fn add_boot(words: &mut Words, boot: &VmBoot) {
+fn add_boot(words: &mut ArgumentWords, boot: &VmBoot) {
     match boot {
         VmBoot::Bios => {}
         VmBoot::Uefi { code, .. } => {
@@ -171,7 +175,7 @@ fn root_port(number: usize) -> Device {
 
 /// Adds NICs, then virtio disks, each behind its root port or the next free one, and emulated disks
 /// on the controllers of a PC.
-fn add_devices(words: &mut Words, spec: &VmSpec, machine: Machine) {
+fn add_devices(words: &mut ArgumentWords, spec: &VmSpec, machine: EmulatedMachine) {
     if spec.disks.iter().any(|disk| matches!(disk.kind, VmDiskKind::Ide { .. })) {
         words.device(&Device::new("piix3-ide").with("id", "piix"));
     }

@@ -5,7 +5,7 @@ use suimon_frame::MacAddr;
 use suimon_ports::{VmAccelerator, VmBoot, VmDiskKind, VmDiskSpec, VmNicKind, VmNicSpec, VmSpec};
 use suimon_qmp::Version;
 
-use super::{Inherited, Machine, command_line};
+use super::{EmulatedMachine, Inherited, command_line};
 use crate::spec_check::check;
 
 const OLD: Version = Version::new(7, 2, 22);
@@ -48,14 +48,14 @@ fn spec() -> VmSpec {
             disk("s", VmDiskKind::Sata { socket }),
         ],
         cdrom: Some(PathBuf::from("/iso/a,readonly=off.iso")),
-        arrival: None,
+        migration_source: None,
     }
 }
 
 fn words(spec: &VmSpec, version: Version, accelerator: VmAccelerator) -> Vec<String> {
     check(spec).unwrap();
     let inherited = Inherited { monitor: 10, console: 11, console_log: 12, agent: 13 };
-    command_line(spec, Machine { version, accelerator }, inherited)
+    command_line(spec, EmulatedMachine { version, accelerator }, inherited)
 }
 
 /// Returns the values of an option, in order.

@@ -48,7 +48,7 @@ impl Backend {
 
 /// Device with its backends, in the order in which they are added.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Attachment {
+pub(crate) struct DeviceAttachment {
     pub(crate) id: String,
     pub(crate) backends: Vec<Backend>,
     pub(crate) device: Device,
@@ -56,7 +56,7 @@ pub(crate) struct Attachment {
 
 /// QEMU properties that determine the objects of devices.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Machine {
+pub(crate) struct EmulatedMachine {
     pub(crate) version: Version,
     pub(crate) accelerator: VmAccelerator,
 }
@@ -102,7 +102,7 @@ pub(crate) fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-impl Machine {
+impl EmulatedMachine {
     /// Returns the number of MSI-X vectors of a vhost-user device that needs this many.
     ///
     /// Without KVM, QEMU (7.2, and as far as is known later versions) crashes as soon as a guest
@@ -115,12 +115,12 @@ impl Machine {
     }
 
     /// Returns the objects of a NIC on this bus.
-    pub(crate) fn nic(self, nic: &VmNicSpec, bus: &str) -> Attachment {
+    pub(crate) fn nic(self, nic: &VmNicSpec, bus: &str) -> DeviceAttachment {
         let id = nic_id(&nic.name);
         let path = text(&nic.socket);
         let (backends, device) = match nic.kind {
             VmNicKind::Virtio => {
-                let reconnect = Reconnect::of_chardev(self.version);
+                let reconnect = Reconnect::for_chardev(self.version);
                 let chardev = Backend::Chardev { id: id.clone(), path, reconnect };
                 let queues = nic.queue_pairs;
                 let netdev = Netdev::VhostUser { id: id.clone(), chardev: id.clone(), queues };
@@ -135,7 +135,7 @@ impl Machine {
                 (vec![chardev, Backend::Netdev(netdev)], device)
             }
             VmNicKind::Legacy => {
-                let reconnect = Reconnect::of_stream(self.version);
+                let reconnect = Reconnect::for_stream(self.version);
                 let netdev = Netdev::Stream { id: id.clone(), path, reconnect };
                 (vec![Backend::Netdev(netdev)], Device::new("e1000e"))
             }
@@ -149,7 +149,7 @@ impl Machine {
         if let Some(mac) = nic.mac {
             device = device.with("mac", mac.to_string());
         }
-        Attachment { id, backends, device }
+        DeviceAttachment { id, backends, device }
     }
 
     /// Returns the VF whose standby a NIC is, on this bus. QEMU only exposes it to a guest whose
@@ -170,9 +170,9 @@ impl Machine {
         socket: &Path,
         queues: u16,
         bus: &str,
-    ) -> Attachment {
+    ) -> DeviceAttachment {
         let id = disk_id(name);
-        let reconnect = Reconnect::of_chardev(self.version);
+        let reconnect = Reconnect::for_chardev(self.version);
         let chardev = Backend::Chardev { id: id.clone(), path: text(socket), reconnect };
         let device = Device::new("vhost-user-blk-pci")
             .with("id", id.as_str())
@@ -180,7 +180,7 @@ impl Machine {
             .with("chardev", id.as_str())
             .with("num-queues", queues)
             .with("vectors", self.vectors(queues + 1));
-        Attachment { id, backends: vec![chardev], device }
+        DeviceAttachment { id, backends: vec![chardev], device }
     }
 
     /// Returns the objects of an emulated disk at this unit of an IDE or SATA bus; `None` for a
@@ -190,7 +190,7 @@ impl Machine {
         disk: &VmDiskSpec,
         bus: &str,
         unit: u32,
-    ) -> Option<Attachment> {
+    ) -> Option<DeviceAttachment> {
         let (VmDiskKind::Ide { socket } | VmDiskKind::Sata { socket }) = &disk.kind else {
             return None;
         };
@@ -210,6 +210,6 @@ impl Machine {
             export: disk.name.clone(),
             reconnect_delay: NBD_WAITS,
         };
-        Some(Attachment { id, backends: vec![Backend::Block(node)], device })
+        Some(DeviceAttachment { id, backends: vec![Backend::Block(node)], device })
     }
 }

@@ -18,15 +18,15 @@ use suimon_ports::{
     VmRunState, VmSpec,
 };
 use suimon_qmp::{
-    AnswerError, Command, Greeting, RunState, chardevs, cpu_count, is_kvm_enabled, run_state,
+    Command, Greeting, ResultError, RunState, chardevs, cpu_count, is_kvm_enabled, run_state,
 };
 use suimon_quantity::PciAddress;
 use suimon_unix_socket::refuse_descriptors;
 
 use crate::agent::AGENT_PORT;
-use crate::client::{Heard, LauncherClient, Watch};
-use crate::devices::Machine;
-use crate::moving::ready_to_receive;
+use crate::client::{LauncherClient, LauncherEvent, Watch};
+use crate::devices::EmulatedMachine;
+use crate::migration::ready_to_receive;
 use crate::process_facts;
 use crate::session::{Session, SessionParts, Shared};
 use crate::spec_check::check;
@@ -111,7 +111,7 @@ impl QemuHost {
             Ok(stream) => stream,
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 let text = format!("QEMU's monitor cannot be reached: {error}");
-                return Err(VmError::new(VmErrorKind::Silent, text));
+                return Err(VmError::new(VmErrorKind::Timeout, text));
             }
             Err(error) => return Err(Self::why_not(&watch).unwrap_or_else(|| host(error))),
         };
@@ -135,13 +135,15 @@ impl QemuHost {
     /// Returns the reason why nothing listens: the process has ended.
     fn why_not(watch: &Watch) -> Option<VmError> {
         match watch.read_within(REASON_LIMIT)? {
-            Heard::Ended(ended) => Some(VmError::new(VmErrorKind::Gone, ended.text())),
-            Heard::Nothing => None,
+            LauncherEvent::Ended(ended) => {
+                Some(VmError::new(VmErrorKind::NotRunning, ended.text()))
+            }
+            LauncherEvent::Nothing => None,
         }
     }
 }
 
-fn nonsense(error: AnswerError) -> VmError {
+fn invalid_reply(error: ResultError) -> VmError {
     VmError::new(VmErrorKind::Refused, error.to_string())
 }
 
@@ -150,23 +152,25 @@ fn negotiate(
     shared: &Shared,
     greeted: &Receiver<Greeting>,
     begin: Option<Command>,
-) -> Result<(Machine, usize), VmError> {
+) -> Result<(EmulatedMachine, usize), VmError> {
     let greeting = greeted.recv_timeout(GREETING_LIMIT).map_err(|error| match error {
-        RecvTimeoutError::Disconnected => VmError::new(VmErrorKind::Gone, shared.how_it_ended()),
+        RecvTimeoutError::Disconnected => {
+            VmError::new(VmErrorKind::NotRunning, shared.how_it_ended())
+        }
         RecvTimeoutError::Timeout => {
             let seconds = GREETING_LIMIT.as_secs();
             let text = format!(
                 "QEMU has not replied for {seconds} s; it may wait for a socket of a NIC or disk \
                  without a listener, or its monitor may have another client"
             );
-            VmError::new(VmErrorKind::Silent, text)
+            VmError::new(VmErrorKind::Timeout, text)
         }
     })?;
-    shared.ask(&Command::Capabilities)?;
-    let state = run_state(&shared.ask(&Command::QueryStatus)?).map_err(nonsense)?;
-    let is_kvm = is_kvm_enabled(&shared.ask(&Command::QueryKvm)?).map_err(nonsense)?;
-    let cpus = cpu_count(&shared.ask(&Command::QueryCpusFast)?).map_err(nonsense)?;
-    let chardevs = chardevs(&shared.ask(&Command::QueryChardev)?).map_err(nonsense)?;
+    shared.request(&Command::Capabilities)?;
+    let state = run_state(&shared.request(&Command::QueryStatus)?).map_err(invalid_reply)?;
+    let is_kvm = is_kvm_enabled(&shared.request(&Command::QueryKvm)?).map_err(invalid_reply)?;
+    let cpus = cpu_count(&shared.request(&Command::QueryCpusFast)?).map_err(invalid_reply)?;
+    let chardevs = chardevs(&shared.request(&Command::QueryChardev)?).map_err(invalid_reply)?;
     let agent = chardevs.iter().find(|chardev| chardev.id == AGENT_PORT);
     let waits_for_space = state == RunState::IoError;
     let state = match state {
@@ -179,26 +183,26 @@ fn negotiate(
     };
     shared.set_known(state, waits_for_space, agent.is_some_and(|agent| agent.is_front_open));
     if let Some(begin) = begin {
-        shared.ask(&begin)?;
+        shared.request(&begin)?;
     }
     let accelerator = accelerator(is_kvm);
-    Ok((Machine { version: greeting.version, accelerator }, cpus))
+    Ok((EmulatedMachine { version: greeting.version, accelerator }, cpus))
 }
 
 /// Adds the reason of a process's end to an error. It is reported some moments after the monitor
 /// was closed.
 fn why_gone(shared: &Shared, error: VmError) -> VmError {
-    if error.kind != VmErrorKind::Gone {
+    if error.kind != VmErrorKind::NotRunning {
         return error;
     }
     shared.wait_end(REASON_LIMIT);
-    VmError::new(VmErrorKind::Gone, shared.how_it_ended())
+    VmError::new(VmErrorKind::NotRunning, shared.how_it_ended())
 }
 
 /// Observer that holds back notices of a VM until its start is complete: until then, its end is
 /// returned as the error of the start.
 #[derive(Default)]
-struct Threshold {
+struct StartObserver {
     state: Mutex<Passed>,
 }
 
@@ -208,7 +212,7 @@ struct Passed {
     end: Option<VmNotice>,
 }
 
-impl Threshold {
+impl StartObserver {
     fn lock(&self) -> MutexGuard<'_, Passed> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -223,7 +227,7 @@ impl Threshold {
     }
 }
 
-impl VmObserver for Threshold {
+impl VmObserver for StartObserver {
     fn handle_notice(&self, notice: VmNotice) {
         let mut passed = self.lock();
         match &passed.observer {
@@ -235,7 +239,7 @@ impl VmObserver for Threshold {
 }
 
 impl VmHost for QemuHost {
-    fn uefi(&self) -> Option<VmBoot> {
+    fn uefi_firmware(&self) -> Option<VmBoot> {
         let is_there = |files: &&(&str, &str)| Path::new(files.0).exists();
         let (code, variables) = UEFI_FILES.iter().find(is_there)?;
         Some(VmBoot::Uefi { code: code.into(), variables: variables.into() })
@@ -268,8 +272,9 @@ impl VmHost for QemuHost {
         for remark in &started.remarks {
             tracing::warn!(vm = spec.name, "{remark}");
         }
-        let threshold = Arc::new(Threshold::default());
-        let begin = if spec.arrival.is_some() { ready_to_receive() } else { Command::Cont };
+        let threshold = Arc::new(StartObserver::default());
+        let begin =
+            if spec.migration_source.is_some() { ready_to_receive() } else { Command::Cont };
         let attached = self.attach(&started.identity, threshold.clone(), Some(begin));
         match attached {
             Ok(vm) => {
@@ -279,7 +284,7 @@ impl VmHost for QemuHost {
             Err(error) => {
                 let _ = self.client.do_it(Request::Kill(started.identity));
                 // A VM that has never run cannot be gone.
-                let is_gone = error.kind == VmErrorKind::Gone;
+                let is_gone = error.kind == VmErrorKind::NotRunning;
                 let kind = if is_gone { VmErrorKind::Host } else { error.kind };
                 let text = format!("VM {} did not start: {}", spec.name, error.text);
                 Err(VmError::new(kind, text))
@@ -291,7 +296,7 @@ impl VmHost for QemuHost {
         self.client.do_it(Request::Remove { folder: folder.to_owned() })
     }
 
-    fn give_vf(
+    fn assign_vf(
         &self,
         identity: &VmIdentity,
         vf: PciAddress,
@@ -301,7 +306,7 @@ impl VmHost for QemuHost {
         self.client.do_it(Request::GiveVf { identity, vf: vf.to_string(), memory_bytes })
     }
 
-    fn take_vf(&self, vf: PciAddress) -> Result<(), VmError> {
+    fn reclaim_vf(&self, vf: PciAddress) -> Result<(), VmError> {
         self.client.do_it(Request::TakeVf { vf: vf.to_string() })
     }
 
@@ -311,7 +316,7 @@ impl VmHost for QemuHost {
         observer: Arc<dyn VmObserver>,
     ) -> Result<Box<dyn Vm>, VmError> {
         self.client.do_it(Request::Find(identity.clone()))?;
-        let threshold = Arc::new(Threshold::default());
+        let threshold = Arc::new(StartObserver::default());
         let vm = self.attach(identity, threshold.clone(), None).map_err(|error| {
             let text = format!("VM {} was not adopted: {}", identity.name, error.text);
             VmError::new(error.kind, text)

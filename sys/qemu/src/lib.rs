@@ -35,7 +35,7 @@ mod command_line;
 mod devices;
 mod host;
 mod launcher;
-mod moving;
+mod migration;
 mod pace;
 mod peer;
 mod process_facts;

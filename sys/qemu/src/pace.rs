@@ -7,7 +7,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Token bucket. A QEMU process under a guest's control can send without end.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct MessageRate {
     /// Units permitted in a burst.
     at_once: u32,
     /// Units permitted per [`PAUSE`] beyond the burst.
@@ -16,7 +16,7 @@ pub(crate) struct Pace {
     since: Instant,
 }
 
-impl Pace {
+impl MessageRate {
     /// Returns the pace of events and of replies without a command: 200 in a burst, then 50 per
     /// second. Observers may store each event.
     pub(crate) fn of_events(now: Instant) -> Self {
@@ -54,13 +54,13 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
-    use super::{PAUSE, Pace};
+    use super::{MessageRate, PAUSE};
     use std::time::{Duration, Instant};
 
     #[test]
     fn a_flood_is_heard_at_its_pace() {
         let start = Instant::now();
-        let mut pace = Pace::of_events(start);
+        let mut pace = MessageRate::of_events(start);
         for _ in 0..200 {
             assert_eq!(pace.count(1, start), Duration::ZERO);
         }
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn the_pause_depends_on_the_number_of_bytes() {
         let start = Instant::now();
-        let mut pace = Pace::of_bytes(start);
+        let mut pace = MessageRate::of_bytes(start);
         assert_eq!(pace.count(4 << 20, start), Duration::ZERO);
         assert_eq!(pace.count(1, start), PAUSE);
         assert_eq!(pace.count(64 << 10, start), 4 * PAUSE);

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use suimon_ports::{ThreadStart, VmDevice, VmError, VmErrorKind, VmNotice, VmObserver, VmRunState};
-use suimon_qmp::{Command, Event, Greeting, Message, Reader};
+use suimon_qmp::{Command, Event, Greeting, Message, QmpReader};
 
 use crate::agent::AGENT_PORT;
-use crate::client::{Heard, Watch};
-use crate::pace::Pace;
+use crate::client::{LauncherEvent, Watch};
+use crate::pace::MessageRate;
 use crate::peer::{wait_readable, write_line};
 use crate::spec_check::is_name;
 use crate::unplugging::Unplugging;
@@ -98,18 +98,23 @@ impl Shared {
     }
 
     /// Sends a command and blocks until the reply, at most [`ANSWER_LIMIT`].
-    pub(crate) fn ask(&self, command: &Command) -> Result<Value, VmError> {
-        self.ask_with(command, None)
+    pub(crate) fn request(&self, command: &Command) -> Result<Value, VmError> {
+        self.request_with(command, None)
     }
 
     /// Passes a descriptor to QEMU, which keeps it under this name.
     pub(crate) fn hand_over(&self, name: &'static str, fd: BorrowedFd<'_>) -> Result<(), VmError> {
-        self.ask_with(&Command::GetFd { name }, Some(fd)).map(drop)
+        self.request_with(&Command::GetFd { name }, Some(fd)).map(drop)
     }
 
-    fn ask_with(&self, command: &Command, fd: Option<BorrowedFd<'_>>) -> Result<Value, VmError> {
+    fn request_with(
+        &self,
+        command: &Command,
+        fd: Option<BorrowedFd<'_>>,
+    ) -> Result<Value, VmError> {
         let (sender, receiver) = sync_channel(1);
-        let id = self.send(command, fd, Waiting::Caller(sender)).map_err(|_| self.gone())?;
+        let id =
+            self.send(command, fd, Waiting::Caller(sender)).map_err(|_| self.is_disconnected())?;
         let answer = receiver.recv_timeout(ANSWER_LIMIT);
         lock(&self.waiting).remove(&id);
         match answer {
@@ -118,7 +123,7 @@ impl Shared {
                 let text = format!("QEMU rejected `{}`: {text}", command.name());
                 Err(VmError::new(VmErrorKind::Refused, text))
             }
-            Err(RecvTimeoutError::Disconnected) => Err(self.gone()),
+            Err(RecvTimeoutError::Disconnected) => Err(self.is_disconnected()),
             Err(RecvTimeoutError::Timeout) => Err(self.silent(command.name())),
         }
     }
@@ -138,12 +143,12 @@ impl Shared {
     fn silent_for(&self, what: &str, limit: Duration) -> VmError {
         let (name, limit) = (&self.name, limit.as_secs());
         let text = format!("VM {name}: QEMU did not complete `{what}` within {limit} s");
-        VmError::new(VmErrorKind::Silent, text)
+        VmError::new(VmErrorKind::Timeout, text)
     }
 
-    fn gone(&self) -> VmError {
+    fn is_disconnected(&self) -> VmError {
         let (name, how) = (&self.name, self.how_it_ended());
-        VmError::new(VmErrorKind::Gone, format!("VM {name} has ended: {how}"))
+        VmError::new(VmErrorKind::NotRunning, format!("VM {name} has ended: {how}"))
     }
 
     /// Returns how the process ended, or that it has closed its monitor.
@@ -225,8 +230,8 @@ impl Session {
             watch: Some(watch),
             observer,
             greeting: Some(greeting),
-            events: Pace::of_events(Instant::now()),
-            bytes: Pace::of_bytes(Instant::now()),
+            events: MessageRate::of_events(Instant::now()),
+            bytes: MessageRate::of_bytes(Instant::now()),
             unplugging: Unplugging::default(),
             heard: None,
             last_reads: LAST_READS_MAX,
@@ -253,19 +258,19 @@ struct Reading {
     watch: Option<Watch>,
     observer: Arc<dyn VmObserver>,
     greeting: Option<SyncSender<Greeting>>,
-    events: Pace,
-    bytes: Pace,
+    events: MessageRate,
+    bytes: MessageRate,
     unplugging: Unplugging,
     /// How the process ended, while its last messages are read.
-    heard: Option<Heard>,
+    heard: Option<LauncherEvent>,
     last_reads: u32,
 }
 
 impl Reading {
     fn run(mut self) {
-        let mut reader = Reader::new();
+        let mut reader = QmpReader::new();
         let why = loop {
-            match self.turn(&mut reader) {
+            match self.poll(&mut reader) {
                 Ok(None) => {}
                 Ok(Some(heard)) => return self.finish(Some(heard), "QEMU has ended"),
                 Err(why) => break why,
@@ -292,7 +297,7 @@ impl Reading {
     ///
     /// # Errors
     /// The reason why the monitor can no longer be read.
-    fn turn(&mut self, reader: &mut Reader) -> Result<Option<Heard>, String> {
+    fn poll(&mut self, reader: &mut QmpReader) -> Result<Option<LauncherEvent>, String> {
         if self.heard.is_some() {
             let last = wait_readable([self.shared.stream.as_fd()], Some(Duration::ZERO));
             self.last_reads = self.last_reads.saturating_sub(1);
@@ -322,7 +327,7 @@ impl Reading {
     /// Reads a report of the launcher.
     fn hear_news(&mut self) {
         match self.watch.as_ref().map(Watch::read) {
-            Some(heard @ Heard::Ended(_)) => self.heard = Some(heard),
+            Some(heard @ LauncherEvent::Ended(_)) => self.heard = Some(heard),
             _ => self.watch = None,
         }
     }
@@ -338,7 +343,7 @@ impl Reading {
         }
     }
 
-    fn read(&mut self, reader: &mut Reader) -> Result<(), String> {
+    fn read(&mut self, reader: &mut QmpReader) -> Result<(), String> {
         let mut buffer = vec![0; READ_BYTES];
         let length = match (&self.shared.stream).read(&mut buffer) {
             Ok(0) => return Err("QEMU closed its monitor".to_owned()),
@@ -448,17 +453,17 @@ impl Reading {
                 self.unplugging.handle_deleted(&device);
                 self.unplug_further();
             }
-            Event::DeviceUnplugRefused { device } => {
+            Event::DeviceUnplugGuestError { device } => {
                 tracing::warn!(
                     vm = self.shared.name,
                     ?device,
                     "the guest does not release a device"
                 );
             }
-            Event::PortChanged { id, is_open } if id == AGENT_PORT => {
+            Event::VserportChange { id, is_open } if id == AGENT_PORT => {
                 lock(&self.shared.known).has_agent = is_open;
             }
-            Event::PortChanged { .. }
+            Event::VserportChange { .. }
             | Event::BlockIoError { .. }
             | Event::DeviceDeleted { .. }
             | Event::Powerdown
@@ -476,10 +481,12 @@ impl Reading {
     }
 
     /// Reports how the process ended: as the launcher reports, or else as the monitor did.
-    fn finish(&self, heard: Option<Heard>, why: &str) {
+    fn finish(&self, heard: Option<LauncherEvent>, why: &str) {
         let off = lock(&self.shared.known).off_because.clone();
         let (is_known_bad, how) = match heard {
-            Some(Heard::Ended(ended)) => (ended.is_success == Some(false), Some(ended.text())),
+            Some(LauncherEvent::Ended(ended)) => {
+                (ended.is_success == Some(false), Some(ended.text()))
+            }
             _ => (false, None),
         };
         let word = off.as_deref().unwrap_or_default();

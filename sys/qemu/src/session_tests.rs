@@ -12,7 +12,7 @@ use suimon_ports::{VmErrorKind, VmNotice};
 
 use super::*;
 use crate::peer::send_message;
-use crate::wire::{Answer, Ended};
+use crate::wire::{Ended, Reply};
 
 /// Deadline of conditions, generous because the machine may be loaded. A QEMU that could delay the
 /// end of a session would delay it for longer.
@@ -59,7 +59,7 @@ impl Bench {
     fn report_end(&self) {
         let (status, log) = ("QEMU ended with status 1".to_owned(), String::new());
         let ended = Ended { is_success: Some(false), status, log };
-        send_message(&self.launcher, &Answer::Ended(ended)).unwrap();
+        send_message(&self.launcher, &Reply::Ended(ended)).unwrap();
     }
 
     /// Returns the reason of the end that the observer was told.
@@ -76,9 +76,9 @@ impl Bench {
 
     /// Writes `text` repeatedly until the session stops reading for `patience`, at most `times`.
     /// Returns true if it stopped.
-    fn flood(&self, text: &str, times: usize, patience: Duration) -> bool {
+    fn flood(&self, text: &str, times: usize, timeout: Duration) -> bool {
         let piece = text.repeat(1000);
-        self.qemu.set_write_timeout(Some(patience)).unwrap();
+        self.qemu.set_write_timeout(Some(timeout)).unwrap();
         (0..times).any(|_| (&self.qemu).write_all(piece.as_bytes()).is_err())
     }
 }
@@ -152,7 +152,7 @@ fn replies_that_nothing_has_requested_are_paced_like_events() {
 fn a_caller_gets_the_reply_to_its_own_command_only() {
     let bench = Bench::new();
     let shared = bench.shared();
-    let caller = thread::spawn(move || shared.ask(&Command::QueryStatus));
+    let caller = thread::spawn(move || shared.request(&Command::QueryStatus));
     let mut command = [0; 256];
     let got = (&bench.qemu).read(&mut command).unwrap();
     assert!(got > 0);
@@ -184,10 +184,10 @@ fn invalid_data_ends_the_session_with_its_position() {
     for (text, wanted) in cases {
         let bench = Bench::new();
         let shared = bench.shared();
-        let caller = thread::spawn(move || shared.ask(&Command::QueryStatus));
+        let caller = thread::spawn(move || shared.request(&Command::QueryStatus));
         let _ = (&bench.qemu).write_all(text.as_bytes());
         let error = caller.join().unwrap().unwrap_err();
-        assert_eq!(error.kind, VmErrorKind::Gone);
+        assert_eq!(error.kind, VmErrorKind::NotRunning);
         assert!(error.text.starts_with("VM web "), "{error}");
         // A process that violates the protocol is killed by the launcher, which then ends the watch.
         drop(bench.launcher.try_clone());
@@ -204,13 +204,13 @@ fn invalid_data_ends_the_session_with_its_position() {
 fn a_connection_that_ends_within_a_reply_fails_the_command() {
     let bench = Bench::new();
     let shared = bench.shared();
-    let caller = thread::spawn(move || shared.ask(&Command::QueryStatus));
+    let caller = thread::spawn(move || shared.request(&Command::QueryStatus));
     let mut command = [0; 256];
     assert!((&bench.qemu).read(&mut command).unwrap() > 0);
     (&bench.qemu).write_all(b"{\"return\":{\"sta").unwrap();
     bench.qemu.shutdown(Shutdown::Both).unwrap();
     let error = caller.join().unwrap().unwrap_err();
-    assert_eq!(error.kind, VmErrorKind::Gone);
+    assert_eq!(error.kind, VmErrorKind::NotRunning);
     assert!(error.text.contains("VM web"), "{error}");
 }
 
@@ -219,13 +219,13 @@ fn a_connection_that_ends_within_a_reply_fails_the_command() {
 fn a_reply_that_arrives_slowly_is_not_awaited() {
     let bench = Bench::new();
     let shared = bench.shared();
-    let caller = thread::spawn(move || shared.ask(&Command::QueryStatus));
+    let caller = thread::spawn(move || shared.request(&Command::QueryStatus));
     while !caller.is_finished() {
         (&bench.qemu).write_all(b" ").unwrap();
         thread::sleep(Duration::from_millis(20));
     }
     let error = caller.join().unwrap().unwrap_err();
-    assert_eq!(error.kind, VmErrorKind::Silent);
+    assert_eq!(error.kind, VmErrorKind::Timeout);
     assert!(error.text.contains("VM web: QEMU did not complete `query-status`"), "{error}");
 }
 
@@ -234,7 +234,7 @@ fn a_qemu_that_reads_no_commands_fails_them_in_time() {
     let bench = Bench::new();
     let shared = bench.shared();
     let command = Command::DeviceDel { id: "x".repeat(1 << 20) };
-    let error = shared.ask(&command).unwrap_err();
+    let error = shared.request(&command).unwrap_err();
     assert!(error.text.contains("VM web"), "{error}");
 }
 
@@ -242,7 +242,7 @@ fn a_qemu_that_reads_no_commands_fails_them_in_time() {
 fn texts_and_ids_of_qemu_are_bounded() {
     let bench = Bench::new();
     let shared = bench.shared();
-    let caller = thread::spawn(move || shared.ask(&Command::QueryStatus));
+    let caller = thread::spawn(move || shared.request(&Command::QueryStatus));
     let mut command = [0; 256];
     assert!((&bench.qemu).read(&mut command).unwrap() > 0);
     let long = "\\u001b[2J".repeat(50_000);
@@ -275,6 +275,6 @@ fn operations_of_several_commands_have_a_time_limit() {
     assert_eq!(shared.check_time(now, "a query"), Ok(()));
     let began = now.checked_sub(OPERATION_LIMIT).unwrap();
     let error = shared.check_time(began, "a query").unwrap_err();
-    assert_eq!(error.kind, VmErrorKind::Silent);
+    assert_eq!(error.kind, VmErrorKind::Timeout);
     assert!(error.text.contains("VM web: QEMU did not complete `a query` within 60 s"), "{error}");
 }

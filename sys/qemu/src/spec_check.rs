@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use suimon_ports::{
-    VmArrival, VmBoot, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmNicKind, VmNicSpec, VmSpec,
+    MigrationSource, VmBoot, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmNicKind, VmNicSpec,
+    VmSpec,
 };
 
 /// Maximum length of names of VMs, NICs and disks, in bytes.
@@ -76,7 +77,7 @@ pub(crate) fn check(spec: &VmSpec) -> Result<(), VmError> {
         )));
     }
     check_boot(&spec.boot)?;
-    if let Some(arrival) = &spec.arrival {
+    if let Some(arrival) = &spec.migration_source {
         check_arrival(arrival)?;
     }
     if let Some(cdrom) = &spec.cdrom {
@@ -153,7 +154,7 @@ fn check_ports(spec: &VmSpec) -> Result<(), VmError> {
 }
 
 /// Checks the name of a QEMU machine type.
-fn check_arrival(arrival: &VmArrival) -> Result<(), VmError> {
+fn check_arrival(arrival: &MigrationSource) -> Result<(), VmError> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     let machine = &arrival.machine;
     let is_machine = machine.starts_with("pc-q35-")

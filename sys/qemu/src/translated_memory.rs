@@ -12,7 +12,7 @@
 use suimon_ports::{VmAccelerator, VmError, VmErrorKind, VmSpec};
 use suimon_qmp::Version;
 
-use crate::devices::Machine;
+use crate::devices::EmulatedMachine;
 
 /// Bytes represented by one word of QEMU's record: 64 pages of 4 KiB.
 const WORD_BYTES: u64 = 64 * 4096;
@@ -37,7 +37,7 @@ pub(crate) fn memory_bytes(spec: &VmSpec, accelerator: VmAccelerator) -> u64 {
 /// # Errors
 /// Writes may be lost: the guest has huge pages, or was started before its memory got the extra
 /// bytes.
-pub(crate) fn check_recorded(machine: Machine, bytes: u64) -> Result<(), VmError> {
+pub(crate) fn check_recorded(machine: EmulatedMachine, bytes: u64) -> Result<(), VmError> {
     let is_recorded = machine.accelerator == VmAccelerator::Kvm
         || machine.version >= CORRECTED_IN
         || bytes % WORD_BYTES != 0;
@@ -57,8 +57,8 @@ pub(crate) fn check_recorded(machine: Machine, bytes: u64) -> Result<(), VmError
 mod tests {
     use super::*;
 
-    fn machine(version: Version, accelerator: VmAccelerator) -> Machine {
-        Machine { version, accelerator }
+    fn machine(version: Version, accelerator: VmAccelerator) -> EmulatedMachine {
+        EmulatedMachine { version, accelerator }
     }
 
     #[test]

@@ -6,9 +6,9 @@ use suimon_ports::{Standby, VmError, VmErrorKind};
 use suimon_qmp::{Command, has_standby, qom_properties};
 use suimon_quantity::PciAddress;
 
-use crate::devices::{Machine, nic_id, vf_id};
+use crate::devices::{EmulatedMachine, nic_id, vf_id};
 use crate::spec_check::{PORTS, is_name};
-use crate::vm::{QemuVm, nonsense};
+use crate::vm::{QemuVm, invalid_reply};
 
 /// QOM path of devices with an id.
 const DEVICES: &str = "/machine/peripheral";
@@ -20,13 +20,13 @@ impl QemuVm {
         // Searched from the last port: a VF that QEMU does not expose yet occupies its port
         // invisibly.
         let port = self.free_port_of((0..PORTS).rev())?;
-        self.do_it(&Command::DeviceAdd(Machine::vf(nic, address, &port)))
+        self.execute_command(&Command::DeviceAdd(EmulatedMachine::vf(nic, address, &port)))
     }
 
-    /// Requests that the guest release the VF; fails with `Gone` if the VM does not have it.
+    /// Requests that the guest release the VF; fails with `NotRunning` if the VM does not have it.
     pub(crate) fn unplug_vf(&self, nic: &str) -> Result<(), VmError> {
         if !self.has_device(&vf_id(nic))? {
-            return Err(VmError::new(VmErrorKind::Gone, "the VM has no such VF"));
+            return Err(VmError::new(VmErrorKind::NotRunning, "the VM has no such VF"));
         }
         self.unplug(vf_id(nic))
     }
@@ -34,14 +34,14 @@ impl QemuVm {
     pub(crate) fn standby_of(&self, nic: &str) -> Result<Standby, VmError> {
         check_name(nic)?;
         let path = format!("{DEVICES}/{}/virtio-backend", nic_id(nic));
-        let status = self.ask(&Command::QueryVirtioStatus { path })?;
-        let is_taken = has_standby(&status).map_err(nonsense)?;
-        Ok(Standby { is_taken, has_vf: self.has_device(&vf_id(nic))? })
+        let status = self.request(&Command::QueryVirtioStatus { path })?;
+        let is_taken = has_standby(&status).map_err(invalid_reply)?;
+        Ok(Standby { is_negotiated: is_taken, has_vf: self.has_device(&vf_id(nic))? })
     }
 
     fn has_device(&self, id: &str) -> Result<bool, VmError> {
-        let devices = self.ask(&Command::QomList { path: DEVICES.to_owned() })?;
-        let devices = qom_properties(&devices).map_err(nonsense)?;
+        let devices = self.request(&Command::QomList { path: DEVICES.to_owned() })?;
+        let devices = qom_properties(&devices).map_err(invalid_reply)?;
         Ok(devices.iter().any(|device| device.name == id))
     }
 }

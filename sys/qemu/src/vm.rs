@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_ports::{
-    GuestFacts, SendSpec, SendStatus, Standby, Vm, VmAccelerator, VmCommand, VmDevice, VmDiskKind,
-    VmDiskSpec, VmError, VmErrorKind, VmFacts, VmIdentity, VmLayout, VmNicSpec, VmRunState,
+    GuestInfo, MigrationSpec, MigrationStatus, RunningVmStatus, Standby, Vm, VmAccelerator,
+    VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmHardware, VmIdentity,
+    VmNicSpec, VmRunState,
 };
 use suimon_qmp::{Chardev, Command, Device, Reconnect, chardevs, cpu_slots};
-use suimon_quantity::Count;
+use suimon_quantity::CountedNoun;
 
 use crate::agent;
-use crate::devices::{Attachment, Machine, disk_id, nic_id, port_id};
+use crate::devices::{DeviceAttachment, EmulatedMachine, disk_id, nic_id, port_id};
 use crate::host::connect_in;
 use crate::process_facts;
 use crate::session::{ANSWER_LIMIT, Session, Shared};
@@ -30,7 +31,7 @@ const CONSOLE_LIMIT: Duration = Duration::from_secs(2);
 /// VM controlled over its monitor.
 pub(crate) struct QemuVm {
     pub(crate) identity: VmIdentity,
-    pub(crate) machine: Machine,
+    pub(crate) machine: EmulatedMachine,
     pub(crate) user: Option<u32>,
     pub(crate) session: Session,
     pub(crate) cpus: AtomicU16,
@@ -44,7 +45,7 @@ fn refused(text: impl Into<String>) -> VmError {
     VmError::new(VmErrorKind::Refused, text)
 }
 
-pub(crate) fn nonsense(error: suimon_qmp::AnswerError) -> VmError {
+pub(crate) fn invalid_reply(error: suimon_qmp::ResultError) -> VmError {
     refused(error.to_string())
 }
 
@@ -53,25 +54,25 @@ impl QemuVm {
         self.session.shared()
     }
 
-    pub(crate) fn ask(&self, command: &Command) -> Result<serde_json::Value, VmError> {
-        self.shared().ask(command)
+    pub(crate) fn request(&self, command: &Command) -> Result<serde_json::Value, VmError> {
+        self.shared().request(command)
     }
 
-    pub(crate) fn do_it(&self, command: &Command) -> Result<(), VmError> {
-        self.ask(command).map(drop)
+    pub(crate) fn execute_command(&self, command: &Command) -> Result<(), VmError> {
+        self.request(command).map(drop)
     }
 
     fn reset(&self) -> Result<(), VmError> {
         let has_panicked = self.shared().known().state == VmRunState::Panicked;
-        self.do_it(&Command::SystemReset)?;
+        self.execute_command(&Command::SystemReset)?;
         // A VM that was stopped by its panic continues; one that was paused by a caller does not.
-        if has_panicked { self.do_it(&Command::Cont) } else { Ok(()) }
+        if has_panicked { self.execute_command(&Command::Cont) } else { Ok(()) }
     }
 
     fn quit(&self) -> Result<(), VmError> {
-        match self.ask(&Command::Quit) {
+        match self.request(&Command::Quit) {
             // The process may end before the reply.
-            Ok(_) | Err(VmError { kind: VmErrorKind::Gone, .. }) => {}
+            Ok(_) | Err(VmError { kind: VmErrorKind::NotRunning, .. }) => {}
             Err(error) => return Err(error),
         }
         if self.shared().wait_end(ANSWER_LIMIT) {
@@ -103,22 +104,22 @@ impl QemuVm {
     }
 
     /// Adds the backends of a device and then the device, all or nothing.
-    fn plug(&self, attachment: &Attachment) -> Result<(), VmError> {
+    fn plug(&self, attachment: &DeviceAttachment) -> Result<(), VmError> {
         let mut added = Vec::new();
         let mut result = Ok(());
         for backend in &attachment.backends {
-            result = self.do_it(&backend.add());
+            result = self.execute_command(&backend.add());
             if result.is_err() {
                 break;
             }
             added.push(backend.remove());
         }
         if result.is_ok() {
-            result = self.do_it(&Command::DeviceAdd(attachment.device.clone()));
+            result = self.execute_command(&Command::DeviceAdd(attachment.device.clone()));
         }
         if result.is_err() {
             for command in added.iter().rev() {
-                let _ = self.do_it(command);
+                let _ = self.execute_command(command);
             }
         }
         result
@@ -148,7 +149,7 @@ impl QemuVm {
     }
 
     pub(crate) fn unplug(&self, id: String) -> Result<(), VmError> {
-        match self.do_it(&Command::DeviceDel { id }) {
+        match self.execute_command(&Command::DeviceDel { id }) {
             // The guest was requested before to release the device, and has not done so yet.
             Err(error) if error.text.contains("already in the process of unplug") => Ok(()),
             result => result,
@@ -157,36 +158,37 @@ impl QemuVm {
 
     fn set_cpus(&self, wanted: u16) -> Result<(), VmError> {
         let _plugging = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
-        let slots = cpu_slots(&self.ask(&Command::QueryHotpluggableCpus)?).map_err(nonsense)?;
-        let taken: u64 = slots.iter().filter(|slot| slot.is_taken).map(|slot| slot.cpus).sum();
+        let slots =
+            cpu_slots(&self.request(&Command::QueryHotpluggableCpus)?).map_err(invalid_reply)?;
+        let taken: u64 = slots.iter().filter(|slot| slot.is_occupied).map(|slot| slot.cpus).sum();
         let most: u64 = slots.iter().map(|slot| slot.cpus).sum();
         let wanted = u64::from(wanted);
         if wanted < taken {
-            let taken = Count::new(taken, "CPU");
+            let taken = CountedNoun::new(taken, "CPU");
             let text = format!(
                 "the VM has {taken}; their number can be reduced only by a restart of the VM"
             );
             return Err(refused(text));
         }
         if wanted > most {
-            let most = Count::new(most, "CPU");
+            let most = CountedNoun::new(most, "CPU");
             return Err(refused(format!(
                 "the VM was started with a maximum of {most}; raise cpus_max and restart it"
             )));
         }
         let (mut count, began) = (taken, Instant::now());
-        for slot in slots.iter().filter(|slot| !slot.is_taken) {
+        for slot in slots.iter().filter(|slot| !slot.is_occupied) {
             if count >= wanted {
                 break;
             }
             self.shared().check_time(began, "plugging CPUs")?;
-            let [socket, core, thread] = slot.place;
+            let [socket, core, thread] = slot.topology;
             let mut device =
                 Device::new(&slot.driver).with("id", format!("cpu-{socket}-{core}-{thread}"));
             for (name, value) in &slot.properties {
                 device = device.with(name, value.clone());
             }
-            self.do_it(&Command::DeviceAdd(device))?;
+            self.execute_command(&Command::DeviceAdd(device))?;
             count += slot.cpus;
             self.cpus.store(u16::try_from(count).unwrap_or(u16::MAX), Ordering::Relaxed);
         }
@@ -205,7 +207,7 @@ impl QemuVm {
     }
 
     fn console_chardev(&self) -> Result<Chardev, VmError> {
-        let chardevs = chardevs(&self.ask(&Command::QueryChardev)?).map_err(nonsense)?;
+        let chardevs = chardevs(&self.request(&Command::QueryChardev)?).map_err(invalid_reply)?;
         let console = chardevs.into_iter().find(|chardev| chardev.id == CONSOLE_CHARDEV);
         console.ok_or_else(|| refused(format!("VM {} has no serial console", self.identity.name)))
     }
@@ -231,26 +233,26 @@ impl Vm for QemuVm {
         process_facts::since_start(self.identity.started)
     }
 
-    fn facts(&self) -> VmFacts {
-        let Machine { version, accelerator } = self.machine;
-        VmFacts {
+    fn status(&self) -> RunningVmStatus {
+        let EmulatedMachine { version, accelerator } = self.machine;
+        RunningVmStatus {
             state: self.shared().known().state,
             waits_for_space: self.shared().known().waits_for_space,
             accelerator,
             cpus: self.cpus.load(Ordering::Relaxed),
             qemu_version: version.to_string(),
-            reconnects_streams: Reconnect::of_stream(version) != Reconnect::Never,
+            reconnects_streams: Reconnect::for_stream(version) != Reconnect::Never,
             has_agent: self.shared().known().has_agent,
             user: self.user,
         }
     }
 
-    fn tell(&self, command: &VmCommand) -> Result<(), VmError> {
+    fn execute(&self, command: &VmCommand) -> Result<(), VmError> {
         match command {
-            VmCommand::Pause => self.do_it(&Command::Stop),
-            VmCommand::Resume => self.do_it(&Command::Cont),
+            VmCommand::Pause => self.execute_command(&Command::Stop),
+            VmCommand::Resume => self.execute_command(&Command::Cont),
             VmCommand::Reset => self.reset(),
-            VmCommand::PowerButton => self.do_it(&Command::SystemPowerdown),
+            VmCommand::PowerButton => self.execute_command(&Command::SystemPowerdown),
             VmCommand::ShutDown => self.with_agent(agent::shut_down),
             VmCommand::Freeze => self.with_agent(agent::freeze).map(drop),
             VmCommand::Thaw => self.with_agent(agent::thaw).map(drop),
@@ -262,9 +264,9 @@ impl Vm for QemuVm {
             VmCommand::SetCpus(cpus) => self.set_cpus(*cpus),
             VmCommand::PlugVf { nic, address } => self.plug_vf(nic, *address),
             VmCommand::Unplug(VmDevice::Vf(nic)) => self.unplug_vf(nic),
-            VmCommand::FinishSending => self.do_it(&Command::MigrateContinue),
-            VmCommand::CancelSending => self.do_it(&Command::MigrateCancel),
-            VmCommand::Announce => self.do_it(&Command::AnnounceSelf),
+            VmCommand::FinishMigration => self.execute_command(&Command::MigrateContinue),
+            VmCommand::CancelMigration => self.execute_command(&Command::MigrateCancel),
+            VmCommand::Announce => self.execute_command(&Command::AnnounceSelf),
         }
     }
 
@@ -272,7 +274,7 @@ impl Vm for QemuVm {
         self.standby_of(nic)
     }
 
-    fn guest(&self) -> Result<GuestFacts, VmError> {
+    fn guest(&self) -> Result<GuestInfo, VmError> {
         self.with_agent(agent::guest_facts)
     }
 
@@ -288,7 +290,7 @@ impl Vm for QemuVm {
         let stream: UnixStream = connect_in(&self.identity.folder, CONSOLE_SOCKET, CONSOLE_LIMIT)
             .map_err(|error| {
             VmError::new(
-                VmErrorKind::Gone,
+                VmErrorKind::NotRunning,
                 format!("the serial console of the VM cannot be opened: {error}"),
             )
         })?;
@@ -303,20 +305,20 @@ impl Vm for QemuVm {
         Ok(stream.into())
     }
 
-    fn layout(&self) -> Result<VmLayout, VmError> {
-        self.ask_layout()
+    fn layout(&self) -> Result<VmHardware, VmError> {
+        self.query_hardware()
     }
 
-    fn send(&self, line: OwnedFd, spec: &SendSpec) -> Result<(), VmError> {
+    fn migrate_out(&self, line: OwnedFd, spec: &MigrationSpec) -> Result<(), VmError> {
         self.begin_sending(&line, spec)
     }
 
-    fn receive(&self, line: OwnedFd) -> Result<(), VmError> {
+    fn migrate_in(&self, line: OwnedFd) -> Result<(), VmError> {
         self.begin_receiving(&line)
     }
 
-    fn send_status(&self) -> Result<SendStatus, VmError> {
-        self.ask_send_status()
+    fn migration_status(&self) -> Result<MigrationStatus, VmError> {
+        self.query_migration_status()
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) enum Request {
 
 /// Reply of the launcher.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Answer {
+pub(crate) enum Reply {
     Done,
     Started(Started),
     Ended(Ended),
@@ -84,7 +84,7 @@ impl Ended {
     }
 }
 
-impl From<VmError> for Answer {
+impl From<VmError> for Reply {
     fn from(error: VmError) -> Self {
         Self::Refused { kind: error.kind, text: error.text }
     }

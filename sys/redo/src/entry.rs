@@ -1,6 +1,6 @@
 //! Encoding of one change in a record.
 
-use suimon_image::{Changed, MetadataChange};
+use suimon_image::{MetadataChange, NewContent};
 
 /// Size of an entry in bytes, which divides the page size: a process that is killed during a write
 /// has written complete pages.
@@ -26,8 +26,8 @@ pub(crate) struct Entry {
 impl Entry {
     pub(crate) fn encode(&self) -> [u8; ENTRY] {
         let (kind, before, after) = match self.change.content {
-            Changed::Entry { before, after } => (KIND_ENTRY, before, after),
-            Changed::Fill(byte) => (KIND_FILL | u32::from(byte), [0; 8], [0; 8]),
+            NewContent::Entry { before, after } => (KIND_ENTRY, before, after),
+            NewContent::Fill(byte) => (KIND_FILL | u32::from(byte), [0; 8], [0; 8]),
         };
         let fields: [&[u8]; 7] = [
             &self.number.to_le_bytes(),
@@ -58,10 +58,10 @@ impl Entry {
         let (len, kind) = (u32_at(24)?, u32_at(28)?);
         let content = match kind {
             KIND_ENTRY if matches!(len, 4 | 8) => {
-                Changed::Entry { before: eight(32)?, after: eight(40)? }
+                NewContent::Entry { before: eight(32)?, after: eight(40)? }
             }
             _ if kind & !0xff == KIND_FILL && (1..=FILL_MAX).contains(&len) => {
-                Changed::Fill((kind & 0xff) as u8)
+                NewContent::Fill((kind & 0xff) as u8)
             }
             _ => return None,
         };

@@ -20,16 +20,16 @@ const CHECKSUM_AT: usize = 88;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Number of entries of the ring.
-    pub(crate) room: u32,
+    pub(crate) capacity: u32,
     /// Id of the boot of the host in which the record was created.
     pub(crate) boot_id: [u8; 16],
-    /// See [`suimon_image::OpenedImage`].
+    /// See [`suimon_image::ImageIdentity`].
     pub(crate) write_id: [u8; 16],
     /// See [`suimon_image::Redo`]; zeros until the record is loaded for the first time.
-    pub(crate) redone_as: [u8; 16],
+    pub(crate) replayed_id: [u8; 16],
     /// Number of the first entry that is kept.
     pub(crate) first: u64,
-    /// See [`suimon_image::OpenedImage`].
+    /// See [`suimon_image::ImageIdentity`].
     pub(crate) file_len: u64,
 }
 
@@ -38,11 +38,11 @@ impl Header {
         let fields: [&[u8]; 8] = [
             &MAGIC,
             &VERSION.to_le_bytes(),
-            &self.room.to_le_bytes(),
+            &self.capacity.to_le_bytes(),
             &[],
             &self.boot_id,
             &self.write_id,
-            &self.redone_as,
+            &self.replayed_id,
             &[],
         ];
         let rest: [&[u8]; 2] = [&first_bytes(self.first), &self.file_len.to_le_bytes()];
@@ -70,10 +70,10 @@ impl Header {
             return None;
         }
         Some(Self {
-            room: u32_at(12)?,
+            capacity: u32_at(12)?,
             boot_id: id_at(16)?,
             write_id: id_at(32)?,
-            redone_as: id_at(48)?,
+            replayed_id: id_at(48)?,
             first,
             file_len: u64_at(80)?,
         })
@@ -104,10 +104,10 @@ mod tests {
     #[test]
     fn a_header_is_read_as_it_was_written_and_another_version_is_none() {
         let header = Header {
-            room: 1024,
+            capacity: 1024,
             boot_id: [1; 16],
             write_id: [2; 16],
-            redone_as: [3; 16],
+            replayed_id: [3; 16],
             first: 4,
             file_len: 5,
         };

@@ -16,7 +16,7 @@ use crate::header::{ABANDONED, FIRST_AT, HEADER, first_bytes};
 pub(crate) struct FileRecord {
     file: File,
     path: PathBuf,
-    room: u64,
+    capacity: u64,
     first: u64,
     next: u64,
     /// Buffer for encoded entries; empty between calls.
@@ -26,16 +26,16 @@ pub(crate) struct FileRecord {
 impl FileRecord {
     /// Creates the record without entries; the file contains its header already.
     pub(crate) fn new(file: File, path: PathBuf, room: u32) -> Self {
-        Self { file, path, room: room.into(), first: 0, next: 0, bytes: Vec::new() }
+        Self { file, path, capacity: room.into(), first: 0, next: 0, bytes: Vec::new() }
     }
 
     /// Writes entries starting at number `from`. Entries at the ring's end and at its beginning are
     /// written separately.
     fn write(&self, from: u64, bytes: &[u8]) -> io::Result<()> {
-        let to_end = (self.room - from % self.room) as usize * ENTRY;
+        let to_end = (self.capacity - from % self.capacity) as usize * ENTRY;
         let (end, beginning) = bytes.split_at(to_end.min(bytes.len()));
-        self.write_all_at(end, place(from % self.room))?;
-        if beginning.is_empty() { Ok(()) } else { self.write_all_at(beginning, place(0)) }
+        self.write_all_at(end, location(from % self.capacity))?;
+        if beginning.is_empty() { Ok(()) } else { self.write_all_at(beginning, location(0)) }
     }
 
     /// Writes with `pwritev2`, the only positional write that a worker may call (`sys/confine`).
@@ -56,14 +56,14 @@ impl FileRecord {
 }
 
 /// Returns the offset of an entry of the ring.
-pub(crate) fn place(slot: u64) -> u64 {
+pub(crate) fn location(slot: u64) -> u64 {
     HEADER as u64 + slot * ENTRY as u64
 }
 
 impl RedoRecord for FileRecord {
-    fn keep(&mut self, changes: &[MetadataChange], file_len: u64) -> io::Result<bool> {
+    fn append(&mut self, changes: &[MetadataChange], file_len: u64) -> io::Result<bool> {
         let count = changes.len() as u64;
-        if self.next - self.first + count > self.room {
+        if self.next - self.first + count > self.capacity {
             return Ok(false);
         }
         let mut bytes = core::mem::take(&mut self.bytes);
@@ -78,15 +78,15 @@ impl RedoRecord for FileRecord {
         Ok(true)
     }
 
-    fn room(&self) -> u64 {
-        self.room
+    fn remaining_capacity(&self) -> u64 {
+        self.capacity
     }
 
-    fn next(&self) -> u64 {
+    fn next_position(&self) -> u64 {
         self.next
     }
 
-    fn forget(&mut self, before: u64) -> io::Result<()> {
+    fn truncate_before(&mut self, before: u64) -> io::Result<()> {
         let before = before.clamp(self.first, self.next);
         self.write_all_at(&first_bytes(before), FIRST_AT)?;
         self.first = before;

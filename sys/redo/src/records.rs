@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use rustix::rand::{GetRandomFlags, getrandom};
-use suimon_image::{MetadataChange, OpenedImage, Redo};
+use suimon_image::{ImageIdentity, MetadataChange, RedoChanges};
 use suimon_ports::{RedoRecord, RedoRecords};
 
 use crate::entry::{ENTRY, Entry};
 use crate::header::{HEADER, Header, REDONE_AS_AT};
-use crate::record::{FileRecord, place};
+use crate::record::{FileRecord, location};
 
 /// Number of entries of a record.
 const ROOM: u32 = 1024;
@@ -112,15 +112,27 @@ impl FileRecords {
     }
 
     /// Creates a record with space for all its entries.
-    fn make(&self, path: &Path, opened: OpenedImage) -> io::Result<File> {
+    fn make(&self, path: &Path, opened: ImageIdentity) -> io::Result<File> {
         let mut options = OpenOptions::new();
         remove(path)?;
         let file = open_record(path, options.write(true).create_new(true).mode(0o600))?;
-        let OpenedImage { write_id, file_len } = opened;
+        let ImageIdentity { write_id, file_len } = opened;
         let (boot_id, redone_as) = (self.boot_id, [0; 16]);
-        let header = Header { room: ROOM, boot_id, write_id, redone_as, first: 0, file_len };
+        let header = Header {
+            capacity: ROOM,
+            boot_id,
+            write_id,
+            replayed_id: redone_as,
+            first: 0,
+            file_len,
+        };
         file.write_all_at(&header.encode(), 0)?;
-        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, place(ROOM.into()))?;
+        rustix::fs::fallocate(
+            &file,
+            rustix::fs::FallocateFlags::empty(),
+            0,
+            location(ROOM.into()),
+        )?;
         Ok(file)
     }
 
@@ -140,7 +152,7 @@ impl FileRecords {
 }
 
 impl RedoRecords for FileRecords {
-    fn load(&self, key: &str) -> io::Result<Option<Redo>> {
+    fn load(&self, key: &str) -> io::Result<Option<RedoChanges>> {
         let path = self.path(key)?;
         let file = match open_record(&path, OpenOptions::new().read(true).write(true)) {
             Ok(file) => file,
@@ -156,23 +168,23 @@ impl RedoRecords for FileRecords {
         if changes.is_empty() {
             return Ok(None);
         }
-        let redone_as = match header.redone_as {
-            [0, ..] if header.redone_as == [0; 16] => name_redoing(&file)?,
+        let redone_as = match header.replayed_id {
+            [0, ..] if header.replayed_id == [0; 16] => name_redoing(&file)?,
             known => known,
         };
-        let opened = OpenedImage { write_id: header.write_id, file_len };
-        Ok(Some(Redo { opened, changes, redone_as }))
+        let opened = ImageIdentity { write_id: header.write_id, file_len };
+        Ok(Some(RedoChanges { opened, changes, new_write_id: redone_as }))
     }
 
     fn discard(&self, key: &str) -> io::Result<()> {
         remove(&self.path(key)?)
     }
 
-    fn place(&self, key: &str) -> String {
+    fn location(&self, key: &str) -> String {
         self.path(key).map_or_else(|_| key.to_owned(), |path| path.display().to_string())
     }
 
-    fn begin(&self, key: &str, opened: OpenedImage) -> io::Result<Box<dyn RedoRecord>> {
+    fn create(&self, key: &str, opened: ImageIdentity) -> io::Result<Box<dyn RedoRecord>> {
         let path = self.path(key)?;
         let new = path.with_extension(NEW_ENDING);
         let made = self.make(&new, opened).and_then(|file| fs::rename(&new, &path).map(|()| file));
@@ -205,15 +217,15 @@ fn open_record(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 fn read_header(file: &File, path: &Path) -> io::Result<Header> {
     let mut bytes = [0; HEADER];
     file.read_exact_at(&mut bytes, 0)?;
-    let header = Header::decode(&bytes).filter(|header| (1..=ROOM).contains(&header.room));
+    let header = Header::decode(&bytes).filter(|header| (1..=ROOM).contains(&header.capacity));
     header.ok_or_else(|| damaged(path))
 }
 
 /// Reads the kept entries, and the required length of the file.
 fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>, u64)> {
-    let room = u64::from(header.room);
-    let mut bytes = vec![0; header.room as usize * ENTRY];
-    file.read_exact_at(&mut bytes, place(0))?;
+    let room = u64::from(header.capacity);
+    let mut bytes = vec![0; header.capacity as usize * ENTRY];
+    file.read_exact_at(&mut bytes, location(0))?;
     let mut changes = Vec::new();
     let mut file_len = header.file_len;
     let mut is_end = false;

@@ -25,7 +25,9 @@ use rig::any::AnyDriver;
 use rig::packed::RING_PACKED;
 use rig::{Vm, call_line};
 use suimon_ports::DiskOutcome;
-use suimon_ring::{DiskFacts, DiskRing, DiskShape, Inflight, InflightShape, RingRecords};
+use suimon_ring::{
+    DiskProperties, DiskRing, GuestVisibleDisk, Inflight, InflightLayout, RingTracking,
+};
 use suimon_test_programs::end_program;
 
 /// Ring size: sufficient for three descriptors per request at the greatest depth.
@@ -78,14 +80,18 @@ fn measure(
     let mut driver = AnyDriver::new(&vm, SIZE, features);
     let (call, _far) = call_line();
     let setup = driver.setup(features, &call);
-    let shape = InflightShape { queues: 1, queue_size: SIZE, is_packed: setup.features.packed() };
+    let shape = InflightLayout { queues: 1, queue_size: SIZE, is_packed: setup.features.packed() };
     let (region, _fd) = Inflight::create(shape).expect("a region");
     let inflight = keeps_inflight.then(|| region.queue(0)).flatten();
-    let records = RingRecords { log: None, inflight };
-    let disk =
-        DiskShape { bytes: 1 << 30, sector_bytes: 512, is_read_only: false, serial: String::new() };
-    let disk = Arc::new(DiskFacts::new(&disk));
-    let ring = DiskRing::recording(vm.map(), &setup, records, disk).expect("a ring");
+    let records = RingTracking { log: None, inflight };
+    let disk = GuestVisibleDisk {
+        bytes: 1 << 30,
+        sector_bytes: 512,
+        is_read_only: false,
+        serial: String::new(),
+    };
+    let disk = Arc::new(DiskProperties::new(&disk));
+    let ring = DiskRing::with_tracking(vm.map(), &setup, records, disk).expect("a ring");
     let mut queue = ring.into_queue();
     no_interrupts(&driver);
     let wanted = Wanted::read(8, READ_BYTES);

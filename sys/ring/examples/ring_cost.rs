@@ -22,10 +22,10 @@ use clock::{clock_cost, cpu_time};
 use rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
 use rig::{Driver, Vm, call_line, event};
 use suimon_frame::{FrameBatch, Offloads};
-use suimon_ports::Sent;
+use suimon_ports::TransmitResult;
 use suimon_ring::{
-    CallLine, DirtyLog, Inflight, InflightShape, OffloadMask, RingLog, RingRecords, RingSetup,
-    RxRing, TxRing,
+    DirtyLog, Inflight, InflightLayout, InterruptLine, OffloadMask, RingLog, RingSetup,
+    RingTracking, RxRing, TxRing,
 };
 use suimon_test_programs::end_program;
 
@@ -37,13 +37,23 @@ const FEATURES: u64 = 1 << 32 | 1 << 29 | 1 << 15;
 
 /// Driver of either form of ring that never requests interrupts.
 trait BenchDriver {
-    fn setup(&self, features: u64, kick: Option<&Arc<OwnedFd>>, call: &Arc<CallLine>) -> RingSetup;
+    fn setup(
+        &self,
+        features: u64,
+        kick: Option<&Arc<OwnedFd>>,
+        call: &Arc<InterruptLine>,
+    ) -> RingSetup;
     fn add(&mut self, bytes: u32, writable: bool);
     fn reap(&mut self, features: u64) -> usize;
 }
 
 impl BenchDriver for Driver<'_> {
-    fn setup(&self, features: u64, kick: Option<&Arc<OwnedFd>>, call: &Arc<CallLine>) -> RingSetup {
+    fn setup(
+        &self,
+        features: u64,
+        kick: Option<&Arc<OwnedFd>>,
+        call: &Arc<InterruptLine>,
+    ) -> RingSetup {
         self.setup(features, kick, call)
     }
     fn add(&mut self, bytes: u32, writable: bool) {
@@ -56,7 +66,12 @@ impl BenchDriver for Driver<'_> {
 }
 
 impl BenchDriver for PackedDriver<'_> {
-    fn setup(&self, features: u64, kick: Option<&Arc<OwnedFd>>, call: &Arc<CallLine>) -> RingSetup {
+    fn setup(
+        &self,
+        features: u64,
+        kick: Option<&Arc<OwnedFd>>,
+        call: &Arc<InterruptLine>,
+    ) -> RingSetup {
         self.setup(features, kick, call)
     }
     fn add(&mut self, bytes: u32, writable: bool) {
@@ -80,7 +95,7 @@ fn measure_all() -> Result<()> {
         drivers.0.scatter();
         drivers.1.scatter();
         let name = format!("split, {regions} regions");
-        run(&name, FEATURES, 64, &RingRecords::default(), (&sender, &receiver), drivers);
+        run(&name, FEATURES, 64, &RingTracking::default(), (&sender, &receiver), drivers);
     }
     if std::env::args().nth(1).as_deref() == Some("regions") {
         return Ok(());
@@ -93,7 +108,7 @@ fn measure_all() -> Result<()> {
     ];
     for (name, features) in forms {
         for frame_bytes in [64, 128, 512, 1514] {
-            measure(name, features, frame_bytes, &RingRecords::default());
+            measure(name, features, frame_bytes, &RingTracking::default());
         }
     }
     // One bit per page of 4 GiB; larger than the memory in use.
@@ -104,20 +119,20 @@ fn measure_all() -> Result<()> {
         Arc::new(DirtyLog::map(file.as_fd(), 0, log_bytes).context("the log cannot be mapped")?);
     for (name, features) in [forms[0], forms[2]] {
         let log = RingLog { log: log.clone(), used_addr: Some(rig::GUEST_BASE) };
-        let records = RingRecords { log: Some(log), inflight: None };
+        let records = RingTracking { log: Some(log), inflight: None };
         measure(&format!("{name}, logged"), features, 64, &records);
         let is_packed = features & RING_PACKED != 0;
-        let shape = InflightShape { queues: 1, queue_size: SIZE, is_packed };
+        let shape = InflightLayout { queues: 1, queue_size: SIZE, is_packed };
         let (region, _fd) =
             Inflight::create(shape).context("the in-flight record cannot be made")?;
         // One part serves one ring; it is measured with the transmit ring.
-        let records = RingRecords { log: None, inflight: region.queue(0) };
+        let records = RingTracking { log: None, inflight: region.queue(0) };
         measure(&format!("{name}, in-flight kept"), features, 64, &records);
     }
     Ok(())
 }
 
-fn measure(name: &str, features: u64, frame_bytes: usize, records: &RingRecords) {
+fn measure(name: &str, features: u64, frame_bytes: usize, records: &RingTracking) {
     let (sender, receiver) = (Vm::new(SIZE), Vm::new(SIZE));
     if features & RING_PACKED == 0 {
         let drivers = (Driver::new(&sender, SIZE), Driver::new(&receiver, SIZE));
@@ -132,7 +147,7 @@ fn run<D: BenchDriver>(
     name: &str,
     features: u64,
     frame_bytes: usize,
-    records: &RingRecords,
+    records: &RingTracking,
     (sender, receiver): (&Vm, &Vm),
     (mut tx, mut rx): (D, D),
 ) {
@@ -141,12 +156,14 @@ fn run<D: BenchDriver>(
     let kick = Arc::new(event());
     let mask = Arc::new(OffloadMask::new(Offloads::TCP));
     let tx_setup = tx.setup(features, Some(&kick), &call);
-    let mut source =
-        TxRing::recording(sender.map(), &tx_setup, records.clone()).expect("a ring").into_source();
+    let mut source = TxRing::with_tracking(sender.map(), &tx_setup, records.clone())
+        .expect("a ring")
+        .into_source();
     let rx_setup = rx.setup(features, None, &call);
-    let rx_records = RingRecords { inflight: None, ..records.clone() };
-    let mut sink =
-        RxRing::recording(receiver.map(), &rx_setup, rx_records, mask).expect("a ring").into_sink();
+    let rx_records = RingTracking { inflight: None, ..records.clone() };
+    let mut sink = RxRing::with_tracking(receiver.map(), &rx_setup, rx_records, mask)
+        .expect("a ring")
+        .into_sink();
     let mut batch = FrameBatch::new();
     let (mut receiving, mut transmitting) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..ROUNDS {
@@ -159,7 +176,7 @@ fn run<D: BenchDriver>(
         assert_eq!(source.receive(&mut batch).expect("frames"), BATCH);
         let middle = cpu_time();
         for frame in batch.frames() {
-            assert_eq!(sink.transmit(frame).expect("room"), Sent::Accepted);
+            assert_eq!(sink.transmit(frame).expect("room"), TransmitResult::Accepted);
         }
         sink.flush().expect("a good ring");
         let end = cpu_time();

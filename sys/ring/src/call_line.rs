@@ -9,23 +9,23 @@ use suimon_eventfd::PeerEventFd;
 /// ring runs: QEMU does so when a guest masks an interrupt. The ring therefore holds this line and
 /// not the descriptor.
 #[derive(Debug, Default)]
-pub struct CallLine {
+pub struct InterruptLine {
     fd: Mutex<Option<PeerEventFd>>,
     /// Second eventfd that is signalled too, independent of the front-end's descriptor.
-    watcher: Option<Arc<OwnedFd>>,
+    observer_fd: Option<Arc<OwnedFd>>,
 }
 
-impl CallLine {
+impl InterruptLine {
     /// Returns a line without a front-end eventfd.
     pub const fn new() -> Self {
-        Self { fd: Mutex::new(None), watcher: None }
+        Self { fd: Mutex::new(None), observer_fd: None }
     }
 
-    /// Returns a line without a front-end eventfd that always signals `watcher`, a non-blocking
-    /// eventfd of this process. A thread that polls `watcher` detects a fault of a ring that
+    /// Returns a line without a front-end eventfd that always signals `observer_fd`, a non-blocking
+    /// eventfd of this process. A thread that polls `observer_fd` detects a fault of a ring that
     /// another thread drives.
-    pub const fn watched(watcher: Arc<OwnedFd>) -> Self {
-        Self { fd: Mutex::new(None), watcher: Some(watcher) }
+    pub const fn with_observer(watcher: Arc<OwnedFd>) -> Self {
+        Self { fd: Mutex::new(None), observer_fd: Some(watcher) }
     }
 
     /// Sends later interrupts to `fd`, or to no descriptor if `None`.
@@ -39,13 +39,13 @@ impl CallLine {
 
     /// Interrupts the guest. A full eventfd already holds an interrupt. Never blocks on the
     /// front-end's descriptor.
-    pub fn ring(&self) {
+    pub fn signal(&self) {
         let slot = self.fd.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(fd) = slot.as_ref() {
             fd.signal();
         }
         drop(slot);
-        if let Some(watcher) = &self.watcher {
+        if let Some(watcher) = &self.observer_fd {
             let _ = rustix::io::write(&**watcher, &1_u64.to_ne_bytes());
         }
     }

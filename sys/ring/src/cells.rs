@@ -11,9 +11,9 @@ use virtio_bindings::virtio_ring::{
 };
 
 use crate::addresses::{QUEUE_SIZE_MAX, RingAddresses};
-use crate::arming::NotifyCells;
 use crate::fault::{RingArea, RingFault};
 use crate::memory::GuestMemory;
+use crate::notification::NotificationFields;
 use crate::prefetch::prefetch;
 
 /// Size of a descriptor in bytes.
@@ -216,7 +216,7 @@ impl RingCells {
     }
 }
 
-impl NotifyCells for RingCells {
+impl NotificationFields for RingCells {
     #[inline(always)]
     fn avail_idx(&self) -> u16 {
         u16::from_le(self.avail_cell(2).load(Ordering::Acquire))
@@ -228,7 +228,7 @@ impl NotifyCells for RingCells {
     }
 
     #[inline(always)]
-    fn store_kicks_wanted(&self, wanted: bool) {
+    fn set_kicks_enabled(&self, wanted: bool) {
         let flags = if wanted { 0 } else { VRING_USED_F_NO_NOTIFY as u16 };
         self.used_cell(0).store(flags.to_le(), Ordering::Relaxed);
     }
@@ -239,7 +239,7 @@ impl NotifyCells for RingCells {
     }
 
     #[inline(always)]
-    fn interrupts_wanted(&self) -> bool {
+    fn interrupts_enabled(&self) -> bool {
         let flags = u16::from_le(self.avail_cell(0).load(Ordering::Relaxed));
         flags & VRING_AVAIL_F_NO_INTERRUPT as u16 == 0
     }

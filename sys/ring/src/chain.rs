@@ -38,7 +38,7 @@ pub(crate) fn step<Q: Virtqueue>(
     };
     walk.passed = walk.passed.saturating_add(1);
     let buffer = buffer_of(queue.side().access, walk.has_writable, descriptor)
-        .ok_or_else(|| wrong_access(queue, walk.head))?;
+        .ok_or_else(|| access_fault(queue, walk.head))?;
     walk.has_writable = buffer.is_writable;
     Ok(Some(buffer))
 }
@@ -58,7 +58,7 @@ fn buffer_of(access: Access, has_writable: bool, descriptor: Descriptor) -> Opti
 }
 
 /// Receiver of the buffers of a chain.
-pub(crate) trait Buffers {
+pub(crate) trait BufferSink {
     /// Adds the next buffer.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ pub(crate) trait Buffers {
 pub(crate) fn gather<Q: Virtqueue>(
     queue: &mut Q,
     head: Head,
-    into: &mut impl Buffers,
+    into: &mut impl BufferSink,
 ) -> Result<(), RingFault> {
     if head.first.flags & Descriptor::INDIRECT != 0 {
         gather_table(queue, head, into)
@@ -88,7 +88,7 @@ pub(crate) fn gather<Q: Virtqueue>(
 fn gather_steps<Q: Virtqueue>(
     queue: &mut Q,
     head: Head,
-    into: &mut impl Buffers,
+    into: &mut impl BufferSink,
 ) -> Result<(), RingFault> {
     let mut walk = ChainWalk::new(head, queue.size());
     while let Some(buffer) = step(queue, &mut walk)? {
@@ -104,17 +104,17 @@ fn gather_steps<Q: Virtqueue>(
 fn gather_table<Q: Virtqueue>(
     queue: &mut Q,
     head: Head,
-    into: &mut impl Buffers,
+    into: &mut impl BufferSink,
 ) -> Result<(), RingFault> {
     let (access, table) = (queue.side().access, indirect_table(queue, head.index, head.first)?);
     let (mut index, mut left, mut has_writable) = (0_u16, table.entries, false);
     loop {
         let descriptor = read_indirect(queue, head.index, table, index)?;
-        if Q::NESTS_VISIBLY && descriptor.flags & Descriptor::INDIRECT != 0 {
+        if Q::NESTED_INDIRECT_IS_FAULT && descriptor.flags & Descriptor::INDIRECT != 0 {
             return Err(nested(queue, head.index));
         }
         let Some(buffer) = buffer_of(access, has_writable, descriptor) else {
-            return Err(wrong_access(queue, head.index));
+            return Err(access_fault(queue, head.index));
         };
         has_writable = buffer.is_writable;
         if into.add(queue.view(), buffer).is_err() {
@@ -128,25 +128,25 @@ fn gather_table<Q: Virtqueue>(
             return Err(too_long(queue, head.index, table.entries));
         }
         if u32::from(next) >= table.entries {
-            return Err(behind_table(queue, next, table.entries));
+            return Err(index_fault(queue, next, table.entries));
         }
         index = next;
     }
 }
 
 #[cold]
-fn behind_table<Q: Virtqueue>(queue: &Q, index: u16, size: u32) -> RingFault {
+fn index_fault<Q: Virtqueue>(queue: &Q, index: u16, size: u32) -> RingFault {
     RingFault::DescriptorIndex { queue: queue.side().queue, field: "`next`", index, size }
 }
 
 #[cold]
-fn wrong_access<Q: Virtqueue>(queue: &Q, head: u16) -> RingFault {
+fn access_fault<Q: Virtqueue>(queue: &Q, head: u16) -> RingFault {
     let (found, wanted) = match queue.side().access {
         Access::Read => ("device-writable", "device-readable"),
         Access::Write => ("device-readable", "device-writable"),
         Access::ReadThenWrite => ("device-readable", "device-readable, then device-writable"),
     };
-    RingFault::BufferAccess { queue: queue.side().queue, head, found, wanted }
+    RingFault::BufferAccess { queue: queue.side().queue, head, found, required: wanted }
 }
 
 /// Returns the descriptor that follows `descriptor` in the ring's own table.
@@ -175,11 +175,11 @@ fn follow_indirect<Q: Virtqueue>(
         return Err(too_long(queue, walk.head, table.entries));
     }
     if u32::from(index) >= table.entries {
-        return Err(behind_table(queue, index, table.entries));
+        return Err(index_fault(queue, index, table.entries));
     }
     walk.table_at = index;
     let next = read_indirect(queue, walk.head, table, index)?;
-    if Q::NESTS_VISIBLY && next.flags & Descriptor::INDIRECT != 0 {
+    if Q::NESTED_INDIRECT_IS_FAULT && next.flags & Descriptor::INDIRECT != 0 {
         return Err(nested(queue, walk.head));
     }
     Ok(Some(next))
@@ -197,7 +197,7 @@ fn enter_indirect<Q: Virtqueue>(
     walk.left = table.entries;
     walk.passed = 0;
     let first = read_indirect(queue, walk.head, table, 0)?;
-    if Q::NESTS_VISIBLY && first.flags & Descriptor::INDIRECT != 0 {
+    if Q::NESTED_INDIRECT_IS_FAULT && first.flags & Descriptor::INDIRECT != 0 {
         return Err(nested(queue, walk.head));
     }
     Ok(first)
@@ -220,13 +220,13 @@ fn indirect_table<Q: Virtqueue>(
     if is_sound {
         Ok(IndirectTable { addr, entries })
     } else {
-        Err(no_table(queue, head, descriptor))
+        Err(indirect_fault(queue, head, descriptor))
     }
 }
 
 /// Returns the fault of an invalid indirect descriptor.
 #[cold]
-fn no_table<Q: Virtqueue>(queue: &Q, head: u16, descriptor: Descriptor) -> RingFault {
+fn indirect_fault<Q: Virtqueue>(queue: &Q, head: u16, descriptor: Descriptor) -> RingFault {
     let reason = if !queue.side().features.indirect() {
         "the feature was not negotiated"
     } else if descriptor.flags & Descriptor::NEXT != 0 {

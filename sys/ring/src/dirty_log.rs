@@ -19,7 +19,7 @@ pub const LOG_PAGE_BYTES: u64 = 4096;
 /// Dirty page log of one device, shared by its rings.
 pub struct DirtyLog {
     map: SharedMap,
-    beyond: AtomicU64,
+    out_of_range_writes: AtomicU64,
 }
 
 impl core::fmt::Debug for DirtyLog {
@@ -35,7 +35,7 @@ impl DirtyLog {
     /// The file is too short, not a regular file, or cannot be mapped.
     pub fn map(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<Self, LogError> {
         let map = SharedMap::new(fd, offset, bytes).map_err(|source| LogError { source })?;
-        Ok(Self { map, beyond: AtomicU64::new(0) })
+        Ok(Self { map, out_of_range_writes: AtomicU64::new(0) })
     }
 
     /// Returns the number of pages with a bit, counted from guest address 0.
@@ -45,8 +45,8 @@ impl DirtyLog {
 
     /// Returns the number of writes beyond the last page of the log. If it is not 0, the front-end
     /// made the log too short, and the migrated memory may be incomplete.
-    pub fn beyond(&self) -> u64 {
-        self.beyond.load(Ordering::Relaxed)
+    pub fn out_of_range_writes(&self) -> u64 {
+        self.out_of_range_writes.load(Ordering::Relaxed)
     }
 
     /// Marks the pages of `bytes` bytes that were written at guest address `addr`.
@@ -56,7 +56,7 @@ impl DirtyLog {
         let last = addr.saturating_add(behind_first) / LOG_PAGE_BYTES;
         let Some(last_logged) = self.pages().checked_sub(1) else { return };
         if last > last_logged {
-            self.beyond.fetch_add(1, Ordering::Relaxed);
+            self.out_of_range_writes.fetch_add(1, Ordering::Relaxed);
         }
         for page in first..=last.min(last_logged) {
             self.map.set_bits_8((page / 8) as usize, 1 << (page % 8));

@@ -41,7 +41,7 @@ proptest! {
             beyond += u64::from(!outside.is_empty());
         }
         prop_assert_eq!(bits(&file, 20, offset), expected.into_iter().collect::<Vec<_>>());
-        prop_assert_eq!(log.beyond(), beyond);
+        prop_assert_eq!(log.out_of_range_writes(), beyond);
     }
 }
 
@@ -52,7 +52,7 @@ fn ends_of_the_address_space_are_borne() {
     log.mark(u64::MAX, u64::MAX);
     log.mark(0, 0);
     assert_eq!(bits(&file, 1, 0), Vec::<u64>::new());
-    assert_eq!(log.beyond(), 2);
+    assert_eq!(log.out_of_range_writes(), 2);
     log.mark(0, u64::MAX);
     assert_eq!(bits(&file, 1, 0), (0..8).collect::<Vec<_>>());
 }

@@ -15,7 +15,7 @@ pub const RANGE_SECTORS_MAX: u32 = 1 << 22;
 
 /// Size, sector size, access mode and serial number of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DiskShape {
+pub struct GuestVisibleDisk {
     /// Length of the disk in bytes.
     pub bytes: u64,
     /// Sector size in bytes: a power of two, at least 512. Offsets and lengths of requests are
@@ -29,7 +29,7 @@ pub struct DiskShape {
 
 /// Properties of a disk, shared by its rings and the threads that change them.
 #[derive(Debug)]
-pub struct DiskFacts {
+pub struct DiskProperties {
     bytes: AtomicU64,
     is_write_back: AtomicBool,
     sector_bytes: u32,
@@ -37,9 +37,9 @@ pub struct DiskFacts {
     serial: [u8; SERIAL_BYTES],
 }
 
-impl DiskFacts {
+impl DiskProperties {
     /// Creates the properties of a disk with a write-back cache.
-    pub fn new(shape: &DiskShape) -> Self {
+    pub fn new(shape: &GuestVisibleDisk) -> Self {
         let mut serial = [0; SERIAL_BYTES];
         for (to, from) in serial.iter_mut().zip(shape.serial.bytes()) {
             *to = from;

@@ -10,7 +10,7 @@ use virtio_bindings::virtio_blk::{
     VIRTIO_BLK_T_WRITE_ZEROES, VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP,
 };
 
-use crate::disk_facts::{DiskFacts, RANGE_SECTORS_MAX, SECTOR_BYTES};
+use crate::disk_facts::{DiskProperties, RANGE_SECTORS_MAX, SECTOR_BYTES};
 use crate::features::RingFeatures;
 
 /// Size in bytes of the request header (`type`, `reserved`, `sector`).
@@ -56,7 +56,7 @@ impl Segment {
 }
 
 /// Lengths of a request's buffers without the header, in bytes, and its first segment.
-pub(crate) struct Parts {
+pub(crate) struct RequestBytes {
     /// Device-readable bytes behind the header.
     pub(crate) readable: u64,
     /// Device-writable bytes without the status.
@@ -67,45 +67,45 @@ pub(crate) struct Parts {
 
 /// Result of validating a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Validated {
     /// Submit the request to the disk.
-    Ask(DiskOp, ByteRange),
+    Submit(DiskOp, ByteRange),
     /// Complete the request at once with this status.
-    Answer(u8),
+    Complete(u8),
     /// Complete the request with the serial number.
     Identify,
 }
 
-/// True if a request has a segment, which [`judge`] requires in [`Parts::segment`].
+/// True if a request has a segment, which [`validate`] requires in [`RequestBytes::segment`].
 pub(crate) fn has_segment(header: Header) -> bool {
     matches!(header.kind, VIRTIO_BLK_T_DISCARD | VIRTIO_BLK_T_WRITE_ZEROES)
 }
 
 /// Validates a request and returns how it is processed.
 #[inline(always)]
-pub(crate) fn judge(
-    disk: &DiskFacts,
+pub(crate) fn validate(
+    disk: &DiskProperties,
     features: RingFeatures,
     header: Header,
-    parts: &Parts,
-) -> Verdict {
+    parts: &RequestBytes,
+) -> Validated {
     match header.kind {
         VIRTIO_BLK_T_IN => payload(disk, header.sector, parts.writable, DiskOp::Read),
-        VIRTIO_BLK_T_OUT if disk.is_read_only() => Verdict::Answer(IO_ERROR),
+        VIRTIO_BLK_T_OUT if disk.is_read_only() => Validated::Complete(IO_ERROR),
         VIRTIO_BLK_T_OUT => {
             let op = DiskOp::Write { is_durable: writes_through(disk, features) };
             payload(disk, header.sector, parts.readable, op)
         }
         VIRTIO_BLK_T_FLUSH => match ByteRange::new(0, 0) {
-            Some(nothing) => Verdict::Ask(DiskOp::Flush, nothing),
-            None => Verdict::Answer(IO_ERROR),
+            Some(nothing) => Validated::Submit(DiskOp::Flush, nothing),
+            None => Validated::Complete(IO_ERROR),
         },
-        VIRTIO_BLK_T_GET_ID => Verdict::Identify,
+        VIRTIO_BLK_T_GET_ID => Validated::Identify,
         VIRTIO_BLK_T_DISCARD if features.has(VIRTIO_BLK_F_DISCARD) => {
-            judge_segment(disk, parts, 0, |_| DiskOp::Discard)
+            check_segment(disk, parts, 0, |_| DiskOp::Discard)
         }
         VIRTIO_BLK_T_WRITE_ZEROES if features.has(VIRTIO_BLK_F_WRITE_ZEROES) => {
-            judge_segment(disk, parts, VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP, |segment| {
+            check_segment(disk, parts, VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP, |segment| {
                 DiskOp::WriteZeroes {
                     may_unmap: segment.flags & VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP != 0,
                     is_durable: writes_through(disk, features),
@@ -113,27 +113,27 @@ pub(crate) fn judge(
                 }
             })
         }
-        _ => Verdict::Answer(UNSUPPORTED),
+        _ => Validated::Complete(UNSUPPORTED),
     }
 }
 
 /// Validates a request for one range of sectors; `flags` are the permitted segment flags. The
 /// device offers one segment per request (`max_discard_seg`, `max_write_zeroes_seg`).
-fn judge_segment(
-    disk: &DiskFacts,
-    parts: &Parts,
+fn check_segment(
+    disk: &DiskProperties,
+    parts: &RequestBytes,
     flags: u32,
     op: impl FnOnce(Segment) -> DiskOp,
-) -> Verdict {
+) -> Validated {
     if parts.readable == 0 || parts.readable % SEGMENT_BYTES as u64 != 0 || disk.is_read_only() {
-        return Verdict::Answer(IO_ERROR);
+        return Validated::Complete(IO_ERROR);
     }
     let segment = Segment::decode(&parts.segment);
     if parts.readable != SEGMENT_BYTES as u64 || segment.flags & !flags != 0 {
-        return Verdict::Answer(UNSUPPORTED);
+        return Validated::Complete(UNSUPPORTED);
     }
     if segment.sectors > RANGE_SECTORS_MAX {
-        return Verdict::Answer(IO_ERROR);
+        return Validated::Complete(IO_ERROR);
     }
     transfer(disk, segment.sector, u64::from(segment.sectors) * SECTOR_BYTES, op(segment))
 }
@@ -144,29 +144,29 @@ fn judge_segment(
 const TRANSFER_BYTES_MAX: u64 = 1 << 30;
 
 /// Validates a read or write. Longer ones than [`TRANSFER_BYTES_MAX`] are rejected.
-fn payload(disk: &DiskFacts, sector: u64, bytes: u64, op: DiskOp) -> Verdict {
+fn payload(disk: &DiskProperties, sector: u64, bytes: u64, op: DiskOp) -> Validated {
     match bytes {
         0..=TRANSFER_BYTES_MAX => transfer(disk, sector, bytes, op),
-        _ => Verdict::Answer(IO_ERROR),
+        _ => Validated::Complete(IO_ERROR),
     }
 }
 
 /// Validates a request for `bytes` bytes from a sector on. Ranges outside the disk or not of whole
 /// sectors are rejected.
-fn transfer(disk: &DiskFacts, sector: u64, bytes: u64, op: DiskOp) -> Verdict {
+fn transfer(disk: &DiskProperties, sector: u64, bytes: u64, op: DiskOp) -> Validated {
     let range = sector.checked_mul(SECTOR_BYTES).and_then(|from| ByteRange::new(from, bytes));
     let is_sound =
         |range: &ByteRange| range.is_within(disk.bytes()) && disk.has_whole_sectors(*range);
     match range.filter(is_sound) {
-        Some(range) if range.is_empty() => Verdict::Answer(OK),
-        Some(range) => Verdict::Ask(op, range),
-        None => Verdict::Answer(IO_ERROR),
+        Some(range) if range.is_empty() => Validated::Complete(OK),
+        Some(range) => Validated::Submit(op, range),
+        None => Validated::Complete(IO_ERROR),
     }
 }
 
 /// True if a write must be durable before its completion (section 5.2.6.2): the driver selected
 /// write-through, or did not negotiate flushes.
-fn writes_through(disk: &DiskFacts, features: RingFeatures) -> bool {
+fn writes_through(disk: &DiskProperties, features: RingFeatures) -> bool {
     if features.has(VIRTIO_BLK_F_CONFIG_WCE) {
         !disk.is_write_back()
     } else {

@@ -1,19 +1,24 @@
 use super::*;
-use crate::disk_facts::DiskShape;
+use crate::disk_facts::GuestVisibleDisk;
 
-fn disk() -> DiskFacts {
-    let shape = DiskShape {
+fn disk() -> DiskProperties {
+    let shape = GuestVisibleDisk {
         bytes: u64::MAX,
         sector_bytes: 512,
         is_read_only: false,
         serial: String::new(),
     };
-    DiskFacts::new(&shape)
+    DiskProperties::new(&shape)
 }
 
-fn judged(kind: u32, sector: u64, readable: u64, writable: u64, segment: [u8; 16]) -> Verdict {
+fn judged(kind: u32, sector: u64, readable: u64, writable: u64, segment: [u8; 16]) -> Validated {
     let features = RingFeatures(u64::MAX);
-    judge(&disk(), features, Header { kind, sector }, &Parts { readable, writable, segment })
+    validate(
+        &disk(),
+        features,
+        Header { kind, sector },
+        &RequestBytes { readable, writable, segment },
+    )
 }
 
 fn segment(sector: u64, sectors: u32, flags: u32) -> [u8; 16] {
@@ -26,16 +31,16 @@ fn no_number_passes_the_end_of_numbers() {
     let last = u64::MAX / 512;
     for sector in [last, last + 1, u64::MAX] {
         for kind in [VIRTIO_BLK_T_IN, VIRTIO_BLK_T_OUT] {
-            assert_eq!(judged(kind, sector, 512, 512, [0; 16]), Verdict::Answer(IO_ERROR));
-            assert_eq!(judged(kind, 1, u64::MAX, u64::MAX, [0; 16]), Verdict::Answer(IO_ERROR));
+            assert_eq!(judged(kind, sector, 512, 512, [0; 16]), Validated::Complete(IO_ERROR));
+            assert_eq!(judged(kind, 1, u64::MAX, u64::MAX, [0; 16]), Validated::Complete(IO_ERROR));
         }
         for kind in [VIRTIO_BLK_T_DISCARD, VIRTIO_BLK_T_WRITE_ZEROES] {
             let segment = segment(sector, 1, 0);
-            assert_eq!(judged(kind, 0, 16, 0, segment), Verdict::Answer(IO_ERROR));
+            assert_eq!(judged(kind, 0, 16, 0, segment), Validated::Complete(IO_ERROR));
         }
     }
     let range = ByteRange::new((last - 1) * 512, 512);
-    let ask = range.map(|range| Verdict::Ask(DiskOp::Read, range));
+    let ask = range.map(|range| Validated::Submit(DiskOp::Read, range));
     assert_eq!(Some(judged(VIRTIO_BLK_T_IN, last - 1, 0, 512, [0; 16])), ask);
 }
 
@@ -46,11 +51,11 @@ fn a_longer_payload_than_any_driver_sends_is_refused() {
     {
         let range = ByteRange::new(0, TRANSFER_BYTES_MAX).unwrap();
         let most = judged(kind, 0, TRANSFER_BYTES_MAX, TRANSFER_BYTES_MAX, [0; 16]);
-        assert!(matches!(most, Verdict::Ask(of, found) if found == range
+        assert!(matches!(most, Validated::Submit(of, found) if found == range
                 && core::mem::discriminant(&of) == core::mem::discriminant(&op)));
         // 1024 buffers of 4 GiB.
         for bytes in [TRANSFER_BYTES_MAX + 512, 1 << 42] {
-            assert_eq!(judged(kind, 0, bytes, bytes, [0; 16]), Verdict::Answer(IO_ERROR));
+            assert_eq!(judged(kind, 0, bytes, bytes, [0; 16]), Validated::Complete(IO_ERROR));
         }
     }
 }
@@ -59,10 +64,10 @@ fn a_longer_payload_than_any_driver_sends_is_refused() {
 fn more_sectors_than_are_offered_are_refused() {
     let most = judged(VIRTIO_BLK_T_DISCARD, 0, 16, 0, segment(1, RANGE_SECTORS_MAX, 0));
     let range = ByteRange::new(512, u64::from(RANGE_SECTORS_MAX) * 512);
-    assert_eq!(Some(most), range.map(|range| Verdict::Ask(DiskOp::Discard, range)));
+    assert_eq!(Some(most), range.map(|range| Validated::Submit(DiskOp::Discard, range)));
     for sectors in [RANGE_SECTORS_MAX + 1, u32::MAX] {
         let more = judged(VIRTIO_BLK_T_DISCARD, 0, 16, 0, segment(1, sectors, 0));
-        assert_eq!(more, Verdict::Answer(IO_ERROR));
+        assert_eq!(more, Validated::Complete(IO_ERROR));
     }
 }
 
@@ -76,10 +81,10 @@ fn unknown_flags_and_further_segments_are_not_supported() {
     ];
     for (kind, flags, bytes) in cases {
         let found = judged(kind, 0, bytes, 0, segment(0, 1, flags));
-        assert_eq!(found, Verdict::Answer(UNSUPPORTED), "{kind} {flags} {bytes}");
+        assert_eq!(found, Validated::Complete(UNSUPPORTED), "{kind} {flags} {bytes}");
     }
     for bytes in [0, 8, 15, 17] {
         let found = judged(VIRTIO_BLK_T_DISCARD, 0, bytes, 0, segment(0, 1, 0));
-        assert_eq!(found, Verdict::Answer(IO_ERROR), "{bytes}");
+        assert_eq!(found, Validated::Complete(IO_ERROR), "{bytes}");
     }
 }

@@ -6,13 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use suimon_eventfd::PeerEventFd;
-use suimon_ports::{DiskOp, DiskOutcome, DiskQueue, DiskRequest, PortFault, Wakeup};
+use suimon_ports::{ArmResult, DiskOp, DiskOutcome, DiskQueue, DiskRequest, PortFault};
 use suimon_uring::PayloadUse;
 
 use crate::chain;
-use crate::disk_facts::DiskFacts;
+use crate::disk_facts::DiskProperties;
 use crate::disk_request::{
-    Header, IO_ERROR, OK, Parts, SEGMENT_BYTES, Verdict, has_segment, judge, status_of,
+    Header, IO_ERROR, OK, RequestBytes, SEGMENT_BYTES, Validated, has_segment, status_of, validate,
 };
 use crate::fault::RingFault;
 use crate::head::Head;
@@ -20,9 +20,9 @@ use crate::kick::kick_of;
 use crate::memory::GuestMemory;
 use crate::packed::PackedQueue;
 use crate::request_buffers::{RequestBuffers, Span};
-use crate::setup::{RingRecords, RingSetup};
+use crate::setup::{RingSetup, RingTracking};
 use crate::split::SplitQueue;
-use crate::virtqueue::{Access, AnyOrder, RingState, Taken};
+use crate::virtqueue::{Access, AnyOrder, RingState, TakenChain};
 
 /// Maximum size of a disk's ring. A ring's memory grows with its size times the buffers per
 /// request. This limit bounds it to 64 MB for any driver.
@@ -56,13 +56,13 @@ impl DiskRing {
     /// Creates a running ring without a dirty page log and without in-flight tracking.
     ///
     /// # Errors
-    /// As [`DiskRing::recording`].
+    /// As [`DiskRing::with_tracking`].
     pub fn new(
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
-        disk: Arc<DiskFacts>,
+        disk: Arc<DiskProperties>,
     ) -> Result<Self, PortFault> {
-        Self::recording(memory, setup, RingRecords::default(), disk)
+        Self::with_tracking(memory, setup, RingTracking::default(), disk)
     }
 
     /// Creates a running ring. Kicks are suppressed until it is armed. Requests in flight according
@@ -71,11 +71,11 @@ impl DiskRing {
     /// # Errors
     /// The ring's size, areas or records are invalid, or `IN_ORDER` was negotiated (as
     /// [`RingFault`] reports), or no file descriptor is available.
-    pub fn recording(
+    pub fn with_tracking(
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
-        records: RingRecords,
-        disk: Arc<DiskFacts>,
+        records: RingTracking,
+        disk: Arc<DiskProperties>,
     ) -> Result<Self, PortFault> {
         let RingSetup { queue, size, .. } = *setup;
         let (access, max) = (Access::ReadThenWrite, DISK_QUEUE_SIZE_MAX);
@@ -103,7 +103,7 @@ impl DiskRing {
     fn over<Q: AnyOrder + 'static>(
         queue: Q,
         setup: &RingSetup,
-        disk: Arc<DiskFacts>,
+        disk: Arc<DiskProperties>,
     ) -> Result<Self, PortFault> {
         let state = Arc::clone(&queue.side().state);
         Ok(Self { state, queue: Box::new(DiskEngine::new(queue, setup, disk)?) })
@@ -122,10 +122,10 @@ impl DiskRing {
 
 /// Request that was taken from the ring.
 #[derive(Default)]
-struct UnderWay {
+struct InFlight {
     /// Chain of the request; `None` if the tag is free.
-    taken: Option<Taken>,
-    answer: AnswerPlace,
+    taken: Option<TakenChain>,
+    answer: StatusLocation,
     is_read: bool,
     /// Destination of a read's payload, if written buffers are logged.
     destination: Vec<Span>,
@@ -133,11 +133,11 @@ struct UnderWay {
 
 /// Location of a request's status.
 #[derive(Clone, Copy, Default)]
-struct AnswerPlace {
+struct StatusLocation {
     /// Guest address of the status byte.
     status: u64,
     /// Device-writable bytes before the status.
-    room: u64,
+    capacity: u64,
 }
 
 /// Disk ring over one form of virtqueue (split or packed).
@@ -146,9 +146,9 @@ struct DiskEngine<Q> {
     kick: Arc<PeerEventFd>,
     /// True if the driver never kicks. The ring must be polled and never sleeps.
     is_poll_only: bool,
-    disk: Arc<DiskFacts>,
+    disk: Arc<DiskProperties>,
     /// Requests, indexed by tag.
-    requests: Vec<UnderWay>,
+    requests: Vec<InFlight>,
     /// Free tags, used as a stack: few tags are in use, which stay in the cache.
     free_tags: Vec<u32>,
     /// Requests that were taken back, in the order in which they are to be received again.
@@ -157,13 +157,13 @@ struct DiskEngine<Q> {
 }
 
 impl<Q: AnyOrder> DiskEngine<Q> {
-    fn new(queue: Q, setup: &RingSetup, disk: Arc<DiskFacts>) -> Result<Self, PortFault> {
+    fn new(queue: Q, setup: &RingSetup, disk: Arc<DiskProperties>) -> Result<Self, PortFault> {
         let tags = queue.size();
         Ok(Self {
             kick: kick_of(setup)?,
             is_poll_only: setup.kick.is_none(),
             disk,
-            requests: (0..tags).map(|_| UnderWay::default()).collect(),
+            requests: (0..tags).map(|_| InFlight::default()).collect(),
             free_tags: (0..u32::from(tags)).rev().collect(),
             returned: VecDeque::new(),
             buffers: RequestBuffers::new(tags, Arc::clone(queue.side().view.memory())),
@@ -181,7 +181,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         answered: &mut usize,
     ) -> Result<(), RingFault> {
         let mut left = max;
-        while left > 0 && self.queue.look_ahead()? > 0 {
+        while left > 0 && self.queue.fetch()? > 0 {
             let (Some(head), Some(tag)) = (self.queue.peek(), self.free_tags.last().copied())
             else {
                 break;
@@ -210,19 +210,19 @@ impl<Q: AnyOrder> DiskEngine<Q> {
             self.buffers.read_front(&mut segment);
         }
         let readable = self.buffers.readable_bytes();
-        let parts = Parts { readable, writable: answer.room, segment };
-        let verdict = judge(&self.disk, self.queue.side().features, header, &parts);
+        let parts = RequestBytes { readable, writable: answer.capacity, segment };
+        let verdict = validate(&self.disk, self.queue.side().features, header, &parts);
         let taken = self.queue.take(head)?;
         if let Some(under_way) = self.requests.get_mut(tag as usize) {
             under_way.taken = Some(taken);
             under_way.answer = answer;
         }
         let (op, range) = match verdict {
-            Verdict::Ask(op, range) if self.place_payload(tag, op) => (op, range),
+            Validated::Submit(op, range) if self.place_payload(tag, op) => (op, range),
             // The payload consists of too many pieces.
-            Verdict::Ask(..) => return Ok(self.answer_inside(tag, IO_ERROR)),
-            Verdict::Answer(status) => return Ok(self.answer_inside(tag, status)),
-            Verdict::Identify => return Ok(self.identify(tag)),
+            Validated::Submit(..) => return Ok(self.complete_locally(tag, IO_ERROR)),
+            Validated::Complete(status) => return Ok(self.complete_locally(tag, status)),
+            Validated::Identify => return Ok(self.identify(tag)),
         };
         if let Some(under_way) = self.requests.get_mut(tag as usize) {
             under_way.is_read = op == DiskOp::Read;
@@ -237,42 +237,41 @@ impl<Q: AnyOrder> DiskEngine<Q> {
 
     /// Reads the header of a chain and locates its other buffers and its status byte.
     #[inline(always)]
-    fn gather(&mut self, head: Head, tag: u32) -> Result<(Header, AnswerPlace), RingFault> {
+    fn gather(&mut self, head: Head, tag: u32) -> Result<(Header, StatusLocation), RingFault> {
         let buffers = &mut self.buffers;
         buffers.begin();
         chain::gather(&mut self.queue, head, buffers)?;
         let Some(header) = buffers.header().map(Header::decode) else {
-            return Err(
-                self.no_request(head, "the device-readable bytes are fewer than a request header")
-            );
+            return Err(self
+                .request_fault(head, "the device-readable bytes are fewer than a request header"));
         };
         let Some(status) = buffers.take_status(tag) else {
-            return Err(self.no_request(head, "no device-writable byte for the status"));
+            return Err(self.request_fault(head, "no device-writable byte for the status"));
         };
-        Ok((header, AnswerPlace { status, room: buffers.writable_bytes() }))
+        Ok((header, StatusLocation { status, capacity: buffers.writable_bytes() }))
     }
 
     #[cold]
-    fn no_request(&self, head: Head, reason: &'static str) -> RingFault {
+    fn request_fault(&self, head: Head, reason: &'static str) -> RingFault {
         RingFault::Request { queue: self.queue.side().queue, head: head.index, reason }
     }
 
     /// Completes a request without the disk. Always returns `false`, the result of
     /// [`Self::take_request`] for a completed chain.
     #[inline(never)]
-    fn answer_inside(&mut self, tag: u32, status: u8) -> bool {
-        self.give_back(tag, status, 0);
+    fn complete_locally(&mut self, tag: u32, status: u8) -> bool {
+        self.complete_chain(tag, status, 0);
         false
     }
 
     /// Completes a request with as much of the serial number as its buffers hold. Always returns
-    /// `false`, as [`Self::answer_inside`].
+    /// `false`, as [`Self::complete_locally`].
     #[inline(never)]
     fn identify(&mut self, tag: u32) -> bool {
         let (serial, queue) = (self.disk.serial(), &self.queue);
         let each = |span: Span| queue.note_written(span.addr, span.len);
         let written = self.buffers.write_front(&serial, each);
-        self.give_back(tag, OK, written as u64);
+        self.complete_chain(tag, OK, written as u64);
         false
     }
 
@@ -295,14 +294,14 @@ impl<Q: AnyOrder> DiskEngine<Q> {
 
     /// Completes a request whose first `written` device-writable bytes were written.
     #[inline(always)]
-    fn give_back(&mut self, tag: u32, status: u8, written: u64) {
+    fn complete_chain(&mut self, tag: u32, status: u8, written: u64) {
         let Some(under_way) = self.requests.get_mut(tag as usize) else { return };
         let Some(taken) = under_way.taken.take() else { return };
-        let AnswerPlace { status: at, room } = under_way.answer;
+        let StatusLocation { status: at, capacity: room } = under_way.answer;
         self.buffers.write_status(tag, status);
         self.queue.note_written(at, 1);
         let all = if written == room { written.saturating_add(1) } else { written };
-        self.queue.give_back(taken, u32::try_from(all).unwrap_or(u32::MAX));
+        self.queue.complete_taken(taken, u32::try_from(all).unwrap_or(u32::MAX));
     }
 }
 
@@ -351,11 +350,11 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
         }
         let status = status_of(outcome);
         let has_written = under_way.is_read && status == OK;
-        let written = if has_written { under_way.answer.room } else { 0 };
-        self.give_back(tag, status, written);
+        let written = if has_written { under_way.answer.capacity } else { 0 };
+        self.complete_chain(tag, status, written);
     }
 
-    fn take_back(&mut self, request: DiskRequest) -> bool {
+    fn reclaim(&mut self, request: DiskRequest) -> bool {
         self.returned.push_back(request);
         true
     }
@@ -371,15 +370,15 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
         Ok(self.queue.side().check()?)
     }
 
-    fn arm(&mut self) -> Wakeup {
+    fn arm(&mut self) -> ArmResult {
         if self.is_poll_only || !self.returned.is_empty() {
-            Wakeup::Pending
+            ArmResult::Pending
         } else {
             self.queue.arm()
         }
     }
 
-    fn park(&mut self) {
+    fn disarm_lazily(&mut self) {
         self.queue.park();
     }
 

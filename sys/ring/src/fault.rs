@@ -80,7 +80,7 @@ pub enum MemoryError {
     /// The file ends before the end of the region.
     #[error(
         "memory region {index}: the file has {file_bytes:#x} bytes, but the region needs \
-         {needed:#x}; the front-end must pass a file of the full size"
+         {required:#x}; the front-end must pass a file of the full size"
     )]
     FileTooShort {
         /// Position of the region in the memory table.
@@ -88,7 +88,7 @@ pub enum MemoryError {
         /// Length of the file in bytes.
         file_bytes: u64,
         /// Offset of the region plus its size, in bytes.
-        needed: u64,
+        required: u64,
     },
     /// The host failed to map the region.
     #[error("memory region {index}: cannot {action} {size:#x} bytes: {source}")]
@@ -129,12 +129,12 @@ pub enum InflightError {
         max: u16,
     },
     /// The region is shorter than its queues require.
-    #[error("in-flight region has {bytes:#x} bytes, but its queues need {needed:#x}")]
+    #[error("in-flight region has {bytes:#x} bytes, but its queues need {required:#x}")]
     TooShort {
         /// Length of the region in bytes.
         bytes: u64,
         /// Required length in bytes.
-        needed: u64,
+        required: u64,
     },
     /// The region's offset does not align its fields to 8 bytes.
     #[error("in-flight region at offset {offset:#x}: the offset is not a multiple of 8")]
@@ -309,7 +309,7 @@ pub enum RingFault {
         reason: &'static str,
     },
     /// The access direction of a buffer is not permitted at its place in the chain.
-    #[error("queue {queue}: chain at descriptor {head}: a {found} buffer in a {wanted} chain")]
+    #[error("queue {queue}: chain at descriptor {head}: a {found} buffer in a {required} chain")]
     BufferAccess {
         /// Index of the vring in its device.
         queue: u16,
@@ -318,7 +318,7 @@ pub enum RingFault {
         /// Access direction in the descriptor.
         found: &'static str,
         /// Access direction that the ring requires.
-        wanted: &'static str,
+        required: &'static str,
     },
     /// A buffer is outside the VM's memory.
     #[error(
@@ -359,7 +359,7 @@ pub enum RingFault {
     #[error(
         "queue {queue}: descriptor {head} was made available again before its chain was returned"
     )]
-    Outstanding {
+    HeadInUse {
         /// Index of the vring in its device.
         queue: u16,
         /// Index of the first descriptor of the chain (packed ring: buffer id).
@@ -383,7 +383,7 @@ pub enum RingFault {
     },
     /// The file behind the VM's memory was truncated while in use.
     #[error("queue {queue}: the front-end truncated the file of the VM's memory")]
-    MemoryGone {
+    MemoryTruncated {
         /// Index of the vring in its device.
         queue: u16,
     },
@@ -391,6 +391,6 @@ pub enum RingFault {
 
 impl From<RingFault> for PortFault {
     fn from(fault: RingFault) -> Self {
-        Self { kind: FaultKind::Hostile, detail: fault.to_string() }
+        Self { kind: FaultKind::ProtocolViolation, detail: fault.to_string() }
     }
 }

@@ -53,7 +53,7 @@ impl RingFeatures {
     /// previous device returned its last buffer. A network device continues there, because buffers
     /// taken and not returned were not used. Some front-ends leave the upper half 0; then both
     /// positions are the lower half.
-    pub const fn ring_base(self, number: u32) -> u16 {
+    pub const fn base_from_vring(self, number: u32) -> u16 {
         let used = (number >> 16) as u16;
         if self.packed() && used != 0 { used } else { number as u16 }
     }

@@ -35,7 +35,7 @@ const PART_ALIGNMENT: usize = 64;
 
 /// Dimensions of an in-flight region (`VhostUserInflight`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InflightShape {
+pub struct InflightLayout {
     /// Number of vrings that have a part.
     pub queues: u16,
     /// Size of the largest vring in entries.
@@ -44,7 +44,7 @@ pub struct InflightShape {
     pub is_packed: bool,
 }
 
-impl InflightShape {
+impl InflightLayout {
     /// Returns the length of a part in bytes.
     fn part_bytes(&self) -> usize {
         let (header, entry) = if self.is_packed {
@@ -74,7 +74,7 @@ impl InflightShape {
 
 /// Mapped in-flight region of one device.
 pub struct Inflight {
-    shape: InflightShape,
+    shape: InflightLayout,
     map: SharedMap,
 }
 
@@ -90,7 +90,7 @@ impl Inflight {
     ///
     /// # Errors
     /// The shape is empty or too large, or the host failed to create the file.
-    pub fn create(shape: InflightShape) -> Result<(Arc<Self>, OwnedFd), InflightError> {
+    pub fn create(shape: InflightLayout) -> Result<(Arc<Self>, OwnedFd), InflightError> {
         shape.check()?;
         let host = |action: &'static str| {
             move |errno: rustix::io::Errno| InflightError::Host { action, source: errno.into() }
@@ -112,11 +112,11 @@ impl Inflight {
         fd: BorrowedFd<'_>,
         offset: u64,
         bytes: u64,
-        shape: InflightShape,
+        shape: InflightLayout,
     ) -> Result<Arc<Self>, InflightError> {
         shape.check()?;
         if bytes < shape.bytes() {
-            return Err(InflightError::TooShort { bytes, needed: shape.bytes() });
+            return Err(InflightError::TooShort { bytes, required: shape.bytes() });
         }
         let map = SharedMap::new(fd, offset, shape.bytes())
             .map_err(|source| InflightError::Map { source })?;
@@ -127,7 +127,7 @@ impl Inflight {
     }
 
     /// Returns the dimensions of the region.
-    pub fn shape(&self) -> InflightShape {
+    pub fn shape(&self) -> InflightLayout {
         self.shape
     }
 

@@ -26,8 +26,8 @@ use crate::inflight::{InflightQueue, Part};
 use crate::inflight_layout::{
     ChainEntries, ENTRIES_AT, PACKED_ENTRY_BYTES, PACKED_HEADER_BYTES, VERSION, VERSION_AT,
 };
+use crate::packed_areas::{CompletedChain, PackedCells};
 use crate::packed_arming::PackedNotifyCells;
-use crate::packed_cells::{Done, PackedCells};
 use crate::place::Place;
 
 const FREE_HEAD_AT: usize = 12;
@@ -56,27 +56,27 @@ pub(crate) struct PackedInflight {
 /// Position and chains with which an abandoned ring is continued.
 pub(crate) struct PackedRecovery {
     /// Position at which the ring continues.
-    pub(crate) place: Place,
+    pub(crate) position: Place,
     /// Chains to take first, instead of the descriptors in the ring.
-    pub(crate) replay: Replay,
+    pub(crate) replay: RecoveredChains,
 }
 
 /// Chains that a previous device took and did not return, oldest first.
 #[derive(Default)]
-pub(crate) struct Replay {
+pub(crate) struct RecoveredChains {
     descriptors: Vec<Descriptor>,
     chains: Vec<ChainEntries>,
-    pub(crate) taken: ReplayMark,
+    pub(crate) taken: RecoveredPosition,
 }
 
 /// Number of descriptors and chains of a replay that were taken.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ReplayMark {
+pub(crate) struct RecoveredPosition {
     descriptors: usize,
     chains: usize,
 }
 
-impl Replay {
+impl RecoveredChains {
     /// Returns the descriptor at `distance` from the next one to take.
     #[inline]
     pub(crate) fn descriptor(&self, distance: u16) -> Option<Descriptor> {
@@ -125,10 +125,10 @@ impl PackedInflight {
             return Ok((opened, None));
         }
         let fault = |reason| RingFault::Inflight { queue, reason };
-        opened.settle(cells).map_err(fault)?;
-        let replay = opened.collect(size).map_err(fault)?;
+        opened.recover_batch(cells).map_err(fault)?;
+        let replay = opened.recover_chains(size).map_err(fault)?;
         let place = opened.old;
-        Ok((opened, Some(PackedRecovery { place, replay })))
+        Ok((opened, Some(PackedRecovery { position: place, replay })))
     }
 
     /// Initializes an empty part, regardless of its contents.
@@ -145,7 +145,7 @@ impl PackedInflight {
     }
 
     /// Completes or reverts a batch whose return was interrupted.
-    fn settle(&mut self, cells: &PackedCells) -> Result<(), &'static str> {
+    fn recover_batch(&mut self, cells: &PackedCells) -> Result<(), &'static str> {
         let size = cells.size();
         let (used, old) = self.load_positions();
         if used.index >= size || old.index >= size {
@@ -174,14 +174,14 @@ impl PackedInflight {
     }
 
     /// Reads the chains in flight and links all other entries to a free list.
-    fn collect(&mut self, size: u16) -> Result<Replay, &'static str> {
+    fn recover_chains(&mut self, size: u16) -> Result<RecoveredChains, &'static str> {
         let mut heads: Vec<(u64, u16)> = (0..size)
             .filter(|index| self.part.load_8(entry_at(*index)) == 1)
             .map(|index| (self.part.load_64(entry_at(index) + COUNTER_AT), index))
             .collect();
         heads.sort_unstable();
         self.counter = heads.last().map_or(0, |(counter, _)| counter.wrapping_add(1));
-        let mut replay = Replay::default();
+        let mut replay = RecoveredChains::default();
         let mut is_used = vec![false; usize::from(size)];
         for (_, head) in heads {
             let entries = self.collect_chain(head, &mut is_used, &mut replay.descriptors)?;
@@ -241,10 +241,15 @@ impl PackedInflight {
 
     /// Records that the completed chains are about to be returned, which moves the used position to
     /// `used`.
-    pub(crate) fn enter_batch(&mut self, cells: &PackedCells, batch: &mut [Done], used: Place) {
+    pub(crate) fn enter_batch(
+        &mut self,
+        cells: &PackedCells,
+        batch: &mut [CompletedChain],
+        used: Place,
+    ) {
         for done in batch.iter_mut() {
             if done.entries.is_none() {
-                done.entries = self.enter_chain(cells, done.place, done.descriptors);
+                done.entries = self.record_chain(cells, done.position, done.descriptors);
             }
         }
         for entries in batch.iter().filter_map(|done| done.entries) {
@@ -257,7 +262,7 @@ impl PackedInflight {
 
     /// Copies a chain to entries. The ring has one entry per descriptor. Returns `None` only if the
     /// driver made some descriptors available twice.
-    pub(crate) fn enter_chain(
+    pub(crate) fn record_chain(
         &mut self,
         cells: &PackedCells,
         place: Place,
@@ -296,7 +301,7 @@ impl PackedInflight {
     }
 
     /// Records that the batch was returned.
-    pub(crate) fn leave_batch(&mut self, batch: &[Done], used: Place) {
+    pub(crate) fn leave_batch(&mut self, batch: &[CompletedChain], used: Place) {
         for entries in batch.iter().filter_map(|done| done.entries) {
             self.part.store_8(entry_at(entries.first), 0);
         }

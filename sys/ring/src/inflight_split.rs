@@ -28,7 +28,7 @@ pub(crate) struct SplitInflight {
     /// Heads completed and not yet returned; at most the ring's size.
     batch: Vec<u16>,
     /// Heads of a previous device that are still to be returned. They precede all others.
-    left_over: usize,
+    recovered: usize,
     /// True if heads are recorded when taken, because they are returned in any order.
     enters_early: bool,
 }
@@ -51,7 +51,7 @@ impl SplitReplay {
 
     /// Reports that all chains before position `next` were returned. The heads are dropped once all
     /// of them were returned, because positions repeat after 65536 chains.
-    pub(crate) fn go_on(&mut self, next: u16) {
+    pub(crate) fn advance(&mut self, next: u16) {
         if usize::from(next.wrapping_sub(self.from)) >= self.heads.len() {
             self.heads.clear();
         }
@@ -81,18 +81,18 @@ impl SplitInflight {
         let was_abandoned = inflight.was_abandoned();
         let batch = Vec::with_capacity(usize::from(size));
         let mut opened =
-            Self { part, counter: 0, last: 0, batch, left_over: 0, enters_early: false };
+            Self { part, counter: 0, last: 0, batch, recovered: 0, enters_early: false };
         if !was_abandoned {
             opened.reset(size, used);
             return Ok((opened, None));
         }
-        opened.settle(size, used);
+        opened.recover_batch(size, used);
         let heads = opened.inflight_heads(size);
         if usize::from(avail.wrapping_sub(used)) < heads.len() {
             let reason = "more buffers are in flight than were made available";
             return Err(RingFault::Inflight { queue, reason });
         }
-        opened.left_over = heads.len();
+        opened.recovered = heads.len();
         Ok((opened, Some(SplitReplay { from: used, heads })))
     }
 
@@ -108,7 +108,7 @@ impl SplitInflight {
     }
 
     /// Clears the heads of a batch that was returned immediately before the previous process died.
-    fn settle(&mut self, size: u16, used: u16) {
+    fn recover_batch(&mut self, size: u16, used: u16) {
         let returned = used.wrapping_sub(self.part.load_16(USED_IDX_AT)).min(size);
         let mut head = self.part.load_16(LAST_BATCH_HEAD_AT);
         for _ in 0..returned {
@@ -134,14 +134,14 @@ impl SplitInflight {
 
     /// Converts the part for a ring that reports chains when it takes them
     /// ([`SplitInflight::note_taken`]) and completes them in any order.
-    pub(crate) fn entering_early(self) -> Self {
+    pub(crate) fn recording_on_take(self) -> Self {
         Self { enters_early: true, ..self }
     }
 
     /// Records that a chain was taken. Left-over heads come first and are already recorded.
     pub(crate) fn note_taken(&mut self, head: u16) {
-        if self.left_over > 0 {
-            self.left_over -= 1;
+        if self.recovered > 0 {
+            self.recovered -= 1;
             return;
         }
         let at = entry_at(head);
@@ -167,12 +167,12 @@ impl SplitInflight {
     }
 
     /// Records that the completed chains are about to be returned.
-    pub(crate) fn enter_batch(&mut self) {
+    pub(crate) fn begin_return(&mut self) {
         for (nth, head) in self.batch.iter().enumerate() {
             let at = entry_at(*head);
             // Left-over heads are already recorded and keep their counters: with a new counter a
             // head would be ordered behind younger ones.
-            if !self.enters_early && nth >= self.left_over {
+            if !self.enters_early && nth >= self.recovered {
                 self.part.store_64(at + COUNTER_AT, self.counter);
                 self.counter = self.counter.wrapping_add(1);
                 self.part.store_8(at, 1);
@@ -184,13 +184,13 @@ impl SplitInflight {
     }
 
     /// Records that the batch was returned; the ring's used index is `used`.
-    pub(crate) fn leave_batch(&mut self, used: u16) {
+    pub(crate) fn end_return(&mut self, used: u16) {
         for head in &self.batch {
             self.part.store_8(entry_at(*head), 0);
         }
         self.part.store_16(USED_IDX_AT, used);
         if !self.enters_early {
-            self.left_over = self.left_over.saturating_sub(self.batch.len());
+            self.recovered = self.recovered.saturating_sub(self.batch.len());
         }
         self.batch.clear();
     }

@@ -13,12 +13,12 @@ pub(crate) const CELLS: usize = 6;
 
 /// Memory, and the stores of each CPU that are still in its store buffer.
 #[derive(Clone)]
-struct Machine {
+struct SimulatedMachine {
     memory: [u32; CELLS],
     buffers: [VecDeque<(usize, u32)>; 2],
 }
 
-impl Machine {
+impl SimulatedMachine {
     fn drain_one(&mut self, processor: usize) {
         if let Some((cell, value)) = self.buffers[processor].pop_front() {
             self.memory[cell] = value;
@@ -27,8 +27,8 @@ impl Machine {
 }
 
 /// Simulated CPU while it executes its side.
-pub(crate) struct Processor {
-    machine: RefCell<Machine>,
+pub(crate) struct SimulatedCpu {
+    machine: RefCell<SimulatedMachine>,
     number: usize,
     has_barriers: bool,
     log: RefCell<Vec<u32>>,
@@ -38,8 +38,8 @@ pub(crate) struct Processor {
 
 struct Paused;
 
-impl Processor {
-    fn access(&self, act: impl FnOnce(&mut Machine) -> u32) -> u32 {
+impl SimulatedCpu {
+    fn access(&self, act: impl FnOnce(&mut SimulatedMachine) -> u32) -> u32 {
         let at = self.at.replace(self.at.get() + 1);
         if let Some(value) = self.log.borrow().get(at) {
             return *value;
@@ -84,7 +84,7 @@ const DRIVER: usize = 1;
 /// One side: its code, its progress, and its result once it has ended.
 #[derive(Clone)]
 struct Side {
-    run: fn(&Processor) -> bool,
+    run: fn(&SimulatedCpu) -> bool,
     number: usize,
     has_barriers: bool,
     log: Vec<u32>,
@@ -93,8 +93,8 @@ struct Side {
 
 impl Side {
     /// Executes the next memory access.
-    fn step(&mut self, machine: &mut Machine) {
-        let processor = Processor {
+    fn step(&mut self, machine: &mut SimulatedMachine) {
+        let processor = SimulatedCpu {
             machine: RefCell::new(machine.clone()),
             number: self.number,
             has_barriers: self.has_barriers,
@@ -120,7 +120,7 @@ pub(crate) struct Found {
 }
 
 fn search(
-    machine: &Machine,
+    machine: &SimulatedMachine,
     sides: &[Side; 2],
     is_loss: fn(bool, bool) -> bool,
     found: &mut Found,
@@ -148,11 +148,11 @@ fn search(
 pub(crate) fn explore(
     memory: [u32; CELLS],
     has_barriers: bool,
-    device: fn(&Processor) -> bool,
-    driver: fn(&Processor) -> bool,
+    device: fn(&SimulatedCpu) -> bool,
+    driver: fn(&SimulatedCpu) -> bool,
     is_loss: fn(bool, bool) -> bool,
 ) -> Found {
-    let machine = Machine { memory, buffers: [VecDeque::new(), VecDeque::new()] };
+    let machine = SimulatedMachine { memory, buffers: [VecDeque::new(), VecDeque::new()] };
     let side = |run, number, has_barriers| Side {
         run,
         number,
@@ -170,8 +170,8 @@ pub(crate) fn explore(
 /// without them.
 pub(crate) fn check(
     memory: [u32; CELLS],
-    device: fn(&Processor) -> bool,
-    driver: fn(&Processor) -> bool,
+    device: fn(&SimulatedCpu) -> bool,
+    driver: fn(&SimulatedCpu) -> bool,
     is_loss: fn(bool, bool) -> bool,
 ) {
     let found = explore(memory, true, device, driver, is_loss);

@@ -6,15 +6,15 @@
 //! - [`TxRing`]: a VM's transmit ring as a [`FrameSource`](suimon_ports::FrameSource).
 //! - [`RxRing`]: a VM's receive ring as a [`FrameSink`](suimon_ports::FrameSink).
 //! - [`DiskRing`]: a request ring of a VM's disk as a [`DiskQueue`](suimon_ports::DiskQueue), whose
-//!   requests are completed in any order. [`DiskFacts`]: the disk's properties, some of which
+//!   requests are completed in any order. [`DiskProperties`]: the disk's properties, some of which
 //!   change while the ring runs.
 //! - [`RingSetup`]: parameters of a ring. The negotiated features select split or packed
 //!   (`RING_PACKED`) and the order of returned buffers (`IN_ORDER`).
-//! - [`RingRecords`]: side records of a ring: the [`DirtyLog`] for a migration and its part of the
+//! - [`RingTracking`]: side records of a ring: the [`DirtyLog`] for a migration and its part of the
 //!   [`Inflight`] region. They cannot be added to a running ring; the ring is dropped and another
 //!   is created from its position.
 //! - [`RingState`]: position and fault of a ring; outlives the ring.
-//! - [`CallLine`]: interrupt line to the guest; its eventfd can be replaced while the ring runs.
+//! - [`InterruptLine`]: interrupt line to the guest; its eventfd can be replaced while the ring runs.
 //!
 //! The crate handles no vhost-user messages, owns no thread and never blocks. An IOMMU is not
 //! implemented, so the feature must not be offered.
@@ -45,7 +45,6 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod addresses;
-mod arming;
 mod call_line;
 mod cells;
 mod chain;
@@ -68,9 +67,10 @@ mod kick;
 mod mapping_limits;
 mod memory;
 mod memory_view;
+mod notification;
 mod packed;
+mod packed_areas;
 mod packed_arming;
-mod packed_cells;
 mod place;
 mod position;
 mod prefetch;
@@ -86,19 +86,21 @@ mod tx_ring;
 mod virtqueue;
 
 pub use addresses::{QUEUE_SIZE_MAX, RingAddresses};
-pub use call_line::CallLine;
+pub use call_line::InterruptLine;
 pub use dirty_log::{DirtyLog, LOG_PAGE_BYTES, RingLog};
-pub use disk_facts::{DiskFacts, DiskShape, RANGE_SECTORS_MAX, SECTOR_BYTES, SERIAL_BYTES};
+pub use disk_facts::{
+    DiskProperties, GuestVisibleDisk, RANGE_SECTORS_MAX, SECTOR_BYTES, SERIAL_BYTES,
+};
 pub use disk_ring::{DISK_QUEUE_SIZE_MAX, DiskRing};
 pub use fault::{InflightError, LogError, MEMORY_FILE, MemoryError, RingArea, RingFault};
 pub use features::RingFeatures;
-pub use inflight::{Inflight, InflightQueue, InflightShape};
+pub use inflight::{Inflight, InflightLayout, InflightQueue};
 pub use mapping_limits::{MappedMemory, device_bytes_max};
 pub use memory::{GuestMemory, REGIONS_MAX};
 pub use position::used_position;
 pub use region::{Region, RegionSpec, is_in_memory};
 pub use rings::{RxRing, TxRing};
 pub use rx_ring::OffloadMask;
-pub use setup::{RingRecords, RingSetup};
-pub use tx_ring::Announcer;
+pub use setup::{RingSetup, RingTracking};
+pub use tx_ring::RarpAnnouncer;
 pub use virtqueue::RingState;

@@ -99,7 +99,7 @@ fn bad_tables_are_refused_by_name() {
     }
     assert!(matches!(
         error(&[spec(&file, 0, 0x4001, 0, 0)]),
-        MemoryError::FileTooShort { file_bytes: 0x4000, needed: 0x4001, .. }
+        MemoryError::FileTooShort { file_bytes: 0x4000, required: 0x4001, .. }
     ));
     for (first, second, name) in [
         ((0, 0x1000), (0xfff, 0x9000), "guest address"),
@@ -145,7 +145,7 @@ fn a_file_cut_short_is_survived_and_noticed() {
     let mut view = MemoryView::new(Arc::clone(&memory));
     view.write(0, &[7; 0x4000]).unwrap();
     assert!(!memory.is_faulted());
-    let faults = suimon_mapping::cuts();
+    let faults = suimon_mapping::truncations();
     ftruncate(&file, 0x1000).unwrap();
     let mut bytes = vec![1; 0x2000];
     view.read(0x800, &mut bytes).unwrap();
@@ -153,7 +153,7 @@ fn a_file_cut_short_is_survived_and_noticed() {
     assert!(bytes[0x800..].iter().all(|byte| *byte == 0));
     view.write(0x3000, &[9]).unwrap();
     assert!(memory.is_faulted());
-    assert!(suimon_mapping::cuts() > faults);
+    assert!(suimon_mapping::truncations() > faults);
     file.write_all(&[1]).unwrap();
     drop((view, memory));
     // The guard's slot is free again, and another memory is not affected.

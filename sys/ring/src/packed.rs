@@ -12,20 +12,20 @@ use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use suimon_frame::BATCH_FRAMES_MAX;
-use suimon_ports::Wakeup;
+use suimon_ports::ArmResult;
 
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
 use crate::chain_walk::ChainWalk;
 use crate::dirty_log::RingLog;
 use crate::fault::RingFault;
 use crate::head::Head;
-use crate::inflight_packed::{PackedInflight, Replay, ReplayMark};
+use crate::inflight_packed::{PackedInflight, RecoveredChains, RecoveredPosition};
 use crate::memory::GuestMemory;
+use crate::packed_areas::{CompletedChain, PackedCells, is_available};
 use crate::packed_arming::{self, Returned};
-use crate::packed_cells::{Done, PackedCells, says_available};
 use crate::place::Place;
-use crate::setup::{RingRecords, RingSetup};
-use crate::virtqueue::{Access, PREFETCH_DISTANCE, QueueSide, Virtqueue};
+use crate::setup::{RingSetup, RingTracking};
+use crate::virtqueue::{Access, PREFETCH_DISTANCE, QueueState, Virtqueue};
 
 mod any_order;
 
@@ -33,7 +33,7 @@ mod any_order;
 const PREFETCH_DESCRIPTORS: u16 = BATCH_FRAMES_MAX as u16;
 
 /// Chains fetched ahead of their use.
-struct Ahead {
+struct FetchedPackedChains {
     heads: [Head; BATCH_FRAMES_MAX],
     filled: usize,
     taken: usize,
@@ -44,21 +44,21 @@ struct Ahead {
 pub(crate) struct Mark {
     next: Place,
     done: usize,
-    replay: ReplayMark,
+    replay: RecoveredPosition,
 }
 
-/// Packed virtqueue. With `RECORDS`, it maintains the records of [`RingRecords`].
+/// Packed virtqueue. With `RECORDS`, it maintains the records of [`RingTracking`].
 pub(crate) struct PackedQueue<const RECORDS: bool> {
     cells: PackedCells,
-    side: QueueSide,
-    ahead: Ahead,
+    side: QueueState,
+    ahead: FetchedPackedChains,
     /// Position of the next chain to take.
     next: Place,
     /// Position at which the next chain is returned. It lags behind `next` by the chains taken and
     /// not completed.
     next_used: Place,
     /// Chains completed and not returned; at most the ring's size.
-    done: Vec<Done>,
+    done: Vec<CompletedChain>,
     /// Number of descriptors of the chains in `done`.
     done_descriptors: u16,
     /// Number of descriptors of chains taken and not completed.
@@ -68,14 +68,14 @@ pub(crate) struct PackedQueue<const RECORDS: bool> {
     /// Guest address of the ring, if writes to it are logged.
     ring_addr: Option<u64>,
     inflight: Option<PackedInflight>,
-    replay: Replay,
+    replay: RecoveredChains,
 }
 
 impl<const RECORDS: bool> PackedQueue<RECORDS> {
     pub(crate) fn new(
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
-        records: RingRecords,
+        records: RingTracking,
         access: Access,
     ) -> Result<Self, RingFault> {
         let cells = PackedCells::locate(&memory, setup.queue, setup.size, setup.addresses)?;
@@ -85,12 +85,12 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
             return Err(RingFault::PackedBase { queue, base, size });
         }
         check_order(setup, access)?;
-        let (mut inflight, mut replay) = (None, Replay::default());
+        let (mut inflight, mut replay) = (None, RecoveredChains::default());
         if let Some(part) = &records.inflight {
             let (opened, recovery) = PackedInflight::open(part, setup.queue, &cells, next)?;
             inflight = Some(opened);
             if let Some(recovery) = recovery {
-                (next, replay) = (recovery.place, recovery.replay);
+                (next, replay) = (recovery.position, recovery.replay);
             }
         }
         let logs_ring = records.log.as_ref().is_some_and(|log| log.used_addr.is_some());
@@ -99,8 +99,12 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         let mut queue = Self {
             done: Vec::with_capacity(usize::from(cells.size())),
             cells,
-            side: QueueSide::new(memory, setup, access),
-            ahead: Ahead { heads: [Head::default(); BATCH_FRAMES_MAX], filled: 0, taken: 0 },
+            side: QueueState::new(memory, setup, access),
+            ahead: FetchedPackedChains {
+                heads: [Head::default(); BATCH_FRAMES_MAX],
+                filled: 0,
+                taken: 0,
+            },
             next,
             next_used: next,
             done_descriptors: 0,
@@ -138,7 +142,7 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         }
         let place = self.next.ahead(distance, self.cells.size());
         let descriptor = self.cells.descriptor(place.index);
-        says_available(descriptor.flags, place.wrap).then_some(descriptor)
+        is_available(descriptor.flags, place.wrap).then_some(descriptor)
     }
 
     /// Fetches up to a batch of chains. A chain's id is in its last descriptor, and the position of
@@ -195,16 +199,16 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         let Some((first, rest)) = self.done.split_first() else { return };
         if self.side.features.in_order() && self.side.access == Access::Read {
             let id = self.done.last().map_or(first.id, |done| done.id);
-            self.cells.write_used(first.place, id, first.written, true);
+            self.cells.write_used(first.position, id, first.written, true);
         } else {
             for done in rest {
-                self.cells.write_used(done.place, done.id, done.written, false);
+                self.cells.write_used(done.position, done.id, done.written, false);
             }
-            self.cells.write_used(first.place, first.id, first.written, true);
+            self.cells.write_used(first.position, first.id, first.written, true);
         }
         if RECORDS {
             for done in &self.done {
-                self.note_ring_written(done.place);
+                self.note_ring_written(done.position);
             }
         }
     }
@@ -227,15 +231,15 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
 
 impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
     type Mark = Mark;
-    const NESTS_VISIBLY: bool = false;
+    const NESTED_INDIRECT_IS_FAULT: bool = false;
 
     #[inline(always)]
-    fn side(&self) -> &QueueSide {
+    fn side(&self) -> &QueueState {
         &self.side
     }
 
     #[inline(always)]
-    fn side_mut(&mut self) -> &mut QueueSide {
+    fn side_mut(&mut self) -> &mut QueueState {
         &mut self.side
     }
 
@@ -245,7 +249,7 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
     }
 
     #[inline]
-    fn look_ahead(&mut self) -> Result<usize, RingFault> {
+    fn fetch(&mut self) -> Result<usize, RingFault> {
         if self.ahead.filled == self.ahead.taken {
             self.fetch()?;
         }
@@ -272,8 +276,8 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
     #[inline(always)]
     fn complete(&mut self, head: Head, written: u32) {
         let entries = if RECORDS { self.replay.take(head.descriptors) } else { None };
-        self.done.push(Done {
-            place: self.next,
+        self.done.push(CompletedChain {
+            position: self.next,
             id: head.index,
             descriptors: head.descriptors,
             written,
@@ -328,14 +332,14 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
         self.done_descriptors = 0;
         let (event_idx, size) = (self.side.features.event_idx(), self.cells.size());
         if packed_arming::wants_interrupt(&self.cells, event_idx, size, returned) {
-            self.side.call.ring();
+            self.side.call.signal();
         }
     }
 
-    fn arm(&mut self) -> Wakeup {
+    fn arm(&mut self) -> ArmResult {
         let is_waiting = self.ahead.filled != self.ahead.taken || !self.replay.is_done();
         if is_waiting || self.side.check().is_err() {
-            return Wakeup::Pending;
+            return ArmResult::Pending;
         }
         let armed = packed_arming::arm(&self.cells, self.side.features.event_idx(), self.next);
         self.note_event_written();
@@ -366,11 +370,11 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
         if descriptor.flags & Descriptor::NEXT == 0 {
             return Ok(None);
         }
-        let at_hand = self.peek().map_or(0, |head| head.descriptors);
+        let current = self.peek().map_or(0, |head| head.descriptors);
         let distance = walk.passed() + 1;
         // The driver may have lengthened the chain after its end was determined.
-        if distance >= at_hand {
-            let (queue, max) = (self.side.queue, u32::from(at_hand));
+        if distance >= current {
+            let (queue, max) = (self.side.queue, u32::from(current));
             return Err(RingFault::ChainLength { queue, head: walk.head(), max });
         }
         Ok(Some(self.descriptor(distance)))

@@ -4,7 +4,7 @@
 //! requests notification always, never, or when a position is passed. The structure is read and
 //! written as one word, so that no partial value is read.
 
-use suimon_ports::Wakeup;
+use suimon_ports::ArmResult;
 
 use crate::place::Place;
 
@@ -36,18 +36,18 @@ fn event(position: u16, flags: u16) -> u32 {
     u32::from(position) | u32::from(flags) << 16
 }
 
-/// Requests a kick once the descriptor at `next` is available. Returns [`Wakeup::Pending`] and
+/// Requests a kick once the descriptor at `next` is available. Returns [`ArmResult::Pending`] and
 /// withdraws the request if the descriptor is available already.
 #[inline]
-pub(crate) fn arm(cells: &impl PackedNotifyCells, event_idx: bool, next: Place) -> Wakeup {
+pub(crate) fn arm(cells: &impl PackedNotifyCells, event_idx: bool, next: Place) -> ArmResult {
     let flags = if event_idx { AT_POSITION } else { ENABLE };
     cells.store_device_event(event(next.number(), flags));
     cells.full_barrier();
     if cells.is_available(next) {
         park(cells);
-        Wakeup::Pending
+        ArmResult::Pending
     } else {
-        Wakeup::Armed
+        ArmResult::Armed
     }
 }
 

@@ -3,7 +3,7 @@
 //! 2.8.21.
 
 use super::*;
-use crate::interleaving::{CELLS, Processor, check};
+use crate::interleaving::{CELLS, SimulatedCpu, check};
 
 /// Cell: 1 if the descriptor at the device's position is available.
 const AVAILABLE: usize = 0;
@@ -16,7 +16,7 @@ const SIZE: u16 = 8;
 /// Position of the last descriptor of a lap.
 const START: Place = Place { index: SIZE - 1, wrap: true };
 
-impl PackedNotifyCells for Processor {
+impl PackedNotifyCells for SimulatedCpu {
     fn is_available(&self, place: Place) -> bool {
         assert_eq!(place, START);
         self.load(AVAILABLE) != 0
@@ -41,7 +41,7 @@ fn parked() -> [u32; CELLS] {
 }
 
 /// Makes one descriptor available and kicks if the device requests it. Returns true if it kicked.
-fn driver_offers(driver: &Processor) -> bool {
+fn driver_offers(driver: &SimulatedCpu) -> bool {
     driver.store(AVAILABLE, 1);
     driver.barrier();
     let wanted = driver.load(DEVICE_EVENT);
@@ -52,8 +52,8 @@ fn driver_offers(driver: &Processor) -> bool {
     }
 }
 
-fn device_arms<const EVENT_IDX: bool>(device: &Processor) -> bool {
-    arm(device, EVENT_IDX, START) == Wakeup::Armed
+fn device_arms<const EVENT_IDX: bool>(device: &SimulatedCpu) -> bool {
+    arm(device, EVENT_IDX, START) == ArmResult::Armed
 }
 
 /// True if the device sleeps although a descriptor is available and no kick is pending.
@@ -62,14 +62,14 @@ fn loses_kick(armed: bool, kicked: bool) -> bool {
 }
 
 /// Requests an interrupt and sleeps if no descriptor was used.
-fn driver_sleeps<const EVENT_IDX: bool>(driver: &Processor) -> bool {
+fn driver_sleeps<const EVENT_IDX: bool>(driver: &SimulatedCpu) -> bool {
     let flags = if EVENT_IDX { AT_POSITION } else { ENABLE };
     driver.store(DRIVER_EVENT, event(START.number(), flags));
     driver.barrier();
     driver.load(USED) == 0
 }
 
-fn device_uses<const EVENT_IDX: bool>(device: &Processor) -> bool {
+fn device_uses<const EVENT_IDX: bool>(device: &SimulatedCpu) -> bool {
     device.store(USED, 1);
     let returned = Returned { used: START.ahead(1, SIZE), descriptors: 1, is_first: false };
     wants_interrupt(device, EVENT_IDX, SIZE, returned)

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rustix::mm::{MapFlags, ProtFlags};
-use suimon_mapping::CutGuard;
+use suimon_mapping::TruncationGuard;
 
 use crate::fault::MemoryError;
 use crate::mapping_limits::{Charge, Exceeded, MappedMemory, device_bytes_max};
@@ -34,7 +34,7 @@ pub struct Region {
     /// Location of the region's first byte in this process.
     base: *mut u8,
     /// Guard against truncation of the file; dropped before the mapping.
-    guard: Option<CutGuard>,
+    guard: Option<TruncationGuard>,
     map: *mut c_void,
     map_bytes: usize,
     _charge: Charge,
@@ -86,7 +86,7 @@ impl Region {
         let stat = rustix::fs::fstat(spec.fd).map_err(host("stat"))?;
         let file_bytes = u64::try_from(stat.st_size).unwrap_or(0);
         if file_bytes < needed {
-            return Err(MemoryError::FileTooShort { index, file_bytes, needed });
+            return Err(MemoryError::FileTooShort { index, file_bytes, required: needed });
         }
         // Files on hugetlbfs can be mapped only in whole huge pages; their block size is the page
         // size.
@@ -125,7 +125,7 @@ impl Region {
             _charge: charge,
         };
         region.guard = Some(
-            CutGuard::new(map as usize, map_bytes, page_bytes as usize)
+            TruncationGuard::new(map as usize, map_bytes, page_bytes as usize)
                 .map_err(|source| MemoryError::Host { index, action: "guard", size, source })?,
         );
         Ok(region)
@@ -153,7 +153,7 @@ impl Region {
 
     /// True if the region was accessed beyond the end of its file.
     pub(crate) fn is_faulted(&self) -> bool {
-        self.guard.as_ref().is_some_and(CutGuard::is_cut)
+        self.guard.as_ref().is_some_and(TruncationGuard::is_cut)
     }
 }
 

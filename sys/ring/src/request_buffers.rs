@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use suimon_uring::{PayloadTable, PayloadUse, Piece};
 
-use crate::chain::{Buffer, Buffers};
+use crate::chain::{Buffer, BufferSink};
 use crate::copy::copy;
 use crate::disk_request::HEADER_BYTES;
 use crate::memory::{GuestMemory, OutOfRange};
@@ -22,7 +22,7 @@ const PIECES_MAX: usize = 2048;
 
 /// Piece of a buffer that lies in one memory region.
 #[derive(Clone, Copy)]
-struct Place {
+struct GuestPiece {
     addr: u64,
     piece: Piece,
 }
@@ -44,9 +44,9 @@ pub(crate) struct RequestBuffers {
     header: [u8; HEADER_BYTES],
     missing: usize,
     /// Device-readable pieces behind the header.
-    readable: Vec<Place>,
+    readable: Vec<GuestPiece>,
     /// Device-writable pieces before the status.
-    writable: Vec<Place>,
+    writable: Vec<GuestPiece>,
     readable_bytes: u64,
     writable_bytes: u64,
 }
@@ -90,7 +90,7 @@ impl RequestBuffers {
     fn push(&mut self, addr: u64, pointer: *mut u8, len: usize, is_writable: bool) {
         if is_writable && len > 0 {
             self.writable_bytes += len as u64;
-            self.writable.push(Place { addr, piece: Piece { pointer, len } });
+            self.writable.push(GuestPiece { addr, piece: Piece { pointer, len } });
         } else if self.missing == HEADER_BYTES && len == HEADER_BYTES {
             // SAFETY: `len` bytes, the length of the header, are mapped at `pointer`.
             unsafe { copy(pointer, self.header.as_mut_ptr(), HEADER_BYTES) };
@@ -113,7 +113,7 @@ impl RequestBuffers {
         if len > bytes {
             let (addr, pointer) = (addr.wrapping_add(bytes as u64), pointer.wrapping_add(bytes));
             self.readable_bytes += (len - bytes) as u64;
-            self.readable.push(Place { addr, piece: Piece { pointer, len: len - bytes } });
+            self.readable.push(GuestPiece { addr, piece: Piece { pointer, len: len - bytes } });
         }
     }
 
@@ -179,7 +179,7 @@ impl RequestBuffers {
     /// Copies the first bytes behind the header to `into`, as far as available.
     pub(crate) fn read_front(&self, into: &mut [u8]) {
         let mut rest = into;
-        for Place { piece, .. } in &self.readable {
+        for GuestPiece { piece, .. } in &self.readable {
             let bytes = rest.len().min(piece.len);
             let (part, later) = rest.split_at_mut(bytes);
             // SAFETY: the piece is mapped for that long, and the part is as long.
@@ -192,7 +192,7 @@ impl RequestBuffers {
     /// Calls `each` for every range written. Returns the number of bytes written.
     pub(crate) fn write_front(&self, bytes: &[u8], mut each: impl FnMut(Span)) -> usize {
         let mut rest = bytes;
-        for Place { addr, piece } in &self.writable {
+        for GuestPiece { addr, piece } in &self.writable {
             let (part, later) = rest.split_at(rest.len().min(piece.len));
             // SAFETY: the piece is mapped for at least as long as the part.
             unsafe { copy(part.as_ptr(), piece.pointer, part.len()) };
@@ -231,7 +231,7 @@ impl RequestBuffers {
     }
 }
 
-impl Buffers for RequestBuffers {
+impl BufferSink for RequestBuffers {
     /// Reads the buffer's part of the header and locates its remaining bytes in memory.
     #[inline(always)]
     fn add(&mut self, view: &mut MemoryView, buffer: Buffer) -> Result<(), OutOfRange> {

@@ -8,14 +8,14 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use suimon_frame::{Frame, FrameBatch, Offloads};
-use suimon_ports::{FrameSink, FrameSource, PortFault, Sent, Wakeup};
+use suimon_ports::{ArmResult, FrameSink, FrameSource, PortFault, TransmitResult};
 
 use crate::memory::GuestMemory;
 use crate::packed::PackedQueue;
 use crate::rx_ring::{OffloadMask, RxEngine};
-use crate::setup::{RingRecords, RingSetup};
+use crate::setup::{RingSetup, RingTracking};
 use crate::split::SplitQueue;
-use crate::tx_ring::{Announcer, TxEngine};
+use crate::tx_ring::{RarpAnnouncer, TxEngine};
 use crate::virtqueue::{Access, RingState, Virtqueue};
 
 /// Transmit ring of a VM. Frames are copied and their chains returned in the same call, so the
@@ -24,16 +24,16 @@ use crate::virtqueue::{Access, RingState, Virtqueue};
 pub struct TxRing {
     source: Box<dyn FrameSource>,
     state: Arc<RingState>,
-    announcer: Arc<Announcer>,
+    announcer: Arc<RarpAnnouncer>,
 }
 
 impl TxRing {
     /// Creates a running ring without a dirty page log and without in-flight tracking.
     ///
     /// # Errors
-    /// As [`TxRing::recording`].
+    /// As [`TxRing::with_tracking`].
     pub fn new(memory: Arc<GuestMemory>, setup: &RingSetup) -> Result<Self, PortFault> {
-        Self::recording(memory, setup, RingRecords::default())
+        Self::with_tracking(memory, setup, RingTracking::default())
     }
 
     /// Creates a running ring. Kicks are suppressed until it is armed.
@@ -41,10 +41,10 @@ impl TxRing {
     /// # Errors
     /// The ring's size, areas or records are invalid, as [`RingFault`](crate::RingFault) reports,
     /// or no file descriptor is available.
-    pub fn recording(
+    pub fn with_tracking(
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
-        records: RingRecords,
+        records: RingTracking,
     ) -> Result<Self, PortFault> {
         let access = Access::Read;
         // The entry that returns a whole batch is written by the variant with `RECORDS`.
@@ -78,7 +78,7 @@ impl TxRing {
     }
 
     /// Returns the handle that makes the ring announce the VM's MAC address.
-    pub fn announcer(&self) -> Arc<Announcer> {
+    pub fn announcer(&self) -> Arc<RarpAnnouncer> {
         Arc::clone(&self.announcer)
     }
 
@@ -97,7 +97,7 @@ impl FrameSource for TxRing {
         self.source.release();
     }
 
-    fn arm(&mut self) -> Wakeup {
+    fn arm(&mut self) -> ArmResult {
         self.source.arm()
     }
 
@@ -129,13 +129,13 @@ impl RxRing {
     /// Creates a running ring without a dirty page log and without in-flight tracking.
     ///
     /// # Errors
-    /// As [`RxRing::recording`].
+    /// As [`RxRing::with_tracking`].
     pub fn new(
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
         mask: Arc<OffloadMask>,
     ) -> Result<Self, PortFault> {
-        Self::recording(memory, setup, RingRecords::default(), mask)
+        Self::with_tracking(memory, setup, RingTracking::default(), mask)
     }
 
     /// Creates a running ring. Kicks are suppressed permanently: new buffers are detected when a
@@ -143,10 +143,10 @@ impl RxRing {
     ///
     /// # Errors
     /// The ring's size, areas or records are invalid, as [`RingFault`](crate::RingFault) reports.
-    pub fn recording(
+    pub fn with_tracking(
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
-        records: RingRecords,
+        records: RingTracking,
         mask: Arc<OffloadMask>,
     ) -> Result<Self, PortFault> {
         let access = Access::Write;
@@ -183,7 +183,7 @@ impl RxRing {
 }
 
 impl FrameSink for RxRing {
-    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
         self.sink.transmit(frame)
     }
 

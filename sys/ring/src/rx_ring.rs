@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
 
 use suimon_frame::{Frame, Offloads, Span, TailMemory, TailReader, VNET_HEADER_BYTES, VnetHeader};
-use suimon_ports::{FrameSink, PortFault, Sent};
+use suimon_ports::{FrameSink, PortFault, TransmitResult};
 
 use crate::cells::Descriptor;
 use crate::chain::step;
@@ -67,12 +67,12 @@ impl<Q: Virtqueue> RxEngine<Q> {
     }
 
     #[inline(always)]
-    fn put(&mut self, frame: &Frame) -> Result<Sent, RingFault> {
-        if self.queue.look_ahead()? == 0 {
-            return Ok(Sent::Full);
+    fn put(&mut self, frame: &Frame) -> Result<TransmitResult, RingFault> {
+        if self.queue.fetch()? == 0 {
+            return Ok(TransmitResult::Full);
         }
-        let Some(head) = self.queue.peek() else { return Ok(Sent::Full) };
-        let body = frame.front();
+        let Some(head) = self.queue.peek() else { return Ok(TransmitResult::Full) };
+        let body = frame.head();
         let bytes = VNET_HEADER_BYTES + body.len();
         let is_simple = head.first.kind() == Descriptor::WRITE
             && head.first.len as usize >= bytes
@@ -93,13 +93,13 @@ impl<Q: Virtqueue> RxEngine<Q> {
         }
         self.queue.note_written(addr, bytes);
         self.queue.complete(head, bytes as u32);
-        Ok(Sent::Accepted)
+        Ok(TransmitResult::Accepted)
     }
 
     /// Delivers a frame to as many buffers as it needs.
     #[inline(never)]
-    fn scatter(&mut self, frame: &Frame) -> Result<Sent, RingFault> {
-        let wire = frame.wire_front();
+    fn scatter(&mut self, frame: &Frame) -> Result<TransmitResult, RingFault> {
+        let wire = frame.wire_head();
         let mut header = wire.header;
         if !self.offloads().checksum {
             header = header.without_data_valid();
@@ -110,21 +110,21 @@ impl<Q: Virtqueue> RxEngine<Q> {
         let pieces = [header, wire.front, tag, wire.rest];
         let mark = self.queue.mark();
         let tail = frame.tail();
-        let sent = self.fill_chains(Pieces { pieces, at: 0, piece: 0, offset: 0, tail });
-        if !matches!(sent, Ok(Sent::Accepted)) {
+        let sent = self.fill_chains(FrameReader { pieces, at: 0, piece: 0, offset: 0, tail });
+        if !matches!(sent, Ok(TransmitResult::Accepted)) {
             self.queue.rewind(mark);
         }
         sent
     }
 
-    fn fill_chains(&mut self, mut source: Pieces<'_>) -> Result<Sent, RingFault> {
+    fn fill_chains(&mut self, mut source: FrameReader<'_>) -> Result<TransmitResult, RingFault> {
         let mut count_at = [None; 2];
         let mut chains: u16 = 0;
         while !source.is_empty() {
-            if self.queue.look_ahead()? == 0 {
-                return Ok(Sent::Full);
+            if self.queue.fetch()? == 0 {
+                return Ok(TransmitResult::Full);
             }
-            let Some(head) = self.queue.peek() else { return Ok(Sent::Full) };
+            let Some(head) = self.queue.peek() else { return Ok(TransmitResult::Full) };
             let written = self.fill_chain(head, &mut source, &mut count_at)?;
             if written == 0 {
                 let queue = self.queue.side().queue;
@@ -133,7 +133,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
             self.queue.complete(head, written as u32);
             chains += 1;
             if !self.queue.side().features.mergeable() && !source.is_empty() {
-                return Ok(Sent::Full);
+                return Ok(TransmitResult::Full);
             }
         }
         if chains > 1 {
@@ -145,7 +145,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
                 self.queue.note_written(addr, 1);
             }
         }
-        Ok(Sent::Accepted)
+        Ok(TransmitResult::Accepted)
     }
 
     /// Copies as much of `source` to one chain as it holds. Returns the number of bytes. Records in
@@ -153,7 +153,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
     fn fill_chain(
         &mut self,
         head: Head,
-        source: &mut Pieces<'_>,
+        source: &mut FrameReader<'_>,
         count_at: &mut [Option<(u16, u64)>; 2],
     ) -> Result<usize, RingFault> {
         let mut written = 0;
@@ -166,8 +166,8 @@ impl<Q: Virtqueue> RxEngine<Q> {
                 let view = self.queue.view();
                 let placed = buffer.addr.checked_add(filled as u64).and_then(|addr| {
                     let written = match part {
-                        Part::Held(part) => view.write(addr, part),
-                        Part::Left(memory, span) => view.write_span(addr, memory, span),
+                        Chunk::Bytes(part) => view.write(addr, part),
+                        Chunk::Tail(memory, span) => view.write_span(addr, memory, span),
                     };
                     written.ok().map(|()| addr)
                 });
@@ -194,7 +194,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
 }
 
 /// Bytes of header and frame, in order.
-struct Pieces<'a> {
+struct FrameReader<'a> {
     /// Slices before the tail: header, first part of the frame, VLAN tag, remainder.
     pieces: [&'a [u8]; 4],
     /// Number of bytes taken.
@@ -205,21 +205,22 @@ struct Pieces<'a> {
 }
 
 /// Contiguous bytes of a frame.
-enum Part<'a> {
-    Held(&'a [u8]),
+enum Chunk<'a> {
+    Bytes(&'a [u8]),
     /// Bytes in the frame's tail, not copied yet.
-    Left(&'a dyn TailMemory, Span),
+    Tail(&'a dyn TailMemory, Span),
 }
 
-impl<'a> Pieces<'a> {
+impl<'a> FrameReader<'a> {
     /// True if all bytes were taken.
     fn is_empty(&self) -> bool {
         let rest = self.pieces.get(self.piece..).unwrap_or_default();
-        rest.iter().map(|piece| piece.len()).sum::<usize>() == self.offset && self.tail.left() == 0
+        rest.iter().map(|piece| piece.len()).sum::<usize>() == self.offset
+            && self.tail.remaining() == 0
     }
 
     /// Returns the next bytes, at most `room`; `None` at the end, or if `room` is 0.
-    fn take(&mut self, room: usize) -> Option<Part<'a>> {
+    fn take(&mut self, room: usize) -> Option<Chunk<'a>> {
         while let Some(piece) = self.pieces.get(self.piece) {
             let rest = piece.get(self.offset..).unwrap_or_default();
             if rest.is_empty() {
@@ -230,17 +231,17 @@ impl<'a> Pieces<'a> {
             let part = rest.get(..room).unwrap_or(rest);
             self.offset += part.len();
             self.at += part.len();
-            return Some(Part::Held(part));
+            return Some(Chunk::Bytes(part));
         }
         let (memory, span) = self.tail.next_span(room)?;
         self.at += span.bytes;
-        Some(Part::Left(memory, span))
+        Some(Chunk::Tail(memory, span))
     }
 }
 
 impl<Q: Virtqueue> FrameSink for RxEngine<Q> {
     #[inline]
-    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
         self.queue.side().check()?;
         match self.put(frame) {
             Ok(sent) => Ok(sent),
@@ -259,7 +260,7 @@ impl<Q: Virtqueue> FrameSink for RxEngine<Q> {
 
     #[inline]
     fn offloads(&self) -> Offloads {
-        self.takes.and(self.mask.load())
+        self.takes.intersection(self.mask.load())
     }
 
     fn reads_tails(&self) -> bool {

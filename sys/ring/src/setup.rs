@@ -5,7 +5,7 @@ use std::sync::Arc;
 use suimon_eventfd::PeerEventFd;
 
 use crate::addresses::RingAddresses;
-use crate::call_line::CallLine;
+use crate::call_line::InterruptLine;
 use crate::dirty_log::RingLog;
 use crate::features::RingFeatures;
 use crate::inflight::InflightQueue;
@@ -28,15 +28,15 @@ pub struct RingSetup {
     /// the ring has to be polled.
     pub kick: Option<Arc<PeerEventFd>>,
     /// Interrupt line to the driver.
-    pub call: Arc<CallLine>,
+    pub call: Arc<InterruptLine>,
     /// Line signalled once if the ring meets a fault (`VHOST_USER_SET_VRING_ERR`).
-    pub error: Arc<CallLine>,
+    pub error: Arc<InterruptLine>,
 }
 
 /// Records that a ring maintains for other processes. A ring without records uses code compiled
 /// without them.
 #[derive(Clone, Default)]
-pub struct RingRecords {
+pub struct RingTracking {
     /// Dirty page log, during a migration.
     pub log: Option<RingLog>,
     /// In-flight tracking of buffers taken and not returned, from which the next process continues
@@ -44,7 +44,7 @@ pub struct RingRecords {
     pub inflight: Option<InflightQueue>,
 }
 
-impl RingRecords {
+impl RingTracking {
     /// True if there are no records to maintain.
     pub fn is_empty(&self) -> bool {
         self.log.is_none() && self.inflight.is_none()

@@ -9,9 +9,8 @@ use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use suimon_frame::BATCH_FRAMES_MAX;
-use suimon_ports::Wakeup;
+use suimon_ports::ArmResult;
 
-use crate::arming::{self, NotifyCells};
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor, RingCells, USED_ENTRY_BYTES, USED_IDX_AT};
 use crate::chain_walk::ChainWalk;
 use crate::dirty_log::RingLog;
@@ -19,16 +18,17 @@ use crate::fault::RingFault;
 use crate::head::Head;
 use crate::inflight_split::{SplitInflight, SplitReplay};
 use crate::memory::GuestMemory;
-use crate::setup::{RingRecords, RingSetup};
-use crate::virtqueue::{Access, PREFETCH_DISTANCE, QueueSide, Virtqueue};
+use crate::notification::{self, NotificationFields};
+use crate::setup::{RingSetup, RingTracking};
+use crate::virtqueue::{Access, PREFETCH_DISTANCE, QueueState, Virtqueue};
 
 mod any_order;
 mod held_heads;
 
-use held_heads::HeldHeads;
+use held_heads::OutstandingHeads;
 
 /// Chains whose first descriptors were fetched ahead of their use.
-struct Ahead {
+struct FetchedSplitChains {
     heads: [Head; BATCH_FRAMES_MAX],
     filled: usize,
     taken: usize,
@@ -42,11 +42,11 @@ pub(crate) struct Mark {
 }
 
 /// Split virtqueue. `next_used` is ahead of `published_used` until chains are published. With
-/// `RECORDS`, it maintains the records of [`RingRecords`] and can return batches by one entry.
+/// `RECORDS`, it maintains the records of [`RingTracking`] and can return batches by one entry.
 pub(crate) struct SplitQueue<const RECORDS: bool> {
     cells: RingCells,
-    side: QueueSide,
-    ahead: Ahead,
+    side: QueueState,
+    ahead: FetchedSplitChains,
     /// Available index when it was last read.
     avail_seen: u16,
     next_avail: u16,
@@ -62,14 +62,14 @@ pub(crate) struct SplitQueue<const RECORDS: bool> {
     /// Head of the last chain completed, for queues that return a batch by one entry.
     batch_head: u16,
     returns_batches: bool,
-    held: HeldHeads,
+    outstanding: OutstandingHeads,
 }
 
 impl<const RECORDS: bool> SplitQueue<RECORDS> {
     pub(crate) fn new(
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
-        records: RingRecords,
+        records: RingTracking,
         access: Access,
     ) -> Result<Self, RingFault> {
         let cells = RingCells::locate(&memory, setup.queue, setup.size, setup.addresses)?;
@@ -79,7 +79,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
             let (size, avail) = (cells.size(), cells.avail_idx());
             let (opened, recovery) = SplitInflight::open(part, setup.queue, size, used, avail)?;
             inflight = Some(if access == Access::ReadThenWrite {
-                opened.entering_early()
+                opened.recording_on_take()
             } else {
                 opened
             });
@@ -89,8 +89,12 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         }
         let mut queue = Self {
             cells,
-            side: QueueSide::new(memory, setup, access),
-            ahead: Ahead { heads: [Head::default(); BATCH_FRAMES_MAX], filled: 0, taken: 0 },
+            side: QueueState::new(memory, setup, access),
+            ahead: FetchedSplitChains {
+                heads: [Head::default(); BATCH_FRAMES_MAX],
+                filled: 0,
+                taken: 0,
+            },
             avail_seen: base,
             next_avail: base,
             next_used: used,
@@ -102,7 +106,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
             replay,
             batch_head: 0,
             returns_batches: setup.features.in_order() && access == Access::Read,
-            held: HeldHeads::new(setup, access)?,
+            outstanding: OutstandingHeads::new(setup, access)?,
         };
         queue.side.state.next_avail.store(base, Ordering::Release);
         queue.park();
@@ -191,7 +195,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
             self.cells.write_used(self.published_used, self.batch_head, 0);
         }
         if let Some(inflight) = &mut self.inflight {
-            inflight.enter_batch();
+            inflight.begin_return();
         }
     }
 
@@ -206,9 +210,9 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
             log.note_used(USED_IDX_AT, size_of::<u16>());
         }
         if let Some(inflight) = &mut self.inflight {
-            inflight.leave_batch(self.next_used);
+            inflight.end_return(self.next_used);
         }
-        self.replay.go_on(self.next_avail);
+        self.replay.advance(self.next_avail);
     }
 
     /// Logs the write that requested or suppressed kicks.
@@ -225,15 +229,15 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
 
 impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
     type Mark = Mark;
-    const NESTS_VISIBLY: bool = true;
+    const NESTED_INDIRECT_IS_FAULT: bool = true;
 
     #[inline(always)]
-    fn side(&self) -> &QueueSide {
+    fn side(&self) -> &QueueState {
         &self.side
     }
 
     #[inline(always)]
-    fn side_mut(&mut self) -> &mut QueueSide {
+    fn side_mut(&mut self) -> &mut QueueState {
         &mut self.side
     }
 
@@ -243,10 +247,10 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
     }
 
     #[inline]
-    fn look_ahead(&mut self) -> Result<usize, RingFault> {
-        let at_hand = self.ahead.filled - self.ahead.taken;
-        if at_hand > 0 {
-            return Ok(at_hand);
+    fn fetch(&mut self) -> Result<usize, RingFault> {
+        let current = self.ahead.filled - self.ahead.taken;
+        if current > 0 {
+            return Ok(current);
         }
         if self.avail_seen == self.next_avail {
             self.read_avail()?;
@@ -326,31 +330,31 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
             self.leave_batch();
         }
         self.published_used = self.next_used;
-        self.held.release_returned();
+        self.outstanding.release_returned();
         self.side.state.next_avail.store(self.next_avail, Ordering::Release);
         if let Some(parked) = self.parked {
-            if arming::is_park_stale(parked, self.next_avail) {
+            if notification::needs_repark(parked, self.next_avail) {
                 self.park();
             }
         }
         let event_idx = self.side.features.event_idx();
         let before = self.asked_used.replace(self.next_used);
         let is_emptied = || self.cells.avail_idx() == self.next_avail;
-        if arming::wants_interrupt(&self.cells, event_idx, before, self.next_used)
+        if notification::needs_interrupt(&self.cells, event_idx, before, self.next_used)
             || (self.side.features.notify_on_empty() && is_emptied())
         {
-            self.side.call.ring();
+            self.side.call.signal();
         }
     }
 
-    fn arm(&mut self) -> Wakeup {
+    fn arm(&mut self) -> ArmResult {
         if self.side.check().is_err() || self.ahead.filled != self.ahead.taken {
-            return Wakeup::Pending;
+            return ArmResult::Pending;
         }
         let event_idx = self.side.features.event_idx();
-        let armed = arming::arm(&self.cells, event_idx, self.next_avail);
+        let armed = notification::arm(&self.cells, event_idx, self.next_avail);
         self.note_kicks_written();
-        if armed == Wakeup::Armed {
+        if armed == ArmResult::Armed {
             self.parked = None;
         }
         armed
@@ -359,7 +363,7 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
     fn park(&mut self) {
         if self.side.check().is_ok() {
             let event_idx = self.side.features.event_idx();
-            self.parked = Some(arming::park(&self.cells, event_idx, self.next_avail));
+            self.parked = Some(notification::park(&self.cells, event_idx, self.next_avail));
             self.note_kicks_written();
         }
     }
@@ -405,7 +409,7 @@ impl<const RECORDS: bool> Drop for SplitQueue<RECORDS> {
         self.publish();
         self.side.state.next_avail.store(self.next_avail, Ordering::Release);
         if let Some(inflight) = &mut self.inflight {
-            if self.replay.is_done() && self.held.is_empty() {
+            if self.replay.is_done() && self.outstanding.is_empty() {
                 inflight.close();
             }
         }

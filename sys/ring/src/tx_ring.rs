@@ -16,7 +16,7 @@ use suimon_frame::{
     Announcement, FRAME_BYTES_MAX, Frame, FrameBatch, GSO_HEADER_BYTES_MAX, MacAddr, Offloads,
     Span, TAIL_SPANS_MAX, TailMemory, VNET_HEADER_BYTES, VNET_HEADER_SHORT_BYTES, VnetHeader,
 };
-use suimon_ports::{FrameSource, PortFault, Wakeup};
+use suimon_ports::{ArmResult, FrameSource, PortFault};
 
 use crate::chain::step;
 use crate::chain_walk::ChainWalk;
@@ -28,7 +28,7 @@ use crate::virtqueue::Virtqueue;
 
 /// Minimum length in bytes of frames with a tail, if they are to be segmented. Below it, a copy
 /// within the first-level cache costs less than the handling of tails.
-const TAILED_BYTES_MIN: usize = 8192;
+const TAIL_THRESHOLD_BYTES: usize = 8192;
 
 /// Length in bytes of the copied beginning of such a frame: the longest permitted headers and the
 /// VLAN tag, which is not counted in them, rounded to whole cache lines.
@@ -37,30 +37,30 @@ const FRONT_BYTES: usize = GSO_HEADER_BYTES_MAX + 64;
 /// Handle that makes a transmit ring announce its VM from outside: after a migration, the
 /// announcement updates the new host's switch (`VHOST_USER_SEND_RARP`).
 #[derive(Debug)]
-pub struct Announcer {
-    /// MAC address to announce, combined with [`Announcer::PENDING`]; 0 if none is pending.
-    wanted: AtomicU64,
+pub struct RarpAnnouncer {
+    /// MAC address to announce, combined with [`RarpAnnouncer::PENDING`]; 0 if none is pending.
+    requested: AtomicU64,
     wake: Arc<PeerEventFd>,
 }
 
-impl Announcer {
+impl RarpAnnouncer {
     const PENDING: u64 = 1 << 63;
 
     /// Makes the ring emit a reverse ARP broadcast from this address before any later frame of the
     /// VM. Wakes the ring if it sleeps.
     pub fn announce(&self, mac: MacAddr) {
-        self.wanted.store(mac.to_u64() | Self::PENDING, Ordering::Release);
+        self.requested.store(mac.to_u64() | Self::PENDING, Ordering::Release);
         self.wake.signal();
     }
 
     #[inline]
     fn is_pending(&self) -> bool {
-        self.wanted.load(Ordering::Relaxed) != 0
+        self.requested.load(Ordering::Relaxed) != 0
     }
 
     /// Takes the pending announcement.
     fn take(&self) -> Option<Announcement> {
-        let wanted = self.wanted.swap(0, Ordering::Acquire);
+        let wanted = self.requested.swap(0, Ordering::Acquire);
         (wanted != 0).then(|| Announcement::reverse_arp(MacAddr::from_u64(wanted), None))
     }
 }
@@ -74,7 +74,7 @@ pub(crate) struct TxEngine<Q> {
     header_bytes: usize,
     allowed: Offloads,
     malformed: u64,
-    announcer: Arc<Announcer>,
+    announcer: Arc<RarpAnnouncer>,
     /// Locations of the bytes of the current frame behind its copied front.
     spans: Vec<Span>,
     /// True if frames have tails in chains that are completed and not returned.
@@ -86,7 +86,10 @@ impl<Q: Virtqueue> TxEngine<Q> {
     pub(crate) fn new(queue: Q, setup: &RingSetup) -> Result<Self, PortFault> {
         let kick = kick_of(setup)?;
         Ok(Self {
-            announcer: Arc::new(Announcer { wanted: AtomicU64::new(0), wake: Arc::clone(&kick) }),
+            announcer: Arc::new(RarpAnnouncer {
+                requested: AtomicU64::new(0),
+                wake: Arc::clone(&kick),
+            }),
             kick,
             is_poll_only: setup.kick.is_none(),
             header_bytes: setup.features.header_bytes(),
@@ -98,19 +101,19 @@ impl<Q: Virtqueue> TxEngine<Q> {
         })
     }
 
-    pub(crate) fn announcer(&self) -> Arc<Announcer> {
+    pub(crate) fn announcer(&self) -> Arc<RarpAnnouncer> {
         Arc::clone(&self.announcer)
     }
 
     /// Fills frames from the fetched chains. Returns the number of frames.
     fn take_batch(&mut self, batch: &mut FrameBatch) -> Result<usize, RingFault> {
         let mut count = 0;
-        let mut at_hand = self.queue.look_ahead()?;
-        while at_hand > 0 {
+        let mut current = self.queue.fetch()?;
+        while current > 0 {
             let (Some(head), Some(frame)) = (self.queue.peek(), batch.spare()) else { break };
             let admitted = self.take_frame(head, frame)?;
             self.queue.complete(head, 0);
-            at_hand -= 1;
+            current -= 1;
             if admitted {
                 self.holds_tails |= frame.has_tail();
                 batch.commit();
@@ -128,13 +131,13 @@ impl<Q: Virtqueue> TxEngine<Q> {
     #[inline(always)]
     fn take_frame(&mut self, head: Head, frame: &mut Frame) -> Result<bool, RingFault> {
         let len = head.first.len as usize;
-        if head.first.kind() != 0 || len < self.header_bytes || len >= TAILED_BYTES_MIN {
+        if head.first.kind() != 0 || len < self.header_bytes || len >= TAIL_THRESHOLD_BYTES {
             return self.gather(head, frame);
         }
         let body = len - self.header_bytes;
         let addr = head.first.addr;
         let body_addr = addr.wrapping_add(self.header_bytes as u64);
-        let Some(space) = room(frame, 0, body) else {
+        let Some(space) = free_bytes(frame, 0, body) else {
             return Err(self.too_long(head));
         };
         let view = self.queue.view();
@@ -168,7 +171,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
                 if is_front { into_body.min(FRONT_BYTES.max(front) - front) } else { 0 };
             let (Some(header_part), Some(space), true) = (
                 header.get_mut(from..from + into_header),
-                room(frame, front, into_front),
+                free_bytes(frame, front, into_front),
                 into_body <= FRAME_BYTES_MAX - body,
             ) else {
                 return Err(self.too_long(head));
@@ -188,15 +191,15 @@ impl<Q: Virtqueue> TxEngine<Q> {
             body += into_body;
             if rest.bytes > 0 {
                 if self.spans.len() == TAIL_SPANS_MAX {
-                    front = self.fetch_spans(frame, front);
+                    front = self.copy_tail(frame, front);
                 }
                 self.spans.push(rest);
                 self.queue.view().prefetch_read(rest.address);
             }
         }
         let header = VnetHeader::decode(&header);
-        if header.gso_type == VnetHeader::GSO_NONE || body < TAILED_BYTES_MIN {
-            front = self.fetch_spans(frame, front);
+        if header.gso_type == VnetHeader::GSO_NONE || body < TAIL_THRESHOLD_BYTES {
+            front = self.copy_tail(frame, front);
         }
         frame.set_len(front);
         if !self.spans.is_empty() {
@@ -209,9 +212,9 @@ impl<Q: Virtqueue> TxEngine<Q> {
     /// Copies the spans of the tail to `frame` behind the first `front` bytes. Returns the new
     /// length of the front. Each span was checked to be in memory, and together they fit into the
     /// frame.
-    fn fetch_spans(&mut self, frame: &mut Frame, mut front: usize) -> usize {
+    fn copy_tail(&mut self, frame: &mut Frame, mut front: usize) -> usize {
         for span in self.spans.drain(..) {
-            if let Some(space) = room(frame, front, span.bytes) {
+            if let Some(space) = free_bytes(frame, front, span.bytes) {
                 self.queue.side().view.memory().read(span.address, space);
                 front += span.bytes;
             }
@@ -223,7 +226,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
     /// section 5.1.6.2); the claim is removed.
     #[inline(always)]
     fn admit(&self, header: VnetHeader, frame: &mut Frame) -> bool {
-        frame.admit(&header.without_data_valid(), self.allowed).is_ok()
+        frame.validate_ingress(&header.without_data_valid(), self.allowed).is_ok()
     }
 
     #[cold]
@@ -236,7 +239,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
 /// Returns the space for `bytes` bytes behind the first `from`, unless the frame would become too
 /// long.
 #[inline(always)]
-fn room(frame: &mut Frame, from: usize, bytes: usize) -> Option<&mut [u8]> {
+fn free_bytes(frame: &mut Frame, from: usize, bytes: usize) -> Option<&mut [u8]> {
     let end = from + bytes;
     if end > FRAME_BYTES_MAX { None } else { frame.space_mut().get_mut(from..end) }
 }
@@ -272,9 +275,9 @@ impl<Q: Virtqueue> FrameSource for TxEngine<Q> {
         }
     }
 
-    fn arm(&mut self) -> Wakeup {
+    fn arm(&mut self) -> ArmResult {
         if self.is_poll_only || self.announcer.is_pending() {
-            return Wakeup::Pending;
+            return ArmResult::Pending;
         }
         self.queue.arm()
     }

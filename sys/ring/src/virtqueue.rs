@@ -4,9 +4,9 @@
 use core::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use suimon_ports::Wakeup;
+use suimon_ports::ArmResult;
 
-use crate::call_line::CallLine;
+use crate::call_line::InterruptLine;
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
 use crate::chain_walk::ChainWalk;
 use crate::fault::RingFault;
@@ -24,26 +24,26 @@ pub(crate) const PREFETCH_DISTANCE: usize = 8;
 /// Virtqueue from the device's side: chains are taken in the driver's order and returned in the
 /// same order, or with [`AnyOrder`] in any order.
 ///
-/// [`Virtqueue::look_ahead`] fetches chains, [`Virtqueue::peek`] returns the next,
+/// [`Virtqueue::fetch`] fetches chains, [`Virtqueue::peek`] returns the next,
 /// [`Virtqueue::complete`] takes and completes it, and [`Virtqueue::publish`] returns all completed
-/// chains. Errors are final: the caller passes them to [`QueueSide::fail`].
+/// chains. Errors are final: the caller passes them to [`QueueState::fail`].
 pub(crate) trait Virtqueue: Send {
     /// Position for [`Virtqueue::rewind`].
     type Mark: Copy;
 
     /// True if the `INDIRECT` flag in a descriptor of an indirect table is an error. In packed
     /// rings the flag is ignored there.
-    const NESTS_VISIBLY: bool;
+    const NESTED_INDIRECT_IS_FAULT: bool;
 
-    fn side(&self) -> &QueueSide;
-    fn side_mut(&mut self) -> &mut QueueSide;
+    fn side(&self) -> &QueueState;
+    fn side_mut(&mut self) -> &mut QueueState;
 
     /// Returns the number of entries of the queue.
     fn size(&self) -> u16;
 
     /// Fetches up to a batch of chains if none is fetched, and prefetches their buffers. Returns
     /// the number of fetched chains.
-    fn look_ahead(&mut self) -> Result<usize, RingFault>;
+    fn fetch(&mut self) -> Result<usize, RingFault>;
 
     /// Fetches the next chains before they are needed, so that the cache misses overlap with other
     /// work.
@@ -65,7 +65,7 @@ pub(crate) trait Virtqueue: Send {
     fn publish(&mut self);
 
     /// Requests a kick when the next chain is available.
-    fn arm(&mut self) -> Wakeup;
+    fn arm(&mut self) -> ArmResult;
 
     /// Suppresses kicks.
     fn park(&mut self);
@@ -103,14 +103,14 @@ pub(crate) trait Virtqueue: Send {
 
 /// Virtqueue whose chains may be returned in any order, at any time after they were taken.
 ///
-/// [`AnyOrder::take`] replaces [`Virtqueue::complete`]; later [`AnyOrder::give_back`] completes the
+/// [`AnyOrder::take`] replaces [`Virtqueue::complete`]; later [`AnyOrder::complete_taken`] completes the
 /// chain. [`Virtqueue::rewind`] is not used with such queues.
 pub(crate) trait AnyOrder: Virtqueue {
     /// Takes the chain returned by [`Virtqueue::peek`]. Its descriptors are not read again.
-    fn take(&mut self, head: Head) -> Result<Taken, RingFault>;
+    fn take(&mut self, head: Head) -> Result<TakenChain, RingFault>;
 
     /// Completes a chain. `written` is the number of bytes the device wrote to it.
-    fn give_back(&mut self, taken: Taken, written: u32);
+    fn complete_taken(&mut self, taken: TakenChain, written: u32);
 
     /// True if writes to buffers are logged.
     fn is_logging(&self) -> bool;
@@ -121,7 +121,7 @@ pub(crate) trait AnyOrder: Virtqueue {
 
 /// Chain that was taken and not returned.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct TakenChain {
     /// Index of the head, or in a packed ring the buffer id.
     pub(crate) index: u16,
     /// Number of the chain's descriptors in the ring. Set in packed rings only.
@@ -182,20 +182,20 @@ impl RingState {
 }
 
 /// State common to all rings.
-pub(crate) struct QueueSide {
+pub(crate) struct QueueState {
     /// Index of the vring in its device, for error messages.
     pub(crate) queue: u16,
     pub(crate) features: RingFeatures,
     pub(crate) access: Access,
     pub(crate) view: MemoryView,
     pub(crate) state: Arc<RingState>,
-    pub(crate) call: Arc<CallLine>,
-    error: Arc<CallLine>,
+    pub(crate) call: Arc<InterruptLine>,
+    error: Arc<InterruptLine>,
     faults_seen: u64,
     fault: Option<RingFault>,
 }
 
-impl QueueSide {
+impl QueueState {
     pub(crate) fn new(memory: Arc<GuestMemory>, setup: &RingSetup, access: Access) -> Self {
         Self {
             queue: setup.queue,
@@ -205,7 +205,7 @@ impl QueueSide {
             state: Arc::new(RingState::new(setup)),
             call: Arc::clone(&setup.call),
             error: Arc::clone(&setup.error),
-            faults_seen: suimon_mapping::cuts(),
+            faults_seen: suimon_mapping::truncations(),
             fault: None,
         }
     }
@@ -225,7 +225,7 @@ impl QueueSide {
         if self.fault.is_none() {
             self.fault = Some(fault);
             let _ = self.state.fault.set(fault);
-            self.error.ring();
+            self.error.signal();
         }
         fault
     }
@@ -233,11 +233,11 @@ impl QueueSide {
     /// Fails if the file behind the VM's memory was truncated.
     #[inline]
     pub(crate) fn check_memory(&mut self) -> Result<(), RingFault> {
-        let faults = suimon_mapping::cuts();
+        let faults = suimon_mapping::truncations();
         if faults != self.faults_seen {
             self.faults_seen = faults;
             if self.view.memory().is_faulted() {
-                return Err(RingFault::MemoryGone { queue: self.queue });
+                return Err(RingFault::MemoryTruncated { queue: self.queue });
             }
         }
         Ok(())

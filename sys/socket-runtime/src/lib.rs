@@ -6,7 +6,7 @@
 //! - [`blocking`]: runs a call that blocks, such as handing a queue to a worker of the data plane,
 //!   so that the tasks of other devices proceed. [`blocking_on`]: the same for a call on a value
 //!   that the task keeps. [`blocking_detached`]: the same for a call whose end is not awaited.
-//! - [`ReconnectPause`], [`LogPace`], [`TurnAwayPace`]: limits on the costs that peers cause.
+//! - [`ReconnectPause`], [`LogRateLimit`], [`RejectionRateLimit`]: limits on the costs that peers cause.
 //! - [`PeerGuard`]: protection from descriptors that peers attach to their data.
 //! - [`Watched`]: a descriptor whose readiness a task awaits.
 //!
@@ -32,7 +32,7 @@ mod tests;
 mod watched;
 
 pub use peer_guard::PeerGuard;
-pub use peer_limits::{LogPace, ReconnectPause, TurnAwayPace};
+pub use peer_limits::{LogRateLimit, ReconnectPause, RejectionRateLimit};
 pub use runtime::{BLOCKING_IDLE, BLOCKING_MAX, DROPPING_MAX, SocketRuntime, ThreadHooks};
 pub use task::{Interrupted, Stop, Task, blocking, blocking_detached, blocking_on};
 pub use watched::Watched;

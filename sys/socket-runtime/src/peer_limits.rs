@@ -33,12 +33,12 @@ impl ReconnectPause {
 
 /// Rate limit for log entries that a peer can cause at will: at most one in [`EVERY`](Self::EVERY).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LogPace {
+pub struct LogRateLimit {
     last: Option<Instant>,
     left_out: u64,
 }
 
-impl LogPace {
+impl LogRateLimit {
     /// Minimum interval between two log entries.
     pub const EVERY: Duration = Duration::from_secs(10);
 
@@ -58,12 +58,12 @@ impl LogPace {
 /// [`PERIOD`](Self::PERIOD). Others stay in the socket's backlog, where they only delay their
 /// peers.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TurnAwayPace {
+pub struct RejectionRateLimit {
     began: Option<Instant>,
     count: u32,
 }
 
-impl TurnAwayPace {
+impl RejectionRateLimit {
     /// Maximum number of connections in a period.
     pub const MAX: u32 = 4;
     /// Length of a period.
@@ -110,22 +110,22 @@ mod tests {
 
     #[test]
     fn lines_are_left_out_and_counted() {
-        let (mut pace, start) = (LogPace::default(), Instant::now());
+        let (mut pace, start) = (LogRateLimit::default(), Instant::now());
         assert_eq!(pace.next(start), Some(0));
         assert!((0..2000).all(|ms| pace.next(start + Duration::from_millis(ms)).is_none()));
-        assert_eq!(pace.next(start + LogPace::EVERY), Some(2000));
-        assert_eq!(pace.next(start + 3 * LogPace::EVERY), Some(0));
+        assert_eq!(pace.next(start + LogRateLimit::EVERY), Some(2000));
+        assert_eq!(pace.next(start + 3 * LogRateLimit::EVERY), Some(0));
     }
 
     #[test]
     fn connections_are_closed_a_few_at_a_time() {
-        let (mut pace, start) = (TurnAwayPace::default(), Instant::now());
+        let (mut pace, start) = (RejectionRateLimit::default(), Instant::now());
         let mut now = start;
         for _ in 0..40 {
             now += pace.delay(now);
             pace.note(now);
         }
-        assert_eq!(now - start, 9 * TurnAwayPace::PERIOD);
-        assert_eq!(pace.delay(now + TurnAwayPace::PERIOD), Duration::ZERO);
+        assert_eq!(now - start, 9 * RejectionRateLimit::PERIOD);
+        assert_eq!(pace.delay(now + RejectionRateLimit::PERIOD), Duration::ZERO);
     }
 }

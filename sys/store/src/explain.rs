@@ -5,15 +5,15 @@ use std::io;
 use std::path::Path;
 
 use redb::{DatabaseError, Error, StorageError};
-use suimon_ports::{StoreError, StoreErrorKind};
+use suimon_ports::{StateStoreError, StoreErrorKind};
 
 /// Creates the error of a directory or file that could not be created, opened or locked.
-pub(crate) fn host(path: &Path, what: &str, error: impl Into<io::Error>) -> StoreError {
+pub(crate) fn host(path: &Path, what: &str, error: impl Into<io::Error>) -> StateStoreError {
     let (path, error) = (path.display(), error.into());
     let detail = format!(
         "{what} {path}: {error}; check that the directory exists, is writable for this user and has free space"
     );
-    StoreError { kind: kind(&error), detail }
+    StateStoreError { kind: kind(&error), detail }
 }
 
 fn kind(error: &io::Error) -> StoreErrorKind {
@@ -27,31 +27,31 @@ fn kind(error: &io::Error) -> StoreErrorKind {
 }
 
 /// Creates the error of a directory that another process uses.
-pub(crate) fn in_use(directory: &Path) -> StoreError {
+pub(crate) fn in_use(directory: &Path) -> StateStoreError {
     let path = directory.display();
-    StoreError::new(format!(
+    StateStoreError::new(format!(
         "{path} is in use by another process, most likely another suimond; stop it, or give this one a directory of its own with --state-dir"
     ))
 }
 
 /// Creates the error of a damaged file.
-pub(crate) fn damaged(file: &Path, why: impl Display) -> StoreError {
+pub(crate) fn damaged(file: &Path, why: impl Display) -> StateStoreError {
     let path = file.display();
-    StoreError::new(format!(
+    StateStoreError::new(format!(
         "{path} is damaged ({why}); it was not reset. Restore it from a backup. Without a backup, stop all VMs, move the file away, and start the daemon with the last output of `suimon export` as the host file"
     ))
 }
 
 /// Creates the error of a request that exceeds a limit.
-pub(crate) fn bound(what: &str, len: usize, max: usize) -> StoreError {
-    StoreError::new(format!("{what} of {len} exceeds the limit of {max}"))
+pub(crate) fn bound(what: &str, len: usize, max: usize) -> StateStoreError {
+    StateStoreError::new(format!("{what} of {len} exceeds the limit of {max}"))
 }
 
 /// Converts an error of redb on opening the store.
-pub(crate) fn opening(file: &Path, error: DatabaseError) -> StoreError {
+pub(crate) fn opening(file: &Path, error: DatabaseError) -> StateStoreError {
     match error {
         DatabaseError::DatabaseAlreadyOpen => in_use(file.parent().unwrap_or(file)),
-        DatabaseError::UpgradeRequired(version) => StoreError::new(format!(
+        DatabaseError::UpgradeRequired(version) => StateStoreError::new(format!(
             "{} has file format {version} of an older suimond; start that version once more and export the host file, then apply it here",
             file.display()
         )),
@@ -77,7 +77,7 @@ impl Fault {
 }
 
 /// Converts an error of redb in a transaction.
-pub(crate) fn transaction(file: &Path, fault: Fault) -> StoreError {
+pub(crate) fn transaction(file: &Path, fault: Fault) -> StateStoreError {
     match *fault.0 {
         Error::Io(error) => storage(file, StorageError::Io(error)),
         Error::PreviousIo => storage(file, StorageError::PreviousIo),
@@ -86,14 +86,14 @@ pub(crate) fn transaction(file: &Path, fault: Fault) -> StoreError {
 }
 
 /// Creates the error of an operation during which a concurrent one failed.
-pub(crate) fn closed(file: &Path) -> StoreError {
-    StoreError::new(format!(
+pub(crate) fn closed(file: &Path) -> StateStoreError {
+    StateStoreError::new(format!(
         "{}: another read or write has just failed, and this one with it; see the first error, then try again",
         file.display()
     ))
 }
 
-fn storage(file: &Path, error: StorageError) -> StoreError {
+fn storage(file: &Path, error: StorageError) -> StateStoreError {
     match error {
         StorageError::Io(error)
             if matches!(

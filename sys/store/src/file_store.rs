@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use redb::{Database, Durability, TableDefinition, TableError};
-use suimon_ports::{StateStore, StoreError, StoreErrorKind};
+use suimon_ports::{StateStore, StateStoreError, StoreErrorKind};
 
 use crate::explain::{self, Fault};
-use crate::open::{self, contained};
+use crate::open::{self, catch_panic};
 
 /// Maximum length of a table's name in bytes.
 pub const TABLE_BYTES_MAX: usize = 64;
@@ -55,7 +55,7 @@ struct State {
 
 /// Last attempt to open the file for writing.
 struct Unwritable {
-    error: StoreError,
+    error: StateStoreError,
     tried_at: Instant,
 }
 
@@ -70,7 +70,7 @@ impl FileStore {
     /// # Errors
     /// The directory cannot be used, another process uses it, or the file in it is damaged; it is
     /// never replaced.
-    pub fn open(directory: &Path) -> Result<Self, StoreError> {
+    pub fn open(directory: &Path) -> Result<Self, StateStoreError> {
         let located = open::locate(directory)?;
         let store = Self {
             file: located.file,
@@ -92,12 +92,12 @@ impl FileStore {
     fn work<T>(
         &self,
         work: impl FnOnce(&Database, &mut Vec<Replaced>) -> Result<T, Fault>,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T, StateStoreError> {
         let mut replaced = Vec::new();
         let mut is_over = false;
         let state = self.opened()?;
         let database = state.database.as_ref().ok_or_else(|| explain::closed(&self.file))?;
-        let result = contained(&self.file, || {
+        let result = catch_panic(&self.file, || {
             work(database, &mut replaced).map_err(|error| {
                 is_over = error.ends_the_file();
                 explain::transaction(&self.file, error)
@@ -132,7 +132,7 @@ impl FileStore {
     }
 
     /// Returns the state with its file open, unless the file has failed again at this moment.
-    fn opened(&self) -> Result<RwLockReadGuard<'_, State>, StoreError> {
+    fn opened(&self) -> Result<RwLockReadGuard<'_, State>, StateStoreError> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         if state.database.is_some() {
             return Ok(state);
@@ -154,7 +154,7 @@ impl FileStore {
     }
 
     /// Opens the file for writing. `state` stays as it is on errors.
-    fn open_writable(&self, state: &mut State) -> Result<(), StoreError> {
+    fn open_writable(&self, state: &mut State) -> Result<(), StateStoreError> {
         let database = self.reverted(open::open_verified)?;
         self.replaced().clear();
         *state = State {
@@ -168,19 +168,19 @@ impl FileStore {
     /// Opens the file with `open` and reverts commits that were reported as failed.
     fn reverted(
         &self,
-        open: impl FnOnce(&Path) -> Result<Database, StoreError>,
-    ) -> Result<Database, StoreError> {
+        open: impl FnOnce(&Path) -> Result<Database, StateStoreError>,
+    ) -> Result<Database, StateStoreError> {
         let replaced = self.replaced();
-        contained(&self.file, || {
+        catch_panic(&self.file, || {
             let database = open(&self.file)?;
-            take_back(&database, &replaced)
+            revert(&database, &replaced)
                 .map_err(|error| explain::transaction(&self.file, error))?;
             Ok(database)
         })
     }
 
     /// Opens the file for writing if a copy in memory has taken its place.
-    fn ensure_writable(&self) -> Result<(), StoreError> {
+    fn ensure_writable(&self) -> Result<(), StateStoreError> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         match &state.unwritable {
             None => return Ok(()),
@@ -251,7 +251,7 @@ fn write<'c>(
 
 /// Reverts a commit that was reported as failed, if it was stored. Writes nothing otherwise, so
 /// that a store on a full disk stays readable.
-fn take_back(database: &Database, replaced: &[Replaced]) -> Result<(), Fault> {
+fn revert(database: &Database, replaced: &[Replaced]) -> Result<(), Fault> {
     let mut is_there = false;
     // The first entry of a key that was changed twice has its original value.
     let mut first = BTreeMap::new();
@@ -269,7 +269,7 @@ fn take_back(database: &Database, replaced: &[Replaced]) -> Result<(), Fault> {
 }
 
 impl StateStore for FileStore {
-    fn read(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    fn read(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, StateStoreError> {
         self.work(|database, _| read_key(database, table, key))
     }
 
@@ -278,13 +278,13 @@ impl StateStore for FileStore {
         table: &str,
         from: &str,
         limit: usize,
-    ) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+    ) -> Result<Vec<(String, Vec<u8>)>, StateStoreError> {
         self.work(|database, _| scan_table(database, table, from, limit))
     }
 
     /// Checks the limits of this crate before anything is written. An empty commit succeeds without
     /// a write.
-    fn commit(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StoreError> {
+    fn commit(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StateStoreError> {
         check_bounds(changes)?;
         if changes.is_empty() {
             return Ok(());
@@ -300,14 +300,14 @@ fn definition(table: &str) -> TableDefinition<'_, &'static str, &'static [u8]> {
     TableDefinition::new(table)
 }
 
-fn check_bounds(changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StoreError> {
+fn check_bounds(changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StateStoreError> {
     let within = |what: &str, len: usize, max: usize| {
         if len <= max { Ok(()) } else { Err(explain::bound(what, len, max)) }
     };
     within("a number of changes", changes.len(), CHANGES_MAX)?;
     for (table, key, value) in changes {
         if table.is_empty() {
-            return Err(StoreError::new("the name of a table is empty"));
+            return Err(StateStoreError::new("the name of a table is empty"));
         }
         within("the length of a table's name", table.len(), TABLE_BYTES_MAX)?;
         within("the length of a key", key.len(), KEY_BYTES_MAX)?;

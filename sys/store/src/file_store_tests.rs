@@ -13,7 +13,7 @@ fn put<'a>(table: &'a str, key: &str, value: &[u8]) -> (&'a str, String, Option<
     (table, key.to_owned(), Some(value.to_vec()))
 }
 
-fn fails_with(result: Result<impl Sized, StoreError>, parts: &[&str]) {
+fn fails_with(result: Result<impl Sized, StateStoreError>, parts: &[&str]) {
     let detail = result.err().expect("an error").detail;
     for part in parts {
         assert!(detail.contains(part), "`{part}` is not in: {detail}");

@@ -11,7 +11,7 @@ use redb::backends::InMemoryBackend;
 use redb::{Builder, Database, StorageBackend};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
-use suimon_ports::StoreError;
+use suimon_ports::StateStoreError;
 
 use crate::{FILE_NAME, explain};
 
@@ -26,7 +26,7 @@ pub(crate) struct Located {
 }
 
 /// Locks the directory and creates the file if it does not exist.
-pub(crate) fn locate(directory: &Path) -> Result<Located, StoreError> {
+pub(crate) fn locate(directory: &Path) -> Result<Located, StateStoreError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|error| explain::host(directory, "creating", error))?;
     let lock = lock_directory(directory)?;
@@ -46,17 +46,17 @@ pub(crate) fn locate(directory: &Path) -> Result<Located, StoreError> {
 }
 
 /// Converts a panic of the library, which some kinds of damage cause, to an error.
-pub(crate) fn contained<T>(
+pub(crate) fn catch_panic<T>(
     file: &Path,
-    work: impl FnOnce() -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
+    work: impl FnOnce() -> Result<T, StateStoreError>,
+) -> Result<T, StateStoreError> {
     // State left by a panic is not used: the library poisons its locks, and each later call reports
     // that.
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(explain::damaged(file, "inconsistent pages")))
 }
 
-fn lock_directory(directory: &Path) -> Result<OwnedFd, StoreError> {
+fn lock_directory(directory: &Path) -> Result<OwnedFd, StateStoreError> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let fd = rustix::fs::open(directory, flags, Mode::empty())
         .map_err(|error| explain::host(directory, "opening", error))?;
@@ -69,7 +69,7 @@ fn lock_directory(directory: &Path) -> Result<OwnedFd, StoreError> {
 
 /// Creates a complete empty store under another name and renames it, so that a crash leaves no
 /// incomplete file.
-fn create(directory: &Path, file: &Path, lock: &OwnedFd) -> Result<(), StoreError> {
+fn create(directory: &Path, file: &Path, lock: &OwnedFd) -> Result<(), StateStoreError> {
     let draft = directory.join(format!("{FILE_NAME}.new"));
     let fail = |error| explain::host(&draft, "creating", error);
     match std::fs::remove_file(&draft) {
@@ -87,7 +87,7 @@ fn create(directory: &Path, file: &Path, lock: &OwnedFd) -> Result<(), StoreErro
 }
 
 /// Opens the file for reading and writing, and verifies all of it.
-pub(crate) fn open_verified(file: &Path) -> Result<Database, StoreError> {
+pub(crate) fn open_verified(file: &Path) -> Result<Database, StateStoreError> {
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600))
         .map_err(|error| explain::host(file, "setting the permissions of", error))?;
     let database = builder().open(file).map_err(|error| explain::opening(file, error))?;
@@ -95,7 +95,7 @@ pub(crate) fn open_verified(file: &Path) -> Result<Database, StoreError> {
 }
 
 /// Opens a copy of the file in memory, and verifies all of it. The copy is as large as the file.
-pub(crate) fn open_copy(file: &Path) -> Result<Database, StoreError> {
+pub(crate) fn open_copy(file: &Path) -> Result<Database, StateStoreError> {
     let bytes = std::fs::read(file).map_err(|error| explain::host(file, "reading", error))?;
     let copy = InMemoryBackend::new();
     copy.set_len(bytes.len() as u64)
@@ -106,7 +106,7 @@ pub(crate) fn open_copy(file: &Path) -> Result<Database, StoreError> {
     verified(file, database)
 }
 
-fn verified(file: &Path, mut database: Database) -> Result<Database, StoreError> {
+fn verified(file: &Path, mut database: Database) -> Result<Database, StateStoreError> {
     // `false` means that allocation state was rebuilt, which loses nothing.
     database.check_integrity().map_err(|error| explain::opening(file, error))?;
     Ok(database)

@@ -32,7 +32,7 @@ pub enum FramingError {
 /// Buffer of received bytes from which frames are taken.
 #[derive(Debug)]
 pub struct Reader {
-    room: Box<[u8]>,
+    capacity: Box<[u8]>,
     /// Start of the bytes that were not taken yet.
     start: usize,
     /// End of these bytes; never before `start` or beyond the buffer.
@@ -42,24 +42,24 @@ pub struct Reader {
 impl Reader {
     /// Creates an empty reader.
     pub fn new() -> Self {
-        Self { room: vec![0; ROOM_BYTES].into_boxed_slice(), start: 0, end: 0 }
+        Self { capacity: vec![0; ROOM_BYTES].into_boxed_slice(), start: 0, end: 0 }
     }
 
     /// Returns the space for the next received bytes: at least one byte if [`Reader::next_frame`]
     /// returned `None`.
     pub fn space_mut(&mut self) -> &mut [u8] {
         if self.start > 0 {
-            self.room.copy_within(self.start..self.end, 0);
+            self.capacity.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
         }
-        self.room.get_mut(self.end..).unwrap_or_default()
+        self.capacity.get_mut(self.end..).unwrap_or_default()
     }
 
     /// Records that `bytes` bytes were written to the start of [`Reader::space_mut`]; more than its
     /// length are ignored.
     pub fn advance(&mut self, bytes: usize) {
-        self.end = self.end.saturating_add(bytes).min(self.room.len());
+        self.end = self.end.saturating_add(bytes).min(self.capacity.len());
     }
 
     /// Takes the next frame; `None` until it was received completely.
@@ -73,7 +73,7 @@ impl Reader {
             return Ok(None);
         };
         self.start = end;
-        Ok(self.room.get(begin..end))
+        Ok(self.capacity.get(begin..end))
     }
 
     /// Returns true if [`Reader::next_frame`] would return a frame or an error.
@@ -87,7 +87,7 @@ impl Reader {
 
     /// Returns the length of the next frame, if it was received.
     fn length(&self) -> Result<Option<usize>, FramingError> {
-        let received = self.room.get(self.start..self.end);
+        let received = self.capacity.get(self.start..self.end);
         let Some(length) = received.and_then(<[u8]>::first_chunk::<LENGTH_BYTES>) else {
             return Ok(None);
         };

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use suimon_frame::{BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads};
-use suimon_ports::{FrameSink, FrameSource, PortFault, Sent, Wakeup};
+use suimon_ports::{ArmResult, FrameSink, FrameSource, PortFault, TransmitResult};
 
 use crate::framing::{LENGTH_BYTES, Reader};
-use crate::session::{End, Session};
+use crate::session::{Session, SessionEnd};
 
 /// Bytes that are collected before they are sent, even if more frames follow: about 40 usual
 /// frames, and at least the longest one.
@@ -55,14 +55,14 @@ impl StreamSource {
             let bytes = match self.reader.next_frame() {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return Ok(false),
-                Err(error) => return Err(self.session.finish(End::Framing(error))),
+                Err(error) => return Err(self.session.finish(SessionEnd::Framing(error))),
             };
             *looks -= 1;
             let room = frame.space_mut().get_mut(..bytes.len());
             if let Some(room) = room {
                 room.copy_from_slice(bytes);
                 frame.set_len(bytes.len());
-                if frame.admit_plain().is_ok() {
+                if frame.validate_ingress_plain().is_ok() {
                     batch.commit();
                     continue;
                 }
@@ -82,18 +82,18 @@ impl StreamSource {
                 match got.map_err(|error| Errno::from_io_error(&error)) {
                     Ok(bytes) => Ok(bytes),
                     Err(Some(errno)) => Err(errno),
-                    Err(None) => return Err(session.finish(End::Descriptor)),
+                    Err(None) => return Err(session.finish(SessionEnd::Descriptor)),
                 }
             }
         };
         match got {
-            Ok(0) => Err(session.finish(End::Left)),
+            Ok(0) => Err(session.finish(SessionEnd::PeerClosed)),
             Ok(bytes) => {
                 reader.advance(bytes);
                 Ok(Read::Something)
             }
             Err(Errno::AGAIN | Errno::INTR) => Ok(Read::Nothing),
-            Err(errno) => Err(session.finish(End::of_call("read", errno))),
+            Err(errno) => Err(session.finish(SessionEnd::of_call("read", errno))),
         }
     }
 }
@@ -114,9 +114,9 @@ impl FrameSource for StreamSource {
         Ok(batch.len() - before)
     }
 
-    fn arm(&mut self) -> Wakeup {
+    fn arm(&mut self) -> ArmResult {
         // The descriptor signals data in the socket, not data that was already read.
-        if self.reader.is_ready() { Wakeup::Pending } else { Wakeup::Armed }
+        if self.reader.is_ready() { ArmResult::Pending } else { ArmResult::Armed }
     }
 
     fn disarm(&mut self) {}
@@ -157,17 +157,17 @@ impl StreamSink {
 }
 
 impl FrameSink for StreamSink {
-    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
         if !self.is_clear()? {
-            return Ok(Sent::Full);
+            return Ok(TransmitResult::Full);
         }
-        let wire = frame.wire();
+        let wire = frame.wire_format();
         let bytes = wire.wire_len();
         let padded = bytes.max(WIRE_BYTES_MIN);
         if self.collected.len() + LENGTH_BYTES + padded > COLLECTED_BYTES_MAX {
             self.send()?;
             if self.session.is_stalled() {
-                return Ok(Sent::Full);
+                return Ok(TransmitResult::Full);
             }
         }
         // Frames of the switch are smaller than 4 GiB.
@@ -179,7 +179,7 @@ impl FrameSink for StreamSink {
         }
         self.collected.extend_from_slice(wire.rest);
         self.collected.resize(self.collected.len() + padded - bytes, 0);
-        Ok(Sent::Accepted)
+        Ok(TransmitResult::Accepted)
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {

@@ -36,7 +36,7 @@ fn numbered(number: u32, bytes: usize) -> Vec<u8> {
 fn filled(bytes: &[u8]) -> Frame {
     let mut frame = Frame::new(0);
     frame.fill(bytes);
-    frame.admit_plain().unwrap();
+    frame.validate_ingress_plain().unwrap();
     frame
 }
 
@@ -58,7 +58,7 @@ fn frames_of_the_guest_arrive_with_their_tags_and_short_ones_are_counted() {
     let [first, second] = batch.frames() else { panic!("{}", batch.len()) };
     assert_eq!(first.meta.tag.and_then(VlanTag::vlan).map(VlanId::get), Some(30));
     assert_eq!((first.len(), second.len()), (96, 60));
-    assert_eq!((source.malformed(), source.arm()), (2, Wakeup::Armed));
+    assert_eq!((source.malformed(), source.arm()), (2, ArmResult::Armed));
     qemu.write_all(&[5; 100]).unwrap();
     batch.clear();
     assert_eq!(source.receive(&mut batch).unwrap(), 1, "the rest came, and so did the frame");
@@ -72,13 +72,13 @@ fn a_source_does_not_sleep_on_frames_that_it_has_read() {
     }
     let mut batch = FrameBatch::new();
     assert_eq!(source.receive(&mut batch).unwrap(), BATCH_FRAMES_MAX);
-    assert_eq!(source.arm(), Wakeup::Pending);
+    assert_eq!(source.arm(), ArmResult::Pending);
     let mut count = batch.len();
     while count < 100 {
         batch.clear();
         count += source.receive(&mut batch).unwrap();
     }
-    assert_eq!(source.arm(), Wakeup::Armed);
+    assert_eq!(source.arm(), ArmResult::Armed);
 }
 
 #[test]
@@ -89,9 +89,9 @@ fn a_length_that_no_frame_has_ends_the_connection_behind_good_frames() {
         qemu.write_all(&length.to_be_bytes()).unwrap();
         let mut batch = FrameBatch::new();
         let fault = source.receive(&mut batch).unwrap_err();
-        assert_eq!((batch.len(), fault.kind), (1, FaultKind::Hostile));
+        assert_eq!((batch.len(), fault.kind), (1, FaultKind::ProtocolViolation));
         assert!(fault.detail.contains(words), "{fault}");
-        assert!(session.end().is_some_and(End::is_violation));
+        assert!(session.end().is_some_and(SessionEnd::is_violation));
     }
 }
 
@@ -102,21 +102,21 @@ fn who_has_left_is_gone_for_both_queues() {
     drop(qemu);
     let mut batch = FrameBatch::new();
     let fault = source.receive(&mut batch).unwrap_err();
-    assert_eq!((batch.len(), fault.kind), (1, FaultKind::Gone));
-    assert_eq!(session.end(), Some(&End::Left));
-    assert_eq!(sink.transmit(&filled(&[1; 60])).unwrap(), Sent::Accepted);
-    assert_eq!(sink.flush().unwrap_err().kind, FaultKind::Gone);
+    assert_eq!((batch.len(), fault.kind), (1, FaultKind::Disconnected));
+    assert_eq!(session.end(), Some(&SessionEnd::PeerClosed));
+    assert_eq!(sink.transmit(&filled(&[1; 60])).unwrap(), TransmitResult::Accepted);
+    assert_eq!(sink.flush().unwrap_err().kind, FaultKind::Disconnected);
 }
 
 #[test]
 fn frames_to_the_guest_are_as_long_as_on_a_wire_and_have_their_tags() {
     let (_, mut sink, mut qemu, _) = connection();
     let mut frame = filled(&[2; 40]);
-    assert_eq!(sink.transmit(&frame).unwrap(), Sent::Accepted);
+    assert_eq!(sink.transmit(&frame).unwrap(), TransmitResult::Accepted);
     frame.meta.tag = VlanId::new(30).map(VlanTag::of);
     frame.fill(&[3; 100]);
     frame.meta.tag = VlanId::new(30).map(VlanTag::of);
-    assert_eq!(sink.transmit(&frame).unwrap(), Sent::Accepted);
+    assert_eq!(sink.transmit(&frame).unwrap(), TransmitResult::Accepted);
     sink.flush().unwrap();
     let mut bytes = vec![0; 1000];
     let count = qemu.read(&mut bytes).unwrap();
@@ -142,7 +142,7 @@ proptest! {
         for (frames, bytes, reads) in steps {
             for _ in 0..frames {
                 number += 1;
-                if sink.transmit(&filled(&numbered(number, bytes))).unwrap() == Sent::Accepted {
+                if sink.transmit(&filled(&numbered(number, bytes))).unwrap() == TransmitResult::Accepted {
                     accepted.push((number, bytes));
                 }
             }
@@ -188,7 +188,7 @@ fn a_descriptor_ends_the_connection() {
     let bytes = [std::io::IoSlice::new(b"\0\0\0\x01x")];
     sendmsg(&qemu, &bytes, &mut control, SendFlags::NOSIGNAL).unwrap();
     let fault = source.receive(&mut FrameBatch::new()).unwrap_err();
-    assert_eq!(fault.kind, suimon_ports::FaultKind::Hostile);
+    assert_eq!(fault.kind, suimon_ports::FaultKind::ProtocolViolation);
     assert!(fault.detail.contains("attached a descriptor"), "{}", fault.detail);
-    assert!(session.end().is_some_and(End::is_violation));
+    assert!(session.end().is_some_and(SessionEnd::is_violation));
 }

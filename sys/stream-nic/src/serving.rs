@@ -9,14 +9,14 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use suimon_ports::{DeviceNotice, DeviceStatus, PortObserver, QueueHost};
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_socket_runtime::{
-    LogPace, PeerGuard, ReconnectPause, SocketRuntime, Stop, TurnAwayPace, Watched, blocking,
-    blocking_on,
+    LogRateLimit, PeerGuard, ReconnectPause, RejectionRateLimit, SocketRuntime, Stop, Watched,
+    blocking, blocking_on,
 };
 use suimon_unix_socket::{accept, is_hung_up};
 use tokio::time::sleep;
 
 use crate::queues::{StreamSink, StreamSource};
-use crate::session::{End, Session};
+use crate::session::{Session, SessionEnd};
 
 /// Time until the next attempt if the host has no descriptor for a connection.
 const SHORTAGE: Duration = Duration::from_millis(200);
@@ -77,15 +77,15 @@ impl Shared {
                     () = stop.wait() => None,
                     end = self.serve(&descriptors, &session, &mut limits) => Some(end),
                 },
-                Err(_) => Some(End::Host),
+                Err(_) => Some(SessionEnd::Host),
             };
-            pause.note_end(began.elapsed(), end.as_ref().is_some_and(End::is_violation));
+            pause.note_end(began.elapsed(), end.as_ref().is_some_and(SessionEnd::is_violation));
             self.end(end, &stop).await;
         }
     }
 
     /// Detaches a connection's queues and reports why it ended.
-    async fn end(self: &Arc<Self>, end: Option<End>, stop: &Stop) {
+    async fn end(self: &Arc<Self>, end: Option<SessionEnd>, stop: &Stop) {
         let mut end = Some(end);
         while end.is_some() {
             let shared = Arc::clone(self);
@@ -135,7 +135,7 @@ impl Shared {
         descriptors: &Descriptors,
         session: &Session,
         limits: &mut PeerLimits,
-    ) -> End {
+    ) -> SessionEnd {
         let mut is_door_open = true;
         loop {
             if let Some(end) = session.end() {
@@ -153,7 +153,7 @@ impl Shared {
                         Ok(Other::TurnedAway) => self.log_turned_away(limits),
                         // The worker has not read the end of the connection yet, and may service
                         // the queue later. The next connection does not wait for that.
-                        Ok(Other::Successor) => return End::Left,
+                        Ok(Other::Successor) => return SessionEnd::PeerClosed,
                         Err(error) => {
                             let port = self.port.0;
                             tracing::warn!(port, %error, "cannot reject a second QEMU");
@@ -173,7 +173,7 @@ impl Shared {
         limits: &PeerLimits,
     ) -> io::Result<Other> {
         sleep(limits.turned_away.delay(Instant::now())).await;
-        listener.read(|listener| turn_away(listener, session, &self.runtime)).await
+        listener.read(|listener| reject(listener, session, &self.runtime)).await
     }
 
     fn log_turned_away(&self, limits: &mut PeerLimits) {
@@ -186,7 +186,7 @@ impl Shared {
 
     /// Detaches a connection's queues and reports why it ended. `None` means that the NIC is
     /// closed, which is not reported. Blocks.
-    fn finish(&self, end: Option<&End>) {
+    fn finish(&self, end: Option<&SessionEnd>) {
         // The queues are detached before the notice is sent.
         self.host.detach_port(self.port);
         let mut status = self.status();
@@ -206,8 +206,8 @@ impl Shared {
 /// Limits on the costs and log entries of further connections while one is served.
 #[derive(Default)]
 struct PeerLimits {
-    turned_away: TurnAwayPace,
-    turned_away_log: LogPace,
+    turned_away: RejectionRateLimit,
+    turned_away_log: LogRateLimit,
 }
 
 /// Connection that arrived while another one is served.
@@ -219,7 +219,7 @@ enum Other {
 }
 
 /// Closes a pending connection, unless the peer has closed the served one.
-fn turn_away(
+fn reject(
     listener: BorrowedFd<'_>,
     session: &Session,
     runtime: &SocketRuntime,

@@ -14,10 +14,10 @@ use crate::framing::FramingError;
 
 /// Reason why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(crate) enum End {
+pub(crate) enum SessionEnd {
     /// The peer closed the connection, or its process ended.
     #[error("QEMU closed the connection")]
-    Left,
+    PeerClosed,
     /// The host could not start a thread to attach the queues.
     #[error("the host cannot start a thread for the connection")]
     Host,
@@ -37,11 +37,11 @@ pub(crate) enum End {
     },
 }
 
-impl End {
+impl SessionEnd {
     /// Converts the error of a system call, after which the connection is closed.
     pub(crate) fn of_call(action: &'static str, errno: Errno) -> Self {
         match errno {
-            Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => Self::Left,
+            Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => Self::PeerClosed,
             errno => Self::Socket { action, errno },
         }
     }
@@ -54,7 +54,7 @@ impl End {
 
 /// Data that was sent partly.
 #[derive(Debug, Default)]
-struct Rest {
+struct PendingData {
     bytes: Vec<u8>,
     sent: usize,
 }
@@ -65,11 +65,11 @@ pub(crate) struct Session {
     pub(crate) socket: Arc<OwnedFd>,
     /// Eventfd that wakes the NIC's task.
     wake: Arc<OwnedFd>,
-    end: OnceLock<End>,
+    end: OnceLock<SessionEnd>,
     /// True if `rest` has bytes. Set by the egress queue and cleared when the last byte was sent,
     /// so that the lock is only taken while the peer is slow.
     is_stalled: AtomicBool,
-    rest: Mutex<Rest>,
+    rest: Mutex<PendingData>,
     /// `None` if the socket carries no descriptors. Dropped after the socket.
     pub(crate) guard: Option<PeerGuard>,
 }
@@ -87,17 +87,17 @@ impl Session {
     }
 
     /// Returns the reason of the end, once the connection has ended.
-    pub(crate) fn end(&self) -> Option<&End> {
+    pub(crate) fn end(&self) -> Option<&SessionEnd> {
         self.end.get()
     }
 
     /// Records the end of the connection, and wakes the task. Returns the fault for the queue that
     /// detected it.
-    pub(crate) fn finish(&self, end: End) -> PortFault {
+    pub(crate) fn finish(&self, end: SessionEnd) -> PortFault {
         let kind = match end {
-            End::Left => FaultKind::Gone,
-            End::Framing(_) | End::Descriptor => FaultKind::Hostile,
-            End::Host | End::Socket { .. } => FaultKind::Host,
+            SessionEnd::PeerClosed => FaultKind::Disconnected,
+            SessionEnd::Framing(_) | SessionEnd::Descriptor => FaultKind::ProtocolViolation,
+            SessionEnd::Host | SessionEnd::Socket { .. } => FaultKind::Host,
         };
         let detail = end.to_string();
         // If both queues detect an end, the first one is recorded.
@@ -166,13 +166,13 @@ impl Session {
     }
 
     /// Returns the number of bytes that the socket accepted.
-    fn send_now(&self, bytes: &[u8]) -> Result<usize, End> {
+    fn send_now(&self, bytes: &[u8]) -> Result<usize, SessionEnd> {
         loop {
             match send(&*self.socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(sent) => return Ok(sent),
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return Ok(0),
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(End::of_call("write", errno)),
+                Err(errno) => return Err(SessionEnd::of_call("write", errno)),
             }
         }
     }

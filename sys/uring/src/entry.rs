@@ -3,39 +3,39 @@
 use io_uring::{opcode, squeue, types};
 
 use crate::aligned::AlignedBytes;
-use crate::operation::{Kind, Operation, ZEROS_BYTES};
+use crate::operation::{Operation, OperationKind, ZEROS_BYTES};
 
 /// Creates the entry for an operation's next step. It points to memory held by the operation, and
 /// to `zeros`.
 pub(crate) fn entry(operation: &Operation, zeros: &AlignedBytes) -> squeue::Entry {
     let file = types::Fixed(operation.file.0);
-    let offset = operation.place();
+    let offset = operation.start();
     let left = operation.len.saturating_sub(operation.done);
     match operation.kind {
-        Kind::Read => read(operation, file, offset),
-        Kind::Write { is_durable } => {
+        OperationKind::Read => read(operation, file, offset),
+        OperationKind::Write { is_durable } => {
             let flags = if is_durable { libc::RWF_DSYNC } else { 0 };
             write(operation, file, offset, flags)
         }
-        Kind::Flush => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
-        Kind::Discard | Kind::Zero { .. } => {
-            let may_unmap = !matches!(operation.kind, Kind::Zero { may_unmap: false, .. });
+        OperationKind::Flush => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
+        OperationKind::Discard | OperationKind::Zero { .. } => {
+            let may_unmap = !matches!(operation.kind, OperationKind::Zero { may_unmap: false, .. });
             let zero =
                 if may_unmap { libc::FALLOC_FL_PUNCH_HOLE } else { libc::FALLOC_FL_ZERO_RANGE };
             let mode = zero | libc::FALLOC_FL_KEEP_SIZE;
             opcode::Fallocate::new(file, left).offset(offset).mode(mode).build()
         }
-        Kind::WriteZeros => {
+        OperationKind::WriteZeros => {
             let now = left.min(ZEROS_BYTES) as u32;
             opcode::Write::new(file, zeros.as_slice().as_ptr(), now).offset(offset).build()
         }
-        Kind::Append { .. } => {
+        OperationKind::Append { .. } => {
             let now = left.min(ZEROS_BYTES) as u32;
             let zeros = opcode::Write::new(file, zeros.as_slice().as_ptr(), now);
             // The file system determines the offset.
             zeros.offset(offset).rw_flags(libc::RWF_APPEND).build()
         }
-        Kind::Extend { .. } | Kind::ExtendByHole => {
+        OperationKind::Extend { .. } | OperationKind::ExtendByHole => {
             opcode::Fallocate::new(file, left).offset(offset).build()
         }
     }

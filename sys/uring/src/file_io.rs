@@ -8,15 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use io_uring::{IoUring, types};
-use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, FlushFailure, Wakeup};
+use suimon_ports::{
+    ArmResult, DiskFile, FileCompletion, FileIo, FileRequest, FileSlot, FlushFailure,
+};
 
 use crate::aligned::AlignedBytes;
-use crate::at_once;
 use crate::buffers::Buffers;
 use crate::entry::entry;
 use crate::host_file::HostFile;
-use crate::operation::{Kind, Operation, ZEROS_BYTES};
+use crate::operation::{Operation, OperationKind, ZEROS_BYTES};
 use crate::restrictions::restrict;
+use crate::synchronous;
 
 /// Time for which dropping the ring waits for operations in flight.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
@@ -39,7 +41,7 @@ pub struct UringFileIo {
     /// Operations to continue that have no place in the submission queue yet.
     waiting: VecDeque<u32>,
     /// Completions of operations executed without the kernel.
-    ended: Vec<FileDone>,
+    ended: Vec<FileCompletion>,
     /// Unused lists of pieces, kept to avoid allocations.
     spare_pieces: Vec<Vec<libc::iovec>>,
     pub(crate) buffers: Buffers,
@@ -85,13 +87,13 @@ impl UringFileIo {
     pub(crate) fn operation(
         &mut self,
         slot: FileSlot,
-        op: FileOp<'_>,
+        op: FileRequest<'_>,
         token: u64,
     ) -> io::Result<Operation> {
         let pieces = self.spare_pieces.pop().unwrap_or_default();
         let (buffers, lists) = (&mut self.buffers, &mut self.spare_pieces);
         let file = host_file(&self.files, slot).ok_or(io::ErrorKind::NotFound)?;
-        let (unit, memory_unit) = (file.facts().alignment, file.memory_alignment());
+        let (unit, memory_unit) = (file.properties().alignment, file.memory_alignment());
         let new = |kind, offset, len| Operation {
             file: slot,
             token,
@@ -102,48 +104,49 @@ impl UringFileIo {
             done: 0,
             pieces,
             own: None,
-            stand_in: Vec::new(),
+            bounce_iovecs: Vec::new(),
             memory: None,
         };
         Ok(match op {
-            FileOp::Read { offset, to } => {
-                new(Kind::Read, offset, to.len).on_payload(&to, memory_unit, buffers, lists)?
-            }
-            FileOp::Write { offset, from, is_durable } => {
-                let kind = Kind::Write { is_durable };
+            FileRequest::Read { offset, to } => new(OperationKind::Read, offset, to.len)
+                .on_payload(&to, memory_unit, buffers, lists)?,
+            FileRequest::Write { offset, from, is_durable } => {
+                let kind = OperationKind::Write { is_durable };
                 new(kind, offset, from.len).on_payload(&from, memory_unit, buffers, lists)?
             }
-            FileOp::ReadBytes(range) => {
+            FileRequest::ReadBytes(range) => {
                 let own = own_bytes(range.len(), buffers)?;
-                new(Kind::Read, range.offset(), range.len()).on_own(own)
+                new(OperationKind::Read, range.offset(), range.len()).on_own(own)
             }
-            FileOp::WriteBytes { offset, bytes } => {
+            FileRequest::WriteBytes { offset, bytes } => {
                 let mut own = own_bytes(bytes.len() as u64, buffers)?;
                 own.as_mut_slice().copy_from_slice(&bytes);
-                new(Kind::Write { is_durable: false }, offset, bytes.len() as u64).on_own(own)
+                new(OperationKind::Write { is_durable: false }, offset, bytes.len() as u64)
+                    .on_own(own)
             }
-            FileOp::Flush => {
+            FileRequest::Flush => {
                 file.flush_failure().map_or(Ok(()), FlushFailure::check)?;
-                new(Kind::Flush, 0, 0)
+                new(OperationKind::Flush, 0, 0)
             }
-            FileOp::Discard(range) => {
+            FileRequest::Discard(range) => {
                 file.handle_zeroing(range.offset(), range.len());
-                new(Kind::Discard, range.offset(), range.len())
+                new(OperationKind::Discard, range.offset(), range.len())
             }
-            FileOp::Zero { range, may_unmap, only_if_fast } => {
+            FileRequest::Zero { range, may_unmap, only_if_fast } => {
                 file.handle_zeroing(range.offset(), range.len());
-                new(Kind::Zero { may_unmap, only_if_fast }, range.offset(), range.len())
+                new(OperationKind::Zero { may_unmap, only_if_fast }, range.offset(), range.len())
             }
-            FileOp::Extend { len, needed } => {
+            FileRequest::Extend { len, required: needed } => {
                 // Holes in the existing part stay holes.
                 let end = end(file)?.min(len);
                 if !file.can_allocate() {
-                    let mut operation = new(Kind::Append { len }, end, len - end);
+                    let mut operation = new(OperationKind::Append { len }, end, len - end);
                     operation.handle_end(end);
                     return Ok(operation);
                 }
                 let allocated = file.claim_room(end, needed.clamp(end, len), len);
-                let mut operation = new(Kind::Extend { needed, len }, end, allocated - end);
+                let mut operation =
+                    new(OperationKind::Extend { required: needed, len }, end, allocated - end);
                 if allocated == end && end < len {
                     operation.handle_extended(false);
                 }
@@ -183,8 +186,8 @@ impl UringFileIo {
     fn kick_early(&mut self) {
         let unsent = self.ring.submission().len();
         let begun = self.operations.len() - self.free.len();
-        if is_due(unsent, begun.saturating_sub(unsent)) {
-            let _ = self.kick();
+        if should_submit_early(unsent, begun.saturating_sub(unsent)) {
+            let _ = self.submit_queued();
         }
     }
 
@@ -201,18 +204,20 @@ impl UringFileIo {
 
     /// Handles the kernel's completion of an operation's step. Returns the completion of the
     /// operation if it has ended.
-    fn handle_turn(&mut self, index: u32, result: i32) -> Option<FileDone> {
+    fn handle_completions(&mut self, index: u32, result: i32) -> Option<FileCompletion> {
         let operation = self.operations.get_mut(index as usize)?.as_mut()?;
-        if let (Kind::Write { .. }, Ok(moved @ 1..)) = (operation.kind, u64::try_from(result)) {
+        if let (OperationKind::Write { .. }, Ok(moved @ 1..)) =
+            (operation.kind, u64::try_from(result))
+        {
             if let Some(file) = host_file(&self.files, operation.file) {
-                file.handle_written(operation.place(), moved);
+                file.handle_written(operation.start(), moved);
             }
         }
         let mut next = next(operation, result);
-        if let (Kind::Append { .. }, Next::Turn) = (operation.kind, &next) {
+        if let (OperationKind::Append { .. }, Next::Poll) = (operation.kind, &next) {
             next = next_append(operation, host_file(&self.files, operation.file));
         }
-        if matches!(next, Next::Turn) {
+        if matches!(next, Next::Poll) {
             self.begin(index);
             return None;
         }
@@ -221,17 +226,17 @@ impl UringFileIo {
         Some(self.end(operation, next))
     }
 
-    fn end(&mut self, mut operation: Operation, next: Next) -> FileDone {
+    fn end(&mut self, mut operation: Operation, next: Next) -> FileCompletion {
         let outcome = match next {
-            Next::Turn => Ok(()),
+            Next::Poll => Ok(()),
             Next::End(outcome) => outcome,
         };
-        if let (Kind::Flush, Err(error)) = (operation.kind, &outcome) {
+        if let (OperationKind::Flush, Err(error)) = (operation.kind, &outcome) {
             let failure = self.host_file(operation.file).and_then(HostFile::flush_failure);
             failure.inspect(|failure| failure.note(error));
         }
         let outcome = outcome.map(|()| operation.take_bytes());
-        for mut list in [operation.pieces, operation.stand_in] {
+        for mut list in [operation.pieces, operation.bounce_iovecs] {
             list.clear();
             if list.capacity() > 0 && self.spare_pieces.len() < self.spare_pieces.capacity() {
                 self.spare_pieces.push(list);
@@ -240,18 +245,18 @@ impl UringFileIo {
         if let Some(own) = operation.own {
             self.buffers.give_back(own);
         }
-        FileDone { token: operation.token, outcome }
+        FileCompletion { token: operation.token, result: outcome }
     }
 
     /// Executes an operation that does not block.
-    fn carry_out(&mut self, mut operation: Operation) -> FileDone {
+    fn execute(&mut self, mut operation: Operation) -> FileCompletion {
         loop {
             let result = match self.host_file(operation.file) {
-                Some(file) => at_once::turn(file, &operation),
+                Some(file) => synchronous::step(file, &operation),
                 None => -libc::ENOENT,
             };
             let next = next(&mut operation, result);
-            if !matches!(next, Next::Turn) {
+            if !matches!(next, Next::Poll) {
                 return self.end(operation, next);
             }
         }
@@ -265,7 +270,7 @@ impl UringFileIo {
     }
 
     fn is_at_once(&self, operation: &Operation) -> bool {
-        self.host_file(operation.file).is_some_and(|file| at_once::is_at_once(file, operation))
+        self.host_file(operation.file).is_some_and(|file| synchronous::is_at_once(file, operation))
     }
 }
 
@@ -276,7 +281,7 @@ fn host_file(files: &[Option<Arc<dyn DiskFile>>], slot: FileSlot) -> Option<&Hos
 /// How an operation continues after one of its steps.
 enum Next {
     /// Another step of the same operation.
-    Turn,
+    Poll,
     /// The operation has ended with this result.
     End(io::Result<()>),
 }
@@ -287,7 +292,7 @@ fn next_append(operation: &mut Operation, file: Option<&HostFile>) -> Next {
     file.handle_no_allocation();
     match end(file) {
         Ok(end) if operation.handle_end(end) => Next::End(Ok(())),
-        Ok(_) => Next::Turn,
+        Ok(_) => Next::Poll,
         Err(error) => Next::End(Err(error)),
     }
 }
@@ -298,42 +303,49 @@ fn next(operation: &mut Operation, result: i32) -> Next {
         let cannot = matches!(-result, libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL);
         let is_full = matches!(-result, libc::ENOSPC | libc::EDQUOT);
         return match operation.kind {
-            _ if matches!(-result, libc::EINTR | libc::EAGAIN) => Next::Turn,
-            Kind::Discard if cannot => Next::End(Ok(())),
-            Kind::Zero { only_if_fast: false, .. } if cannot => {
-                operation.kind = Kind::WriteZeros;
-                Next::Turn
+            _ if matches!(-result, libc::EINTR | libc::EAGAIN) => Next::Poll,
+            OperationKind::Discard if cannot => Next::End(Ok(())),
+            OperationKind::Zero { only_if_fast: false, .. } if cannot => {
+                operation.kind = OperationKind::WriteZeros;
+                Next::Poll
             }
-            Kind::Zero { .. } if cannot => Next::End(Err(io::ErrorKind::Unsupported.into())),
-            Kind::Extend { .. } | Kind::ExtendByHole if cannot => {
+            OperationKind::Zero { .. } if cannot => {
+                Next::End(Err(io::ErrorKind::Unsupported.into()))
+            }
+            OperationKind::Extend { .. } | OperationKind::ExtendByHole if cannot => {
                 operation.append();
-                Next::Turn
+                Next::Poll
             }
-            Kind::Extend { .. } if is_full => {
+            OperationKind::Extend { .. } if is_full => {
                 operation.handle_extended(false);
-                Next::Turn
+                Next::Poll
             }
             _ => Next::End(Err(error)),
         };
     };
     let done = match operation.kind {
-        Kind::Flush | Kind::Discard | Kind::Zero { .. } | Kind::ExtendByHole => true,
-        Kind::Extend { .. } => operation.handle_extended(true),
-        Kind::Read => operation.handle_moved(moved) || operation.handle_end_of_file(moved),
-        Kind::Write { .. } | Kind::WriteZeros | Kind::Append { .. } if moved == 0 => {
+        OperationKind::Flush
+        | OperationKind::Discard
+        | OperationKind::Zero { .. }
+        | OperationKind::ExtendByHole => true,
+        OperationKind::Extend { .. } => operation.handle_extended(true),
+        OperationKind::Read => operation.handle_moved(moved) || operation.handle_end_of_file(moved),
+        OperationKind::Write { .. } | OperationKind::WriteZeros | OperationKind::Append { .. }
+            if moved == 0 =>
+        {
             return Next::End(Err(io::ErrorKind::WriteZero.into()));
         }
-        Kind::Write { .. } | Kind::WriteZeros => operation.handle_moved(moved),
+        OperationKind::Write { .. } | OperationKind::WriteZeros => operation.handle_moved(moved),
         // The caller compares the length of the file.
-        Kind::Append { .. } => false,
+        OperationKind::Append { .. } => false,
     };
-    if done { Next::End(Ok(())) } else { Next::Turn }
+    if done { Next::End(Ok(())) } else { Next::Poll }
 }
 
 /// Returns true if unsubmitted operations must be submitted early, given the number of submitted
 /// ones. A device with little work gets the next operation at once and works while others are
 /// prepared. One with much work gets larger batches, which cost less.
-const fn is_due(unsent: usize, sent: usize) -> bool {
+const fn should_submit_early(unsent: usize, sent: usize) -> bool {
     unsent * SENT_PER_UNSENT >= sent
 }
 
@@ -348,8 +360,8 @@ fn own_bytes(len: u64, buffers: &mut Buffers) -> io::Result<AlignedBytes> {
 /// Returns the current length of a file in bytes, or the length of a block device when it was
 /// opened.
 fn end(file: &HostFile) -> io::Result<u64> {
-    if file.facts().is_block_device {
-        return Ok(file.facts().len);
+    if file.properties().is_block_device {
+        return Ok(file.properties().len);
     }
     Ok(u64::try_from(rustix::fs::fstat(file)?.st_size).unwrap_or(0))
 }
@@ -380,22 +392,24 @@ impl FileIo for UringFileIo {
         }
     }
 
-    fn submit(&mut self, file: FileSlot, op: FileOp<'_>, token: u64) -> bool {
+    fn submit(&mut self, file: FileSlot, op: FileRequest<'_>, token: u64) -> bool {
         // A completion executed without the kernel counts until it was reported.
-        if self.under_way() >= self.operations.len() {
+        if self.in_flight() >= self.operations.len() {
             return false;
         }
         let ended = match self.operation(file, op, token) {
-            Ok(operation) if operation.is_nothing() => FileDone { token, outcome: Ok(Vec::new()) },
-            Ok(operation) if self.is_at_once(&operation) => self.carry_out(operation),
+            Ok(operation) if operation.is_nothing() => {
+                FileCompletion { token, result: Ok(Vec::new()) }
+            }
+            Ok(operation) if self.is_at_once(&operation) => self.execute(operation),
             Ok(operation) => return self.start(operation),
-            Err(error) => FileDone { token, outcome: Err(error) },
+            Err(error) => FileCompletion { token, result: Err(error) },
         };
         self.ended.push(ended);
         true
     }
 
-    fn kick(&mut self) -> io::Result<()> {
+    fn submit_queued(&mut self) -> io::Result<()> {
         if self.ring.submission().is_empty() {
             return Ok(());
         }
@@ -407,7 +421,7 @@ impl FileIo for UringFileIo {
         }
     }
 
-    fn poll_done(&mut self, done: &mut Vec<FileDone>) -> usize {
+    fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize {
         let before = done.len();
         done.append(&mut self.ended);
         if self.ring.completion().is_empty() && self.ring.submission().taskrun() {
@@ -417,25 +431,25 @@ impl FileIo for UringFileIo {
         for _ in 0..self.operations.len() {
             let Some(turn) = self.ring.completion().next() else { break };
             let index = u32::try_from(turn.user_data()).unwrap_or(u32::MAX);
-            done.extend(self.handle_turn(index, turn.result()));
+            done.extend(self.handle_completions(index, turn.result()));
         }
         self.begin_waiting();
         done.len() - before
     }
 
-    fn has_ended_at_once(&self) -> bool {
+    fn has_immediate_completions(&self) -> bool {
         !self.ended.is_empty()
     }
 
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.operations.len() - self.free.len() + self.ended.len()
     }
 
-    fn drain(&mut self, patience: Duration) -> bool {
+    fn drain(&mut self, timeout: Duration) -> bool {
         let mut done = Vec::new();
-        let patience = types::Timespec::from(patience);
+        let timeout = types::Timespec::from(timeout);
         while self.free.len() < self.operations.len() {
-            let limit = types::SubmitArgs::new().timespec(&patience);
+            let limit = types::SubmitArgs::new().timespec(&timeout);
             if let Err(error) = self.ring.submitter().submit_with_args(1, &limit) {
                 if !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY)) {
                     return false;
@@ -447,12 +461,12 @@ impl FileIo for UringFileIo {
         true
     }
 
-    fn arm(&mut self) -> Wakeup {
-        let kicked = self.kick();
+    fn arm(&mut self) -> ArmResult {
+        let kicked = self.submit_queued();
         let has_ended = !self.ended.is_empty()
             || !self.ring.completion().is_empty()
             || self.ring.submission().taskrun();
-        if has_ended || kicked.is_err() { Wakeup::Pending } else { Wakeup::Armed }
+        if has_ended || kicked.is_err() { ArmResult::Pending } else { ArmResult::Armed }
     }
 
     fn wake_fd(&self) -> BorrowedFd<'_> {
@@ -482,7 +496,7 @@ mod tests {
         let (mut sent, mut unsent, mut batches) = (0, 0, Vec::new());
         for _ in 0..32 {
             unsent += 1;
-            if is_due(unsent, sent) {
+            if should_submit_early(unsent, sent) {
                 batches.push(unsent);
                 sent += unsent;
                 unsent = 0;
@@ -496,14 +510,14 @@ mod tests {
         Operation {
             file: FileSlot(0),
             token: 0,
-            kind: Kind::Extend { needed, len },
+            kind: OperationKind::Extend { required: needed, len },
             offset,
             len: len - offset,
             unit: 4096,
             done: 0,
             pieces: Vec::new(),
             own: None,
-            stand_in: Vec::new(),
+            bounce_iovecs: Vec::new(),
             memory: None,
         }
     }
@@ -511,16 +525,16 @@ mod tests {
     #[test]
     fn space_that_is_not_needed_yet_is_given_up_first_and_then_a_hole_is_left() {
         let mut operation = extending(3 << 20, 9 << 20);
-        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Turn));
+        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Poll));
         assert_eq!((operation.offset, operation.len), (1 << 20, 2 << 20));
         // The rest of the length becomes a hole.
-        assert!(matches!(next(&mut operation, 0), Next::Turn));
-        assert!(matches!(operation.kind, Kind::ExtendByHole));
+        assert!(matches!(next(&mut operation, 0), Next::Poll));
+        assert!(matches!(operation.kind, OperationKind::ExtendByHole));
         assert_eq!((operation.offset, operation.len), ((9 << 20) - 4096, 4096));
         let mut operation = extending(3 << 20, 9 << 20);
-        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Turn));
-        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Turn));
-        assert!(matches!(operation.kind, Kind::ExtendByHole));
+        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Poll));
+        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Poll));
+        assert!(matches!(operation.kind, OperationKind::ExtendByHole));
         assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::End(Err(_))));
         let mut operation = extending(3 << 20, 9 << 20);
         assert!(matches!(next(&mut operation, 0), Next::End(Ok(()))));
@@ -529,18 +543,18 @@ mod tests {
     #[test]
     fn where_nothing_can_be_allocated_zeros_are_appended() {
         let mut operation = extending(1 << 20, 9 << 20);
-        assert!(matches!(next(&mut operation, -libc::EOPNOTSUPP), Next::Turn));
-        assert!(matches!(operation.kind, Kind::Append { .. }));
-        assert!(matches!(next(&mut operation, 4096), Next::Turn));
+        assert!(matches!(next(&mut operation, -libc::EOPNOTSUPP), Next::Poll));
+        assert!(matches!(operation.kind, OperationKind::Append { .. }));
+        assert!(matches!(next(&mut operation, 4096), Next::Poll));
         // Another operation has written behind the zeros meanwhile.
         assert!(!operation.handle_end(4 << 20));
-        assert_eq!((operation.place(), operation.len), (4 << 20, 5 << 20));
+        assert_eq!((operation.start(), operation.len), (4 << 20, 5 << 20));
         assert!(operation.handle_end(9 << 20));
         // Also where only the last unit was to be allocated.
         let mut operation = extending(1 << 20, 9 << 20);
         operation.handle_extended(false);
-        assert!(matches!(next(&mut operation, -libc::EOPNOTSUPP), Next::Turn));
-        assert_eq!(operation.kind, Kind::Append { len: 9 << 20 });
+        assert!(matches!(next(&mut operation, -libc::EOPNOTSUPP), Next::Poll));
+        assert_eq!(operation.kind, OperationKind::Append { len: 9 << 20 });
         assert!(matches!(next(&mut operation, 0), Next::End(Err(_))));
     }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use suimon_image::{ByteRange, ImageFile};
-use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, PayloadPart, Wakeup};
+use suimon_ports::{
+    ArmResult, DiskFile, FileCompletion, FileIo, FileRequest, FileSlot, PayloadPart,
+};
 
 use crate::host_file_tests::folder;
 use crate::store_room::StoreRoom;
@@ -89,21 +91,24 @@ impl Bench {
         unsafe { self.table.set(tag, usage, pieces) };
     }
 
-    fn wait(&mut self) -> BTreeMap<u64, FileDone> {
-        self.io.kick().unwrap();
+    fn wait(&mut self) -> BTreeMap<u64, FileCompletion> {
+        self.io.submit_queued().unwrap();
         let mut done = Vec::new();
-        while self.io.under_way() > 0 {
-            if self.io.poll_done(&mut done) == 0 && self.io.arm() == Wakeup::Armed {
+        while self.io.in_flight() > 0 {
+            if self.io.poll_done(&mut done) == 0 && self.io.arm() == ArmResult::Armed {
                 let readable = wait_readable(&self.io, Duration::from_secs(90));
                 assert!(readable, "nothing ended in 90 s: {done:?}");
             }
-            self.io.kick().unwrap();
+            self.io.submit_queued().unwrap();
         }
         self.io.poll_done(&mut done);
         done.into_iter().map(|done| (done.token, done)).collect()
     }
 
-    pub(crate) fn run(&mut self, op: impl FnOnce(&PayloadTable) -> FileOp<'_>) -> FileDone {
+    pub(crate) fn run(
+        &mut self,
+        op: impl FnOnce(&PayloadTable) -> FileRequest<'_>,
+    ) -> FileCompletion {
         assert!(self.io.submit(self.slot, op(&self.table), 7));
         self.wait().remove(&7).unwrap()
     }
@@ -133,16 +138,16 @@ fn payloads_go_to_the_file_and_back_however_they_lie_in_memory() {
                 bench.memory.fill(100, &bytes[..first]);
                 bench.memory.fill(300_001, &bytes[first..]);
                 bench.payload(3, PayloadUse::Source, &[(100, first), (300_001, 8192 - first)]);
-                let done = bench.run(|table| FileOp::Write {
+                let done = bench.run(|table| FileRequest::Write {
                     offset: 4096,
                     from: part(table, 3, 0, 8192),
                     is_durable: first == 1,
                 });
-                assert_eq!(done.outcome.unwrap(), [0; 0]);
+                assert_eq!(done.result.unwrap(), [0; 0]);
                 bench.payload(3, PayloadUse::Destination, &[(500_003, 8000), (600_000, 192)]);
                 bench
-                    .run(|table| FileOp::Read { offset: 4096, to: part(table, 3, 0, 8192) })
-                    .outcome
+                    .run(|table| FileRequest::Read { offset: 4096, to: part(table, 3, 0, 8192) })
+                    .result
                     .unwrap();
                 let found =
                     [bench.memory.bytes(500_003, 8000), bench.memory.bytes(600_000, 192)].concat();
@@ -167,15 +172,18 @@ fn misaligned_payloads_share_buffers() {
         bench.memory.fill(1, &bytes);
         for _ in 0..20 {
             bench.payload(0, PayloadUse::Source, &[(1, LEN as usize)]);
-            let written = bench.run(|table| FileOp::Write {
+            let written = bench.run(|table| FileRequest::Write {
                 offset: 0,
                 from: part(table, 0, 0, LEN),
                 is_durable: false,
             });
-            written.outcome.unwrap();
+            written.result.unwrap();
             bench.payload(1, PayloadUse::Destination, &[(600_001, LEN as usize)]);
             let offset = LEN / 2;
-            bench.run(|table| FileOp::Read { offset, to: part(table, 1, 0, LEN) }).outcome.unwrap();
+            bench
+                .run(|table| FileRequest::Read { offset, to: part(table, 1, 0, LEN) })
+                .result
+                .unwrap();
             let found = bench.memory.bytes(600_001, LEN as usize);
             let (read, behind) = found.split_at(LEN as usize / 2);
             assert!(read == &bytes[LEN as usize / 2..] && behind.iter().all(|byte| *byte == 0));
@@ -191,10 +199,10 @@ fn a_device_begins_before_the_batch_is_whole() {
     bench.file.write_at(0, &sample(8192)).unwrap();
     bench.payload(0, PayloadUse::Destination, &[(0, 4096)]);
     for token in 0..3 {
-        let op = FileOp::Read { offset: 4096, to: part(&bench.table, 0, 0, 4096) };
+        let op = FileRequest::Read { offset: 4096, to: part(&bench.table, 0, 0, 4096) };
         assert!(bench.io.submit(bench.slot, op, token));
     }
-    // `kick` was not called.
+    // `submit_queued` was not called.
     assert!(wait_readable(&bench.io, Duration::from_secs(90)));
     let mut done = Vec::new();
     bench.io.poll_done(&mut done);
@@ -208,12 +216,15 @@ fn behind_the_end_of_a_file_are_zeros() {
         bench.file.write_at(0, &sample(1000)).unwrap();
         bench.memory.fill(0, &[9; 8192]);
         bench.payload(0, PayloadUse::Destination, &[(0, 512), (512, 7680)]);
-        bench.run(|table| FileOp::Read { offset: 0, to: part(table, 0, 0, 4096) }).outcome.unwrap();
+        bench
+            .run(|table| FileRequest::Read { offset: 0, to: part(table, 0, 0, 4096) })
+            .result
+            .unwrap();
         assert!(bench.memory.bytes(0, 1000) == sample(1000));
         assert_eq!(bench.memory.bytes(1000, 3096), [0; 3096]);
         assert_eq!(bench.memory.bytes(4096, 1), [9]);
         let range = ByteRange::new(8192, 4096).unwrap();
-        assert_eq!(bench.run(|_| FileOp::ReadBytes(range)).outcome.unwrap(), [0; 4096]);
+        assert_eq!(bench.run(|_| FileRequest::ReadBytes(range)).result.unwrap(), [0; 4096]);
     }
 }
 
@@ -221,15 +232,15 @@ fn behind_the_end_of_a_file_are_zeros() {
 fn bytes_zeros_growth_and_flush() {
     let mut bench = Bench::new(8, 4096);
     let bytes = sample(16_384);
-    let write = FileOp::WriteBytes { offset: 0, bytes: bytes.clone() };
-    bench.run(|_| write).outcome.unwrap();
+    let write = FileRequest::WriteBytes { offset: 0, bytes: bytes.clone() };
+    bench.run(|_| write).result.unwrap();
     for may_unmap in [true, false] {
         let range = ByteRange::new(4096, 4096).unwrap();
-        bench.run(|_| FileOp::Zero { range, may_unmap, only_if_fast: false }).outcome.unwrap();
+        bench.run(|_| FileRequest::Zero { range, may_unmap, only_if_fast: false }).result.unwrap();
     }
-    bench.run(|_| FileOp::Flush).outcome.unwrap();
-    bench.run(|_| FileOp::Extend { len: 40_960, needed: 40_960 }).outcome.unwrap();
-    bench.run(|_| FileOp::Extend { len: 8192, needed: 8192 }).outcome.unwrap();
+    bench.run(|_| FileRequest::Flush).result.unwrap();
+    bench.run(|_| FileRequest::Extend { len: 40_960, required: 40_960 }).result.unwrap();
+    bench.run(|_| FileRequest::Extend { len: 8192, required: 8192 }).result.unwrap();
     assert_eq!(bench.file.len().unwrap(), 40_960);
     let mut found = vec![9; 40_960];
     bench.file.read_at(0, &mut found).unwrap();
@@ -237,8 +248,8 @@ fn bytes_zeros_growth_and_flush() {
     assert!(found == expected);
     let nothing = ByteRange::new(4096, 0).unwrap();
     bench
-        .run(|_| FileOp::Zero { range: nothing, may_unmap: true, only_if_fast: false })
-        .outcome
+        .run(|_| FileRequest::Zero { range: nothing, may_unmap: true, only_if_fast: false })
+        .result
         .unwrap();
 }
 
@@ -248,7 +259,7 @@ fn a_file_that_grows_keeps_its_holes() {
     const HOLE: u64 = 8 << 20;
     let mut bench = Bench::new(8, 4096);
     bench.file.set_len(HOLE).unwrap();
-    bench.run(|_| FileOp::Extend { len: HOLE + 65_536, needed: HOLE }).outcome.unwrap();
+    bench.run(|_| FileRequest::Extend { len: HOLE + 65_536, required: HOLE }).result.unwrap();
     assert_eq!(bench.file.len().unwrap(), HOLE + 65_536);
     let used = std::fs::metadata(bench.folder.path().join("image")).unwrap().blocks() * 512;
     assert!(used < HOLE, "{used} bytes are used");
@@ -259,23 +270,23 @@ fn what_cannot_be_begun_ends_as_failed_and_leaves_its_place() {
     let mut bench = Bench::new(2, 4096);
     bench.payload(0, PayloadUse::Source, &[(0, 4096)]);
     let payload = bench.table.bytes(0);
-    let too_long = bench.run(|table| FileOp::Write {
+    let too_long = bench.run(|table| FileRequest::Write {
         offset: 0,
         from: part(table, 0, 0, payload + 1),
         is_durable: false,
     });
-    assert_eq!(too_long.outcome.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
-    let wrong_way = bench.run(|table| FileOp::Read { offset: 0, to: part(table, 0, 0, 4096) });
-    assert_eq!(wrong_way.outcome.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
-    assert!(bench.io.submit(FileSlot(3), FileOp::Flush, 1));
+    assert_eq!(too_long.result.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+    let wrong_way = bench.run(|table| FileRequest::Read { offset: 0, to: part(table, 0, 0, 4096) });
+    assert_eq!(wrong_way.result.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+    assert!(bench.io.submit(FileSlot(3), FileRequest::Flush, 1));
     let nowhere = bench.wait().remove(&1).unwrap();
-    assert_eq!(nowhere.outcome.unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    assert_eq!(nowhere.result.unwrap_err().kind(), std::io::ErrorKind::NotFound);
     let huge = ByteRange::new(0, u64::MAX).unwrap();
-    assert!(bench.run(|_| FileOp::ReadBytes(huge)).outcome.is_err());
+    assert!(bench.run(|_| FileRequest::ReadBytes(huge)).result.is_err());
     // Both slots are free again, and there is no third.
-    assert!(bench.io.submit(bench.slot, FileOp::Flush, 1));
-    assert!(bench.io.submit(bench.slot, FileOp::Flush, 2));
-    assert!(!bench.io.submit(bench.slot, FileOp::Flush, 3));
+    assert!(bench.io.submit(bench.slot, FileRequest::Flush, 1));
+    assert!(bench.io.submit(bench.slot, FileRequest::Flush, 2));
+    assert!(!bench.io.submit(bench.slot, FileRequest::Flush, 3));
     assert_eq!(bench.wait().len(), 2);
 }
 
@@ -290,9 +301,9 @@ fn the_system_s_refusal_is_told() {
     let path = std::fs::read_link(path).unwrap();
     let reader = Arc::new(HostFile::open(&path, FileAccess::Read, 512).unwrap());
     let slot = bench.io.add_file(reader).unwrap();
-    let write = FileOp::WriteBytes { offset: 0, bytes: vec![0; 512] };
+    let write = FileRequest::WriteBytes { offset: 0, bytes: vec![0; 512] };
     assert!(bench.io.submit(slot, write, 1));
-    let refused = bench.wait().remove(&1).unwrap().outcome.unwrap_err();
+    let refused = bench.wait().remove(&1).unwrap().result.unwrap_err();
     assert_eq!(refused.raw_os_error(), Some(libc::EBADF));
     bench.io.remove_file(slot);
 }
@@ -305,15 +316,15 @@ fn what_is_short_and_on_a_file_in_memory_has_ended_when_it_was_submitted() {
     let mut done = Vec::new();
     for token in 0..4 {
         let from = part(&bench.table, 0, 0, 4096);
-        let write = FileOp::Write { offset: token * 4096, from, is_durable: token == 3 };
+        let write = FileRequest::Write { offset: token * 4096, from, is_durable: token == 3 };
         assert!(bench.io.submit(bench.slot, write, token));
     }
-    assert_eq!((bench.io.under_way(), bench.io.arm()), (4, Wakeup::Pending));
+    assert_eq!((bench.io.in_flight(), bench.io.arm()), (4, ArmResult::Pending));
     assert_eq!(bench.io.poll_done(&mut done), 4);
-    assert!(done.drain(..).all(|done| done.outcome.is_ok()));
+    assert!(done.drain(..).all(|done| done.result.is_ok()));
     // Large operations are left to kernel threads.
     let from = part(&bench.table, 1, 0, 512 << 10);
-    let write = FileOp::Write { offset: 0, from, is_durable: false };
+    let write = FileRequest::Write { offset: 0, from, is_durable: false };
     assert!(bench.io.submit(bench.slot, write, 5));
     assert_eq!(bench.io.ended_here(), 0);
     assert_eq!(bench.wait().len(), 1);
@@ -323,9 +334,9 @@ fn what_is_short_and_on_a_file_in_memory_has_ended_when_it_was_submitted() {
 #[test]
 fn a_flush_of_a_file_in_memory_has_ended_when_it_was_submitted() {
     let mut bench = Bench::in_memory(8, 512);
-    assert!(bench.io.submit(bench.slot, FileOp::Flush, 1));
+    assert!(bench.io.submit(bench.slot, FileRequest::Flush, 1));
     assert_eq!(bench.io.ended_here(), 1);
-    assert!(bench.wait().remove(&1).unwrap().outcome.is_ok());
+    assert!(bench.wait().remove(&1).unwrap().result.is_ok());
 }
 
 #[test]
@@ -340,12 +351,16 @@ fn what_ended_at_once_has_its_place_until_it_is_taken_in() {
     bench.payload(0, PayloadUse::Source, &[(0, 4096)]);
     let mut submit = |token| {
         let from = part(&bench.table, 0, 0, 4096);
-        bench.io.submit(bench.slot, FileOp::Write { offset: 0, from, is_durable: false }, token)
+        bench.io.submit(
+            bench.slot,
+            FileRequest::Write { offset: 0, from, is_durable: false },
+            token,
+        )
     };
     assert_eq!([submit(1), submit(2), submit(3)], [true, true, false]);
-    assert_eq!((bench.io.under_way(), bench.io.arm()), (2, Wakeup::Pending));
+    assert_eq!((bench.io.in_flight(), bench.io.arm()), (2, ArmResult::Pending));
     assert_eq!(bench.wait().len(), 2);
-    assert_eq!(bench.io.under_way(), 0);
+    assert_eq!(bench.io.in_flight(), 0);
 }
 
 fn many_at_once(mut bench: Bench) {
@@ -359,12 +374,12 @@ fn many_at_once(mut bench: Bench) {
             // An offset used in the last round, so that the operations overwrite each other's data.
             let offset = u64::from((tag * 13 + u32::from(round)) % 64) * 4096;
             let from = part(&bench.table, tag, 0, 4096);
-            let write = FileOp::Write { offset, from, is_durable: false };
+            let write = FileRequest::Write { offset, from, is_durable: false };
             assert!(bench.io.submit(bench.slot, write, u64::from(tag)));
         }
         let done = bench.wait();
         assert_eq!(done.len(), 64);
-        assert!(done.into_values().all(|done| done.outcome.is_ok()));
+        assert!(done.into_values().all(|done| done.result.is_ok()));
     }
     let mut found = vec![0; 64 * 4096];
     bench.file.read_at(0, &mut found).unwrap();
@@ -380,7 +395,7 @@ fn dropping_it_waits_for_what_is_under_way() {
     for tag in 0..32_u32 {
         bench.payload(tag, PayloadUse::Source, &[(tag as usize * 4096, 4096)]);
         let from = part(&bench.table, tag, 0, 4096);
-        let write = FileOp::Write { offset: u64::from(tag) * 4096, from, is_durable: true };
+        let write = FileRequest::Write { offset: u64::from(tag) * 4096, from, is_durable: true };
         assert!(bench.io.submit(bench.slot, write, 0));
     }
     let Bench { io, file, memory, table, folder, .. } = bench;
@@ -408,21 +423,21 @@ fn an_extension_overwrites_nothing_that_was_written_meanwhile() {
             file.handle_no_allocation();
         }
         let slot = bench.io.add_file(Arc::clone(&file) as Arc<dyn DiskFile>).unwrap();
-        let extend = FileOp::Extend { len: LEN, needed: END + 4096 };
+        let extend = FileRequest::Extend { len: LEN, required: END + 4096 };
         let extension = bench.io.operation(slot, extend, 1).unwrap();
         let data = sample(8192);
         file.write_at(LEN - 8192, &data).unwrap();
         assert!(bench.io.start(extension));
-        bench.wait().remove(&1).unwrap().outcome.unwrap();
+        bench.wait().remove(&1).unwrap().result.unwrap();
         assert!(file.len().unwrap() >= LEN);
         let mut found = vec![0; 8192];
         file.read_at(LEN - 8192, &mut found).unwrap();
         assert!(found == data, "allocation: {can_allocate}");
 
         // Without a write in between, the new part reads as zeros.
-        let extend = FileOp::Extend { len: LEN + END, needed: LEN + END };
+        let extend = FileRequest::Extend { len: LEN + END, required: LEN + END };
         assert!(bench.io.submit(slot, extend, 2));
-        bench.wait().remove(&2).unwrap().outcome.unwrap();
+        bench.wait().remove(&2).unwrap().result.unwrap();
         assert_eq!(file.len().unwrap(), LEN + END);
         let mut found = vec![9; END as usize];
         file.read_at(LEN, &mut found).unwrap();
@@ -435,11 +450,11 @@ fn an_extension_overwrites_nothing_that_was_written_meanwhile() {
 #[test]
 fn no_flush_succeeds_after_a_failed_one() {
     let mut bench = Bench::new(4, 4096);
-    bench.run(|_| FileOp::Flush).outcome.unwrap();
+    bench.run(|_| FileRequest::Flush).result.unwrap();
     bench.file.flush().unwrap();
     let failure = bench.file.flush_failure().unwrap();
     failure.note(&std::io::Error::from_raw_os_error(libc::EIO));
-    let failed = bench.run(|_| FileOp::Flush).outcome.unwrap_err().to_string();
+    let failed = bench.run(|_| FileRequest::Flush).result.unwrap_err().to_string();
     assert!(failed.contains("a flush has failed") && failed.contains("os error 5"), "{failed}");
     assert!(bench.file.flush().is_err());
     bench.file.drop_cached().unwrap();

@@ -11,14 +11,14 @@ use rustix::fs::{Advice, AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFr
 use rustix::io::Errno;
 use suimon_image::{ByteRange, FileError, ImageFile};
 use suimon_ports::{
-    AllocatedExtent, Allocation, DiskFile, FileFacts, FileId, FileTime, FlushFailure,
+    Allocation, AllocationExtent, DiskFile, FileId, FileProperties, FileTime, FlushFailure,
 };
 
 use crate::aligned::AlignedBytes;
-use crate::facts::direct_alignment;
 use crate::holes::{can_punch, modified_of, set_modified};
 use crate::image_lock::unlock;
 use crate::mapped_file::MappedFile;
+use crate::properties::direct_alignment;
 use crate::store_room::StoreRoom;
 
 /// Maximum number of bytes per system call of blocking operations.
@@ -48,7 +48,7 @@ pub enum FileAccess {
 #[derive(Debug)]
 pub struct HostFile {
     fd: OwnedFd,
-    facts: FileFacts,
+    properties: FileProperties,
     memory_alignment: u32,
     /// True if locks must be released when it is dropped.
     is_locked: bool,
@@ -56,7 +56,7 @@ pub struct HostFile {
     /// Mapping of a file in memory.
     mapped: Option<MappedFile>,
     /// Free space of the store that contains the file.
-    room: Option<Arc<StoreRoom>>,
+    capacity: Option<Arc<StoreRoom>>,
     flush_failure: FlushFailure,
     /// True if the file system has refused to allocate space.
     cannot_allocate: AtomicBool,
@@ -95,7 +95,7 @@ impl HostFile {
         forgo_access_times(&plain);
         let direct = Self::direct(&plain, unit)?;
         let system = rustix::fs::fstatfs(&plain)?.f_type as u64;
-        let facts = FileFacts {
+        let properties = FileProperties {
             len,
             is_direct: direct.is_some(),
             alignment: direct.map_or(1, |direct| direct.offset),
@@ -110,12 +110,12 @@ impl HostFile {
             .flatten();
         Ok(Self {
             fd: plain,
-            facts,
+            properties,
             memory_alignment,
             is_locked: false,
             is_in_memory,
             mapped,
-            room: None,
+            capacity: None,
             flush_failure: FlushFailure::default(),
             cannot_allocate: AtomicBool::new(false),
         })
@@ -123,14 +123,14 @@ impl HostFile {
 
     /// Assigns the free space of the store that contains the file.
     pub(crate) fn in_store(mut self, room: Arc<StoreRoom>) -> Self {
-        self.room = Some(room);
+        self.capacity = Some(room);
         self
     }
 
     /// Returns the offset up to which space is to be allocated in a file that ends at `end` and
     /// becomes `len` bytes long: `len`, `needed` or `end`, depending on the room of the store.
     pub(crate) fn claim_room(&self, end: u64, needed: u64, len: u64) -> u64 {
-        self.room.as_ref().map_or(len, |room| room.claim(end, needed, len))
+        self.capacity.as_ref().map_or(len, |room| room.claim(end, needed, len))
     }
 
     /// Returns false if the file system has refused to allocate space, as NFS before 4.2 and some FUSE
@@ -151,7 +151,7 @@ impl HostFile {
     }
 
     /// Enables direct I/O on this descriptor if `unit` is compatible.
-    fn direct(fd: &OwnedFd, unit: u32) -> io::Result<Option<crate::facts::DirectAlignment>> {
+    fn direct(fd: &OwnedFd, unit: u32) -> io::Result<Option<crate::properties::DirectAlignment>> {
         let flags = rustix::fs::fcntl_getfl(fd)? - OFlags::NONBLOCK;
         if rustix::fs::fcntl_setfl(fd, flags | OFlags::DIRECT).is_ok() {
             let fits = direct_alignment(fd)?.filter(|direct| unit % direct.offset == 0);
@@ -210,7 +210,7 @@ impl HostFile {
 
     /// Returns the range of whole units that contains a range of bytes.
     fn whole_units(&self, offset: u64, len: u64) -> (u64, u64) {
-        let unit = u64::from(self.facts.alignment);
+        let unit = u64::from(self.properties.alignment);
         let start = offset - offset % unit;
         let end = offset.saturating_add(len);
         (start, end.div_ceil(unit).saturating_mul(unit))
@@ -227,7 +227,7 @@ impl HostFile {
                 Err(errno) => return Err(errno.into()),
             }
             // The rest of the unit is beyond the end of the file.
-            if done as u64 % u64::from(self.facts.alignment) != 0 {
+            if done as u64 % u64::from(self.properties.alignment) != 0 {
                 break;
             }
         }
@@ -288,7 +288,11 @@ fn file_id(fd: &OwnedFd) -> Option<FileId> {
     let born = told.stx_btime;
     let seconds = if has_birth { u128::try_from(born.tv_sec).unwrap_or(0) } else { 0 };
     let nanoseconds = if has_birth { u128::from(born.tv_nsec) } else { 0 };
-    Some(FileId { device, inode: told.stx_ino, born_ns: seconds * 1_000_000_000 + nanoseconds })
+    Some(FileId {
+        device,
+        inode: told.stx_ino,
+        created_unix_ns: seconds * 1_000_000_000 + nanoseconds,
+    })
 }
 
 impl AsFd for HostFile {
@@ -298,28 +302,28 @@ impl AsFd for HostFile {
 }
 
 impl DiskFile for HostFile {
-    fn facts(&self) -> FileFacts {
-        self.facts
+    fn properties(&self) -> FileProperties {
+        self.properties
     }
 
     /// Uses `lseek(2)` with `SEEK_DATA` and `SEEK_HOLE`, which may read the file system's metadata.
     /// A block device is entirely data.
-    fn allocation(&self, range: ByteRange) -> io::Result<AllocatedExtent> {
-        let data = AllocatedExtent { allocation: Allocation::Data, len: range.len() };
-        if self.facts.is_block_device {
+    fn allocation(&self, range: ByteRange) -> io::Result<AllocationExtent> {
+        let data = AllocationExtent { allocation: Allocation::Data, len: range.len() };
+        if self.properties.is_block_device {
             return Ok(data);
         }
         let until = |end: u64| end.min(range.end()).saturating_sub(range.offset());
         match rustix::fs::seek(&self.fd, SeekFrom::Data(range.offset())) {
             Ok(first) if first > range.offset() => {
-                Ok(AllocatedExtent { allocation: Allocation::Hole, len: until(first) })
+                Ok(AllocationExtent { allocation: Allocation::Hole, len: until(first) })
             }
             Ok(_) => {
                 let end = rustix::fs::seek(&self.fd, SeekFrom::Hole(range.offset()))?;
-                Ok(AllocatedExtent { len: until(end), ..data })
+                Ok(AllocationExtent { len: until(end), ..data })
             }
             // There is no data beyond the offset.
-            Err(Errno::NXIO) => Ok(AllocatedExtent { allocation: Allocation::Hole, ..data }),
+            Err(Errno::NXIO) => Ok(AllocationExtent { allocation: Allocation::Hole, ..data }),
             // The file system does not report holes.
             Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(data),
             Err(errno) => Err(errno.into()),
@@ -333,7 +337,7 @@ impl DiskFile for HostFile {
     /// Uses `posix_fadvise(2)`. Direct I/O leaves nothing in the cache, and files in memory have no
     /// other place.
     fn drop_cached(&self) -> io::Result<()> {
-        if self.facts.is_direct || self.is_in_memory {
+        if self.properties.is_direct || self.is_in_memory {
             return Ok(());
         }
         Ok(rustix::fs::fadvise(&self.fd, 0, None, Advice::DontNeed)?)
@@ -372,7 +376,7 @@ impl ImageFile for HostFile {
             let skip = usize::try_from(at - start).unwrap_or(0);
             let there = units.as_slice().get(..read).unwrap_or_default();
             let Some(found) = there.get(skip..skip.saturating_add(piece.len())) else {
-                return Err(FileError::End { len: start + read as u64, wanted: at });
+                return Err(FileError::End { len: start + read as u64, offset: at });
             };
             piece.copy_from_slice(found);
             at += piece.len() as u64;
@@ -396,7 +400,7 @@ impl ImageFile for HostFile {
                 place.copy_from_slice(piece);
             }
             self.write_units(start, units.as_slice())?;
-            if file_len < end && !self.facts.is_block_device {
+            if file_len < end && !self.properties.is_block_device {
                 self.set_len(file_len.max(at + len))?;
             }
             at += len;

@@ -76,7 +76,7 @@ fn a_read_behind_the_end_says_where_the_file_ends() {
     let file = HostFile::open(&folder.path().join("image"), FileAccess::Create, 512).unwrap();
     file.write_at(0, &[1; 700]).unwrap();
     match file.read_at(600, &mut [0; 200]) {
-        Err(FileError::End { len: 700, wanted: 600 }) => {}
+        Err(FileError::End { len: 700, offset: 600 }) => {}
         other => panic!("{other:?}"),
     }
 }
@@ -87,9 +87,18 @@ fn units_that_do_not_fit_the_image_go_through_the_page_cache() {
     let path = folder.path().join("image");
     let whole = HostFile::open(&path, FileAccess::Create, 4096).unwrap();
     // Not every file system supports direct I/O.
-    assert_eq!(whole.facts().is_direct, whole.facts().alignment > 1, "{:?}", whole.facts());
+    assert_eq!(
+        whole.properties().is_direct,
+        whole.properties().alignment > 1,
+        "{:?}",
+        whole.properties()
+    );
     let odd = HostFile::open(&path, FileAccess::Write, 1).unwrap();
-    assert!(!odd.facts().is_direct && odd.facts().alignment == 1, "{:?}", odd.facts());
+    assert!(
+        !odd.properties().is_direct && odd.properties().alignment == 1,
+        "{:?}",
+        odd.properties()
+    );
 }
 
 #[test]
@@ -137,7 +146,7 @@ fn opening_for_writing_keeps_the_time_of_the_last_change() {
         drop(file);
         let file = HostFile::open(&path, FileAccess::Write, 512).unwrap();
         assert_eq!(file.modified().unwrap(), time);
-        assert!(file.facts().can_punch);
+        assert!(file.properties().can_punch);
         file.write_at(0, &[1; 512]).unwrap();
         assert_ne!(file.modified().unwrap(), time);
     }

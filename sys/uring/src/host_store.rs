@@ -11,7 +11,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use suimon_ports::{
-    DiskFile, FileName, FileStatus, FileUse, STORE_NAMES_MAX, StoreFault, StoreFileError,
+    DiskFile, FileLockMode, FileName, FileStatus, STORE_NAMES_MAX, StoreFault, StoreFileError,
     StoreFiles, StoreSource, StoreSpace,
 };
 
@@ -28,7 +28,7 @@ const CONFINED: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
 #[derive(Debug)]
-enum Place {
+enum StoreRoot {
     Folder(OwnedFd),
     Device,
 }
@@ -37,8 +37,8 @@ enum Place {
 #[derive(Debug)]
 pub struct HostStore {
     path: PathBuf,
-    place: Place,
-    room: Arc<StoreRoom>,
+    root: StoreRoot,
+    capacity: Arc<StoreRoom>,
 }
 
 /// Opens stores of this host.
@@ -63,9 +63,9 @@ impl HostStore {
         let place = match FileType::from_raw_mode(found.st_mode) {
             FileType::Directory => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                Place::Folder(rustix::fs::open(path, flags, Mode::empty()).map_err(at)?)
+                StoreRoot::Folder(rustix::fs::open(path, flags, Mode::empty()).map_err(at)?)
             }
-            FileType::BlockDevice => Place::Device,
+            FileType::BlockDevice => StoreRoot::Device,
             other => {
                 let fault = StoreFault::WrongStore {
                     found: word(other),
@@ -74,16 +74,16 @@ impl HostStore {
                 return Err(StoreFileError::new(path.to_string_lossy(), fault));
             }
         };
-        let store = Self { path: path.to_owned(), place, room: Arc::default() };
+        let store = Self { path: path.to_owned(), root: place, capacity: Arc::default() };
         // Initialises the free space. If it is unknown, as little as possible is allocated.
         let _ = store.space();
         Ok(store)
     }
 
     fn folder(&self) -> Result<&OwnedFd, StoreFault> {
-        match &self.place {
-            Place::Folder(folder) => Ok(folder),
-            Place::Device => Err(StoreFault::WrongStore {
+        match &self.root {
+            StoreRoot::Folder(folder) => Ok(folder),
+            StoreRoot::Device => Err(StoreFault::WrongStore {
                 found: "a block device, which has no files",
                 hint: "use the whole device (format pass-through), or set the path of a directory",
             }),
@@ -97,7 +97,7 @@ impl HostStore {
     }
 
     /// Returns the status of a file without opening it, which could have side effects for a device.
-    fn look(&self, name: &FileName) -> Result<Stat, StoreFault> {
+    fn inspect(&self, name: &FileName) -> Result<Stat, StoreFault> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let there = open_at(self.folder()?, name.as_str(), flags)?;
         regular(rustix::fs::fstat(&there).map_err(fault)?)
@@ -107,7 +107,7 @@ impl HostStore {
     fn locked(
         &self,
         file: OwnedFd,
-        used: FileUse,
+        used: FileLockMode,
         access: FileAccess,
         unit: u32,
     ) -> Result<Arc<dyn DiskFile>, StoreFault> {
@@ -115,11 +115,11 @@ impl HostStore {
             return Err(StoreFault::InUse { holder });
         }
         let file = HostFile::from_fd(file, access, unit)?.locked();
-        Ok(Arc::new(file.in_store(Arc::clone(&self.room))))
+        Ok(Arc::new(file.in_store(Arc::clone(&self.capacity))))
     }
 
     fn open_regular(&self, name: &FileName, flags: OFlags) -> Result<OwnedFd, StoreFault> {
-        let seen = self.look(name)?;
+        let seen = self.inspect(name)?;
         let file =
             open_at(self.folder()?, name.as_str(), flags | OFlags::CLOEXEC | OFlags::NONBLOCK)?;
         let opened = regular(rustix::fs::fstat(&file).map_err(fault)?)?;
@@ -137,10 +137,10 @@ impl HostStore {
     ) -> Result<(), StoreFileError> {
         let of_from = |fault| StoreFileError::new(from, fault);
         let of_to = |fault| StoreFileError::new(to, fault);
-        self.look(from).map_err(of_from)?;
+        self.inspect(from).map_err(of_from)?;
         let folder = self.folder_of(from).map_err(of_from)?;
         let target = self.folder_of(to).map_err(of_to)?;
-        rustix::fs::renameat_with(&folder, from.last(), &target, to.last(), flags)
+        rustix::fs::renameat_with(&folder, from.file_name(), &target, to.file_name(), flags)
             .map_err(|errno| of_to(fault(errno)))?;
         sync(&target).map_err(of_to)?;
         if from.folder() == to.folder() { Ok(()) } else { sync(&folder).map_err(of_from) }
@@ -187,12 +187,12 @@ impl StoreFiles for HostStore {
     fn open(
         &self,
         name: &FileName,
-        used: FileUse,
+        used: FileLockMode,
         unit: u32,
     ) -> Result<Arc<dyn DiskFile>, StoreFileError> {
         let (flags, access) = match used {
-            FileUse::Read => (OFlags::RDONLY, FileAccess::Read),
-            FileUse::Write => (OFlags::RDWR, FileAccess::Write),
+            FileLockMode::Read => (OFlags::RDONLY, FileAccess::Read),
+            FileLockMode::Write => (OFlags::RDWR, FileAccess::Write),
         };
         self.open_regular(name, flags)
             .and_then(|file| self.locked(file, used, access, unit))
@@ -203,22 +203,26 @@ impl StoreFiles for HostStore {
         let make = || {
             let folder = self.folder_of(name)?;
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-            let file = rustix::fs::openat(&folder, name.last(), flags, NEW_FILE_MODE);
-            self.locked(file.map_err(fault)?, FileUse::Write, FileAccess::Create, unit)
+            let file = rustix::fs::openat(&folder, name.file_name(), flags, NEW_FILE_MODE);
+            self.locked(file.map_err(fault)?, FileLockMode::Write, FileAccess::Create, unit)
         };
         make().map_err(|fault| StoreFileError::new(name, fault))
     }
 
-    fn open_device(&self, used: FileUse, unit: u32) -> Result<Arc<dyn DiskFile>, StoreFileError> {
+    fn open_device(
+        &self,
+        used: FileLockMode,
+        unit: u32,
+    ) -> Result<Arc<dyn DiskFile>, StoreFileError> {
         let open = || {
-            if let Place::Folder(_) = self.place {
+            if let StoreRoot::Folder(_) = self.root {
                 let hint = "set a block device as the store of a pass-through disk";
                 return Err(StoreFault::WrongStore { found: "a directory", hint });
             }
             // With O_EXCL the kernel rejects a device that is mounted or part of another one.
             let (flags, access) = match used {
-                FileUse::Read => (OFlags::RDONLY, FileAccess::Read),
-                FileUse::Write => (OFlags::RDWR | OFlags::EXCL, FileAccess::Write),
+                FileLockMode::Read => (OFlags::RDONLY, FileAccess::Read),
+                FileLockMode::Write => (OFlags::RDWR | OFlags::EXCL, FileAccess::Write),
             };
             let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
             let file = rustix::fs::open(&self.path, flags, Mode::empty()).map_err(fault)?;
@@ -245,7 +249,7 @@ impl StoreFiles for HostStore {
     }
 
     fn status(&self, name: &FileName) -> Result<FileStatus, StoreFileError> {
-        let found = self.look(name).map_err(|fault| StoreFileError::new(name, fault))?;
+        let found = self.inspect(name).map_err(|fault| StoreFileError::new(name, fault))?;
         Ok(FileStatus {
             len: u64::try_from(found.st_size).unwrap_or(0),
             allocated_bytes: u64::try_from(found.st_blocks).unwrap_or(0).saturating_mul(512),
@@ -274,9 +278,9 @@ impl StoreFiles for HostStore {
 
     fn remove(&self, name: &FileName) -> Result<(), StoreFileError> {
         let remove = || {
-            self.look(name)?;
+            self.inspect(name)?;
             let folder = self.folder_of(name)?;
-            rustix::fs::unlinkat(&folder, name.last(), AtFlags::empty()).map_err(fault)?;
+            rustix::fs::unlinkat(&folder, name.file_name(), AtFlags::empty()).map_err(fault)?;
             sync(&folder)
         };
         remove().map_err(|fault| StoreFileError::new(name, fault))
@@ -284,7 +288,7 @@ impl StoreFiles for HostStore {
 
     fn names(&self, ending: &str) -> Result<Vec<FileName>, StoreFileError> {
         let mut names = Vec::new();
-        if let Place::Folder(folder) = &self.place {
+        if let StoreRoot::Folder(folder) = &self.root {
             Self::walk(folder, "", LEVELS_MAX, ending, &mut names)
                 .map_err(|fault| StoreFileError::new(self.path.to_string_lossy(), fault))?;
         }
@@ -294,7 +298,7 @@ impl StoreFiles for HostStore {
 
     fn space(&self) -> Result<StoreSpace, StoreFileError> {
         let failed = |errno| StoreFileError::new(self.path.to_string_lossy(), fault(errno));
-        let Place::Folder(folder) = &self.place else {
+        let StoreRoot::Folder(folder) = &self.root else {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
             let device = rustix::fs::open(&self.path, flags, Mode::empty()).map_err(failed)?;
             let total_bytes = rustix::fs::seek(&device, SeekFrom::End(0)).map_err(failed)?;
@@ -302,7 +306,7 @@ impl StoreFiles for HostStore {
         };
         let told = rustix::fs::fstatvfs(folder).map_err(failed)?;
         let free_bytes = told.f_bavail.saturating_mul(told.f_frsize);
-        self.room.set(free_bytes);
+        self.capacity.set(free_bytes);
         // Blocks that only a privileged process may allocate are neither free nor used, as for df(1).
         let used_blocks = told.f_blocks.saturating_sub(told.f_bfree);
         let total_blocks = used_blocks.saturating_add(told.f_bavail);
@@ -312,7 +316,7 @@ impl StoreFiles for HostStore {
 
 fn open_at(folder: &OwnedFd, name: &str, flags: OFlags) -> Result<OwnedFd, StoreFault> {
     rustix::fs::openat2(folder, name, flags, Mode::empty(), CONFINED).map_err(|errno| match errno {
-        Errno::LOOP | Errno::XDEV => StoreFault::Link,
+        Errno::LOOP | Errno::XDEV => StoreFault::SymbolicLink,
         other => fault(other),
     })
 }
@@ -320,7 +324,7 @@ fn open_at(folder: &OwnedFd, name: &str, flags: OFlags) -> Result<OwnedFd, Store
 fn regular(found: Stat) -> Result<Stat, StoreFault> {
     match FileType::from_raw_mode(found.st_mode) {
         FileType::RegularFile => Ok(found),
-        FileType::Symlink => Err(StoreFault::Link),
+        FileType::Symlink => Err(StoreFault::SymbolicLink),
         other => Err(StoreFault::NotRegular { found: word(other) }),
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode};
 use suimon_image::FileError;
-use suimon_ports::{FileName, FileUse, StoreFault, StoreFileError, StoreFiles};
+use suimon_ports::{FileLockMode, FileName, StoreFault, StoreFileError, StoreFiles};
 use tempfile::TempDir;
 
 use crate::HostStore;
@@ -71,7 +71,7 @@ fn links_and_what_is_no_file_are_refused_whatever_is_asked() {
     }
     for (file, expected) in cases {
         let of = name(file);
-        for used in [FileUse::Read, FileUse::Write] {
+        for used in [FileLockMode::Read, FileLockMode::Write] {
             assert_eq!(fault(store.open(&of, used, 512)), expected, "open {file}");
         }
         assert_eq!(fault(store.status(&of)), expected, "status {file}");
@@ -89,7 +89,7 @@ fn links_and_what_is_no_file_are_refused_whatever_is_asked() {
     }
     assert_eq!(std::fs::read(&secret).unwrap(), [7; 512]);
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
-    assert!(store.open(&name("sub/image"), FileUse::Read, 512).is_ok());
+    assert!(store.open(&name("sub/image"), FileLockMode::Read, 512).is_ok());
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_store_is_a_directory_or_a_block_device() {
     assert_eq!(fault(HostStore::open(&path)), "Missing");
     std::fs::write(&path, "").unwrap();
     assert_eq!(fault(HostStore::open(&path)), "WrongStore");
-    assert_eq!(fault(store.open_device(FileUse::Read, 512)), "WrongStore");
+    assert_eq!(fault(store.open_device(FileLockMode::Read, 512)), "WrongStore");
     let space = store.space().unwrap();
     assert!(space.total_bytes > space.free_bytes && space.free_bytes > 0, "{space:?}");
     // The sum is constant, whatever others write meanwhile.
@@ -119,19 +119,19 @@ fn one_writes_or_many_read() {
     let again = HostStore::open(folder.path()).unwrap();
     let image = name("image");
     let writer = store.create(&image, 512).unwrap();
-    for used in [FileUse::Read, FileUse::Write] {
+    for used in [FileLockMode::Read, FileLockMode::Write] {
         let error = again.open(&image, used, 512).err().unwrap();
         assert!(matches!(error.fault, StoreFault::InUse { .. }), "{error}");
     }
     drop(writer);
-    let first = store.open(&image, FileUse::Read, 512).unwrap();
-    let second = again.open(&image, FileUse::Read, 512).unwrap();
-    assert_eq!(fault(again.open(&image, FileUse::Write, 512)), "InUse");
+    let first = store.open(&image, FileLockMode::Read, 512).unwrap();
+    let second = again.open(&image, FileLockMode::Read, 512).unwrap();
+    assert_eq!(fault(again.open(&image, FileLockMode::Write, 512)), "InUse");
     drop(first);
-    assert_eq!(fault(again.open(&image, FileUse::Write, 512)), "InUse");
+    assert_eq!(fault(again.open(&image, FileLockMode::Write, 512)), "InUse");
     assert!(second.write_at(0, &[1; 512]).is_err());
     drop(second);
-    again.open(&image, FileUse::Write, 512).unwrap().write_at(0, &[1; 512]).unwrap();
+    again.open(&image, FileLockMode::Write, 512).unwrap().write_at(0, &[1; 512]).unwrap();
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_lock_ends_with_its_file_while_processes_are_started() {
                 Command::new("true").status().unwrap();
             }
         });
-        let opened = (0..3000).map(|_| store.open(&image, FileUse::Write, 512).map(drop));
+        let opened = (0..3000).map(|_| store.open(&image, FileLockMode::Write, 512).map(drop));
         let failed: Vec<StoreFileError> = opened.filter_map(Result::err).collect();
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
         assert!(failed.is_empty(), "{failed:?}");
@@ -175,12 +175,12 @@ fn qemu_keeps_off_what_is_open_here_and_the_other_way_round() {
     assert!(made.unwrap().success());
     let write = ["-f", "vhdx", "-c", "write -P 1 0 512"];
     let read = ["-r", "-f", "vhdx", "-c", "read 0 512"];
-    let writer = store.open(&image, FileUse::Write, 512).unwrap();
+    let writer = store.open(&image, FileLockMode::Write, 512).unwrap();
     assert!(!qemu("qemu-io", &write, &folder));
     assert!(!qemu("qemu-io", &read, &folder));
     assert!(!qemu("qemu-img", &["check", "-f", "vhdx"], &folder));
     drop(writer);
-    let reader = store.open(&image, FileUse::Read, 512).unwrap();
+    let reader = store.open(&image, FileLockMode::Read, 512).unwrap();
     assert!(!qemu("qemu-io", &write, &folder));
     assert!(qemu("qemu-io", &read, &folder));
     assert!(qemu("qemu-img", &["check", "-f", "vhdx"], &folder));
@@ -193,16 +193,16 @@ fn qemu_keeps_off_what_is_open_here_and_the_other_way_round() {
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let is_locked = || store.open(&image, FileUse::Read, 512).is_err();
+    let is_locked = || store.open(&image, FileLockMode::Read, 512).is_err();
     let waited = (0..6000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
         is_locked()
     });
     assert!(waited, "QEMU took no lock in two minutes");
-    assert_eq!(fault(store.open(&image, FileUse::Write, 512)), "InUse");
+    assert_eq!(fault(store.open(&image, FileLockMode::Write, 512)), "InUse");
     drop(child.stdin.take());
     child.wait().unwrap();
-    assert!(store.open(&image, FileUse::Write, 512).is_ok());
+    assert!(store.open(&image, FileLockMode::Write, 512).is_ok());
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn names_move_and_take_the_place_of_others() {
     made(&store, "b.vhd", &[2; 512]);
     let (a, b) = (name("a.vhd"), name("b.vhd"));
     assert_eq!(fault(store.rename(&a, &b)), "Exists");
-    let open = store.open(&a, FileUse::Read, 512).unwrap();
+    let open = store.open(&a, FileLockMode::Read, 512).unwrap();
     store.rename(&a, &name("sub/c.vhd")).unwrap();
     assert_eq!(fault(store.status(&a)), "Missing");
     store.replace(&b, &name("sub/c.vhd")).unwrap();
@@ -283,20 +283,20 @@ fn a_block_device_is_one_file_and_has_one_writer() {
     let store = HostStore::open(&device.0).unwrap();
     assert_eq!(store.space().unwrap().total_bytes, 8 << 20);
     assert!(store.names("").unwrap().is_empty());
-    assert_eq!(fault(store.open(&name("a"), FileUse::Read, 512)), "WrongStore");
+    assert_eq!(fault(store.open(&name("a"), FileLockMode::Read, 512)), "WrongStore");
     assert_eq!(fault(store.create(&name("a"), 512)), "WrongStore");
-    let writer = store.open_device(FileUse::Write, 512).unwrap();
-    assert!(writer.facts().is_block_device && writer.facts().len == 8 << 20);
+    let writer = store.open_device(FileLockMode::Write, 512).unwrap();
+    assert!(writer.properties().is_block_device && writer.properties().len == 8 << 20);
     writer.write_at(4096, &[7; 512]).unwrap();
     writer.flush().unwrap();
-    for used in [FileUse::Read, FileUse::Write] {
+    for used in [FileLockMode::Read, FileLockMode::Write] {
         assert_eq!(fault(store.open_device(used, 512)), "InUse", "{used:?}");
     }
     drop(writer);
-    let reader = store.open_device(FileUse::Read, 512).unwrap();
+    let reader = store.open_device(FileLockMode::Read, 512).unwrap();
     let mut bytes = [0; 512];
     reader.read_at(4096, &mut bytes).unwrap();
     assert_eq!(bytes, [7; 512]);
-    assert!(store.open_device(FileUse::Read, 512).is_ok());
-    assert_eq!(fault(store.open_device(FileUse::Write, 512)), "InUse");
+    assert!(store.open_device(FileLockMode::Read, 512).is_ok());
+    assert_eq!(fault(store.open_device(FileLockMode::Write, 512)), "InUse");
 }

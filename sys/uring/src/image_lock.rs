@@ -9,7 +9,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-use suimon_ports::FileUse;
+use suimon_ports::FileLockMode;
 
 /// First byte of the locks for used permissions, and for unshared ones.
 const DOES: i64 = 100;
@@ -24,16 +24,16 @@ const ALL: [(i64, &str); 4] =
     [(READ, "reads"), (WRITE, "writes"), (WRITE_UNCHANGED, "rewrites"), (RESIZE, "resizes")];
 
 /// Returns the permissions that a use needs, and those that it does not share.
-const fn claims(used: FileUse) -> (&'static [i64], &'static [i64]) {
+const fn claims(used: FileLockMode) -> (&'static [i64], &'static [i64]) {
     match used {
-        FileUse::Read => (&[READ], &[WRITE, RESIZE]),
-        FileUse::Write => (&[READ, WRITE, RESIZE], &[WRITE, WRITE_UNCHANGED, RESIZE]),
+        FileLockMode::Read => (&[READ], &[WRITE, RESIZE]),
+        FileLockMode::Write => (&[READ, WRITE, RESIZE], &[WRITE, WRITE_UNCHANGED, RESIZE]),
     }
 }
 
 /// Acquires the locks for a use. Returns `Some` with a description of the conflict if another user
 /// holds the file; no lock is kept then.
-pub(crate) fn lock(file: impl AsFd, used: FileUse) -> io::Result<Option<String>> {
+pub(crate) fn lock(file: impl AsFd, used: FileLockMode) -> io::Result<Option<String>> {
     let outcome = take(file.as_fd().as_raw_fd(), used);
     if !matches!(outcome, Ok(None)) {
         unlock(file);
@@ -41,7 +41,7 @@ pub(crate) fn lock(file: impl AsFd, used: FileUse) -> io::Result<Option<String>>
     outcome
 }
 
-fn take(file: i32, used: FileUse) -> io::Result<Option<String>> {
+fn take(file: i32, used: FileLockMode) -> io::Result<Option<String>> {
     let (does, keeps_off) = claims(used);
     let taken =
         does.iter().map(|what| DOES + what).chain(keeps_off.iter().map(|what| KEEPS_OFF + what));

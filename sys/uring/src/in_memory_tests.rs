@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use rustix::io::pwrite;
 use suimon_image::{ByteRange, ImageFile};
-use suimon_ports::{FileOp, PayloadPart};
+use suimon_ports::{FileRequest, PayloadPart};
 
 use crate::file_io_tests::Bench;
 use crate::{HostFile, PayloadTable, PayloadUse};
@@ -66,9 +66,9 @@ proptest! {
                     bench.memory.fill(0, &vec![byte; len]);
                     let done = bench.run(|table| {
                         let from = part(table, 0, len as u64);
-                        FileOp::Write { offset: at, from, is_durable: false }
+                        FileRequest::Write { offset: at, from, is_durable: false }
                     });
-                    prop_assert!(done.outcome.is_ok());
+                    prop_assert!(done.result.is_ok());
                     write_model(&mut model, at, len, byte);
                 }
                 Change::Foreign { at, len, byte } => {
@@ -80,8 +80,8 @@ proptest! {
                     let len = len.min((model.len() as u64).saturating_sub(at));
                     if len > 0 {
                         let range = ByteRange::new(at, len).unwrap();
-                        let done = bench.run(|_| FileOp::Zero { range, may_unmap, only_if_fast: false });
-                        prop_assert!(done.outcome.is_ok());
+                        let done = bench.run(|_| FileRequest::Zero { range, may_unmap, only_if_fast: false });
+                        prop_assert!(done.result.is_ok());
                         model[at as usize..(at + len) as usize].fill(0);
                     }
                 }
@@ -95,9 +95,9 @@ proptest! {
             if len > 0 {
                 bench.payload(1, PayloadUse::Destination, &[(0, len)]);
                 let done = bench.run(|table| {
-                    FileOp::Read { offset: 0, to: part(table, 1, len as u64) }
+                    FileRequest::Read { offset: 0, to: part(table, 1, len as u64) }
                 });
-                prop_assert!(done.outcome.is_ok());
+                prop_assert!(done.result.is_ok());
                 prop_assert!(bench.memory.bytes(0, len) == model);
             }
         }
@@ -117,8 +117,9 @@ fn a_hole_in_memory_stays_one_when_it_is_read() {
     let before = space(&bench.file);
     bench.payload(0, PayloadUse::Destination, &[(0, 64 << 10)]);
     for at in (0..16 << 20).step_by(64 << 10) {
-        let done = bench.run(|table| FileOp::Read { offset: at, to: part(table, 0, 64 << 10) });
-        assert!(done.outcome.is_ok());
+        let done =
+            bench.run(|table| FileRequest::Read { offset: at, to: part(table, 0, 64 << 10) });
+        assert!(done.result.is_ok());
         let first = if at == 8 << 20 { 7 } else { 0 };
         assert_eq!(bench.memory.bytes(0, 1), [first]);
     }
@@ -132,13 +133,13 @@ fn what_is_freed_in_memory_gives_its_space_back_and_is_zeros() {
     bench.memory.fill(0, &[9; 256 << 10]);
     bench.run(|table| {
         let from = part(table, 0, 256 << 10);
-        FileOp::Write { offset: 0, from, is_durable: false }
+        FileRequest::Write { offset: 0, from, is_durable: false }
     });
     assert_eq!(space(&bench.file), 256 << 10);
     let range = ByteRange::new(64 << 10, 64 << 10).unwrap();
-    bench.run(|_| FileOp::Zero { range, may_unmap: true, only_if_fast: false });
+    bench.run(|_| FileRequest::Zero { range, may_unmap: true, only_if_fast: false });
     bench.payload(1, PayloadUse::Destination, &[(0, 256 << 10)]);
-    bench.run(|table| FileOp::Read { offset: 0, to: part(table, 1, 256 << 10) });
+    bench.run(|table| FileRequest::Read { offset: 0, to: part(table, 1, 256 << 10) });
     let found = bench.memory.bytes(0, 256 << 10);
     assert!(
         found
@@ -158,7 +159,7 @@ fn cut_short() -> Bench {
     bench.memory.fill(64 << 10, &[1; 64 << 10]);
     bench.run(|table| {
         let from = part(table, 0, 64 << 10);
-        FileOp::Write { offset: 0, from, is_durable: false }
+        FileRequest::Write { offset: 0, from, is_durable: false }
     });
     let other = std::fs::OpenOptions::new().write(true).open(bench.folder.path().join("image"));
     other.unwrap().set_len(16 << 10).unwrap();
@@ -168,8 +169,8 @@ fn cut_short() -> Bench {
 #[test]
 fn what_others_have_cut_off_reads_as_zeros() {
     let mut bench = cut_short();
-    let done = bench.run(|table| FileOp::Read { offset: 0, to: part(table, 1, 64 << 10) });
-    assert!(done.outcome.is_ok());
+    let done = bench.run(|table| FileRequest::Read { offset: 0, to: part(table, 1, 64 << 10) });
+    assert!(done.result.is_ok());
     let found = bench.memory.bytes(64 << 10, 64 << 10);
     assert!(found[..16 << 10].iter().all(|byte| *byte == 5));
     assert!(found[16 << 10..].iter().all(|byte| *byte == 0));
@@ -180,9 +181,9 @@ fn what_is_written_where_others_have_cut_it_off_is_in_the_file() {
     let mut bench = cut_short();
     let done = bench.run(|table| {
         let from = part(table, 0, 4096);
-        FileOp::Write { offset: 32 << 10, from, is_durable: true }
+        FileRequest::Write { offset: 32 << 10, from, is_durable: true }
     });
-    assert!(done.outcome.is_ok());
+    assert!(done.result.is_ok());
     let there = std::fs::read(bench.folder.path().join("image")).unwrap();
     assert_eq!(there.len(), (32 << 10) + 4096);
     assert!(there[32 << 10..].iter().all(|byte| *byte == 5));
@@ -195,7 +196,7 @@ fn a_file_in_memory_grows_as_it_is_written() {
     bench.memory.fill(0, &[3; 4096]);
     for nth in 0..20_u64 {
         // The last page of the file exists, and part of it is beyond the end.
-        bench.run(|table| FileOp::Write {
+        bench.run(|table| FileRequest::Write {
             offset: nth * 1536,
             from: part(table, 0, 1536),
             is_durable: false,

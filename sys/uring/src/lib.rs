@@ -41,11 +41,9 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod aligned;
-mod at_once;
 mod buffers;
 mod copy;
 mod entry;
-mod facts;
 mod file_io;
 #[cfg(test)]
 mod file_io_tests;
@@ -63,9 +61,11 @@ mod mapped_file;
 mod operation;
 mod pages;
 mod payload;
+mod properties;
 mod restrictions;
 mod source;
 mod store_room;
+mod synchronous;
 
 pub use file_io::UringFileIo;
 pub use host_file::{FileAccess, HostFile};

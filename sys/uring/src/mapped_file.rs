@@ -5,7 +5,7 @@
 //! left to system calls. The set of pages is determined when the file is opened and updated with
 //! the operations of this process. Concurrent changes by other processes cost memory or a system
 //! call, but never corrupt data: if they truncate the file, the mapping is abandoned
-//! ([`CutGuard`]).
+//! ([`TruncationGuard`]).
 #![allow(unsafe_code, reason = "maps files and copies from and to memory that clients share")]
 
 use core::ffi::c_void;
@@ -15,7 +15,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::SeekFrom;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
-use suimon_mapping::CutGuard;
+use suimon_mapping::TruncationGuard;
 
 use crate::pages::Pages;
 
@@ -36,7 +36,7 @@ pub(crate) struct MappedFile {
     /// part of the file.
     end: AtomicU64,
     /// Guard against truncation; dropped before the mapping.
-    guard: Option<CutGuard>,
+    guard: Option<TruncationGuard>,
 }
 
 // SAFETY: plain shared memory; the pointer is only used for copies that tolerate concurrent writes,
@@ -76,7 +76,8 @@ impl MappedFile {
             let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), MAPPED_BYTES, advice) };
         }
         let start = base.as_ptr() as usize;
-        mapped.guard = Some(CutGuard::new(start, MAPPED_BYTES, rustix::param::page_size()).ok()?);
+        mapped.guard =
+            Some(TruncationGuard::new(start, MAPPED_BYTES, rustix::param::page_size()).ok()?);
         mapped.find_pages(fd);
         Some(mapped)
     }
@@ -98,10 +99,10 @@ impl MappedFile {
     /// The pieces must be valid for writes, and no reference into them may exist.
     #[inline]
     pub(crate) unsafe fn read(&self, offset: u64, pieces: &[libc::iovec]) -> bool {
-        let Some(place) = self.place(offset, bytes_of(pieces)) else { return false };
+        let Some(place) = self.offset_of(offset, bytes_of(pieces)) else { return false };
         let mut from = place;
         for piece in pieces {
-            // SAFETY: `place` ensures that as many bytes are mapped as the pieces have; the mapping
+            // SAFETY: `offset_of` ensures that as many bytes are mapped as the pieces have; the mapping
             // overlaps no other memory.
             unsafe {
                 piece.iov_base.cast::<u8>().copy_from_nonoverlapping(from, piece.iov_len);
@@ -122,7 +123,7 @@ impl MappedFile {
         if !self.can_write || offset.saturating_add(len) > self.end.load(Ordering::Relaxed) {
             return false;
         }
-        let Some(place) = self.place(offset, len) else { return false };
+        let Some(place) = self.offset_of(offset, len) else { return false };
         let mut to = place;
         for piece in pieces {
             // SAFETY: as in `read`.
@@ -136,7 +137,7 @@ impl MappedFile {
 
     /// Returns the address of a range if the file has all of its pages.
     #[inline]
-    fn place(&self, offset: u64, len: u64) -> Option<*mut u8> {
+    fn offset_of(&self, offset: u64, len: u64) -> Option<*mut u8> {
         if self.is_given_up() || !self.pages.has(offset, len) {
             return None;
         }
@@ -146,7 +147,7 @@ impl MappedFile {
 
     /// Returns true if the file was found to be truncated by another process.
     fn is_given_up(&self) -> bool {
-        self.guard.as_ref().is_none_or(CutGuard::is_cut)
+        self.guard.as_ref().is_none_or(TruncationGuard::is_cut)
     }
 
     /// Records a write by the kernel, which has allocated the pages.

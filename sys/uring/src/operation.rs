@@ -16,7 +16,7 @@ pub(crate) const ZEROS_BYTES: u64 = 1 << 20;
 
 /// Kind of an operation, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum OperationKind {
     Read,
     Write {
         is_durable: bool,
@@ -36,7 +36,7 @@ pub(crate) enum Kind {
     /// Allocates space beyond the end of the file. A part that cannot be allocated becomes a hole.
     Extend {
         /// End of the part that is needed soon; space beyond it is allocated ahead.
-        needed: u64,
+        required: u64,
         /// New length of the file.
         len: u64,
     },
@@ -54,7 +54,7 @@ pub(crate) enum Kind {
 pub(crate) struct Operation {
     pub(crate) file: FileSlot,
     pub(crate) token: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: OperationKind,
     pub(crate) offset: u64,
     pub(crate) len: u64,
     /// Required alignment of offsets and lengths in bytes.
@@ -66,7 +66,7 @@ pub(crate) struct Operation {
     /// Buffer of the operation, if the payload's memory cannot be used or there is none.
     pub(crate) own: Option<AlignedBytes>,
     /// Pieces of the payload for which `own` is a bounce buffer.
-    pub(crate) stand_in: Vec<libc::iovec>,
+    pub(crate) bounce_iovecs: Vec<libc::iovec>,
     /// Memory that contains the payload, held while the operation lasts.
     pub(crate) memory: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -84,8 +84,11 @@ impl Operation {
         buffers: &mut Buffers,
         lists: &mut Vec<Vec<libc::iovec>>,
     ) -> io::Result<Self> {
-        let usage =
-            if self.kind == Kind::Read { PayloadUse::Destination } else { PayloadUse::Source };
+        let usage = if self.kind == OperationKind::Read {
+            PayloadUse::Destination
+        } else {
+            PayloadUse::Source
+        };
         let table = part.payloads.downcast_ref::<PayloadTable>();
         let table = table
             .filter(|table| table.part(part.tag, usage, part.from, part.len, &mut self.pieces));
@@ -99,11 +102,11 @@ impl Operation {
             self.pieces.iter().all(|of| of.iov_base as usize % unit == 0 && of.iov_len % unit == 0);
         if !is_aligned || self.pieces.len() > libc::UIO_MAXIOV as usize {
             let empty = lists.pop().unwrap_or_default();
-            self.stand_in = std::mem::replace(&mut self.pieces, empty);
+            self.bounce_iovecs = std::mem::replace(&mut self.pieces, empty);
             // The payload has `part.len` bytes, so that none of the buffer's former bytes remain.
             let mut own = buffers.take(usize::try_from(part.len).unwrap_or(0));
             if usage == PayloadUse::Source {
-                crate::copy::gather(&self.stand_in, own.as_mut_slice());
+                crate::copy::gather(&self.bounce_iovecs, own.as_mut_slice());
             }
             self = self.on_own(own);
         }
@@ -126,7 +129,7 @@ impl Operation {
     }
 
     /// Returns the offset in the file at which the operation continues.
-    pub(crate) fn place(&self) -> u64 {
+    pub(crate) fn start(&self) -> u64 {
         self.offset.saturating_add(self.done)
     }
 
@@ -138,7 +141,7 @@ impl Operation {
     /// Records transferred bytes. Returns true if the operation is complete.
     pub(crate) fn handle_moved(&mut self, bytes: u64) -> bool {
         self.done = self.done.saturating_add(bytes);
-        if self.kind == Kind::WriteZeros {
+        if self.kind == OperationKind::WriteZeros {
             return self.done >= self.len;
         }
         let mut skip = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -172,7 +175,7 @@ impl Operation {
     /// could not be allocated, otherwise a hole up to the new end. `is_allocated` is true if the
     /// last step succeeded. Returns true if the file is long enough.
     pub(crate) fn handle_extended(&mut self, is_allocated: bool) -> bool {
-        let Kind::Extend { needed, len } = self.kind else { return true };
+        let OperationKind::Extend { required: needed, len } = self.kind else { return true };
         let tried = self.offset.saturating_add(self.len);
         if is_allocated && tried >= len {
             return true;
@@ -184,42 +187,42 @@ impl Operation {
         // Allocation changes no contents, and sets the length.
         let unit = u64::from(self.unit.max(1)).min(len - self.offset);
         (self.offset, self.len) = (len - unit, unit);
-        self.kind = Kind::ExtendByHole;
+        self.kind = OperationKind::ExtendByHole;
         false
     }
 
     /// Continues an extension by appending zeros.
     pub(crate) fn append(&mut self) {
         let len = match self.kind {
-            Kind::Extend { len, .. } => len,
+            OperationKind::Extend { len, .. } => len,
             _ => self.offset.saturating_add(self.len),
         };
-        self.kind = Kind::Append { len };
+        self.kind = OperationKind::Append { len };
     }
 
     /// Records the end of the file during an appending extension. Returns true if the file is long
     /// enough.
     pub(crate) fn handle_end(&mut self, end: u64) -> bool {
-        let Kind::Append { len } = self.kind else { return true };
+        let OperationKind::Append { len } = self.kind else { return true };
         (self.offset, self.len, self.done) = (end, len.saturating_sub(end), 0);
         end >= len
     }
 
     /// Returns true if there is nothing to do.
     pub(crate) fn is_nothing(&self) -> bool {
-        self.len == 0 && self.kind != Kind::Flush
+        self.len == 0 && self.kind != OperationKind::Flush
     }
 
     /// Returns the bytes read, if they belong to the completion. The contents of a bounce buffer
     /// are copied to the payload.
     pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
-        let Some(own) = self.own.as_ref().filter(|_| self.kind == Kind::Read) else {
+        let Some(own) = self.own.as_ref().filter(|_| self.kind == OperationKind::Read) else {
             return Vec::new();
         };
         if self.memory.is_none() {
             return own.as_slice().to_vec();
         }
-        crate::copy::scatter(own.as_slice(), &self.stand_in);
+        crate::copy::scatter(own.as_slice(), &self.bounce_iovecs);
         Vec::new()
     }
 }

@@ -16,8 +16,8 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use suimon_frame::FrameBatch;
 use suimon_ports::{
-    DeviceNotice, FrameSink, FrameSource, OffloadSwitches, PortObserver, QueueHost, Sent,
-    VhostUserMode, VhostUserPromise, VhostUserSpec,
+    DeviceNotice, FrameSink, FrameSource, NegotiatedFeatures, OffloadSwitches, PortObserver,
+    QueueHost, TransmitResult, VhostUserMode, VhostUserSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_test_programs::end_program;
@@ -113,7 +113,7 @@ fn run() -> Result<()> {
                 mac: None,
                 mtu: 9000,
                 offload: OffloadSwitches::default(),
-                promise: VhostUserPromise::default(),
+                negotiated: NegotiatedFeatures::default(),
             };
             VhostUserNic::open(PortId(port), &spec, cable.clone(), cable.clone(), &threads)
                 .with_context(|| socket.clone())
@@ -150,8 +150,8 @@ fn carry(incoming: &Receiver<Change>) {
                 let Some(sink) = &mut ends[to].sink else { continue };
                 for frame in batch.frames() {
                     match sink.transmit(frame) {
-                        Ok(Sent::Accepted) => moved += 1,
-                        Ok(Sent::Full) => dropped += 1,
+                        Ok(TransmitResult::Accepted) => moved += 1,
+                        Ok(TransmitResult::Full) => dropped += 1,
                         Err(fault) => eprintln!("port {to}: {fault}"),
                     }
                 }

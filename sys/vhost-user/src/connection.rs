@@ -26,17 +26,17 @@ use crate::request::Request;
 
 /// Maximum time for the rest of a message to arrive, and for the front-end to read a reply. Both
 /// sides are processes of one host: a front-end that takes longer has failed.
-const PATIENCE: Duration = Duration::from_secs(2);
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Reason why a connection ended.
 #[derive(Debug, Error)]
-pub(crate) enum End {
+pub(crate) enum ConnectionEnd {
     /// The owner closed the device.
     #[error("the device was closed")]
     Stopped,
     /// The front-end closed its end between two messages.
     #[error("the front-end disconnected")]
-    Left,
+    PeerClosed,
     /// The front-end closed its end inside a message.
     #[error("the connection ended after {got} of {expected} bytes of a message")]
     Truncated {
@@ -55,13 +55,13 @@ pub(crate) enum End {
     },
     /// The front-end does not read its replies.
     #[error("the front-end does not read replies")]
-    Deaf,
+    NotReading,
     /// A message with more descriptors than any request carries.
     #[error("a message has more than {FDS_MAX} descriptors")]
     Descriptors,
     /// A descriptor of a kind that the protocol does not have.
     #[error("{request}: the descriptor is not {}", kind_of(*.request))]
-    Foreign {
+    OtherUser {
         /// Request that the descriptor was sent with.
         request: Request,
     },
@@ -79,16 +79,16 @@ pub(crate) enum End {
     Socket(#[from] io::Error),
 }
 
-impl End {
+impl ConnectionEnd {
     /// Returns true if the front-end violated the protocol.
     pub(crate) const fn is_violation(&self) -> bool {
         matches!(
             self,
             Self::Truncated { .. }
                 | Self::Stalled { .. }
-                | Self::Deaf
+                | Self::NotReading
                 | Self::Descriptors
-                | Self::Foreign { .. }
+                | Self::OtherUser { .. }
                 | Self::Message(_)
         )
     }
@@ -106,13 +106,13 @@ struct RestBy(Option<Instant>);
 
 impl RestBy {
     /// Returns the deadline of a wait that begins `now`, after `got` bytes of the message:
-    /// [`PATIENCE`] after the first wait inside the message. `None` before the message begins,
+    /// [`MESSAGE_TIMEOUT`] after the first wait inside the message. `None` before the message begins,
     /// because a front-end may be idle for as long as it likes.
     fn deadline(&mut self, got: usize, now: Instant) -> Option<Instant> {
         if got == 0 {
             return None;
         }
-        Some(*self.0.get_or_insert(now + PATIENCE))
+        Some(*self.0.get_or_insert(now + MESSAGE_TIMEOUT))
     }
 }
 
@@ -179,11 +179,11 @@ impl Connection {
     }
 
     /// Receives a message. Once its first byte has arrived, the rest must follow within
-    /// [`PATIENCE`]. Not cancel safe: the connection is unusable after a cancelled call.
+    /// [`MESSAGE_TIMEOUT`]. Not cancel safe: the connection is unusable after a cancelled call.
     ///
     /// # Errors
     /// The connection has ended, or the front-end violated the protocol.
-    pub(crate) async fn receive(&self) -> Result<Incoming, End> {
+    pub(crate) async fn receive(&self) -> Result<Incoming, ConnectionEnd> {
         let mut received = Received::new(&self.closing);
         let fds = &mut received.fds;
         let mut head = [0; HEADER_BYTES];
@@ -193,7 +193,7 @@ impl Connection {
         let payload = payload.get_mut(..header.size).unwrap_or_default();
         self.fill(payload, HEADER_BYTES, HEADER_BYTES + header.size, fds).await?;
         let request = header.request;
-        let fds = received.take_known().ok_or(End::Foreign { request })?;
+        let fds = received.take_known().ok_or(ConnectionEnd::OtherUser { request })?;
         let message = Message::parse(&header, payload, fds)?;
         Ok(Incoming { header, message })
     }
@@ -201,17 +201,23 @@ impl Connection {
     /// Sends a reply to `request`. Not cancel safe.
     ///
     /// # Errors
-    /// The connection has ended, or the front-end has not read the reply within [`PATIENCE`].
-    pub(crate) async fn answer(&self, request: Request, reply: &Reply) -> Result<(), End> {
+    /// The connection has ended, or the front-end has not read the reply within [`MESSAGE_TIMEOUT`].
+    pub(crate) async fn answer(
+        &self,
+        request: Request,
+        reply: &Reply,
+    ) -> Result<(), ConnectionEnd> {
         let bytes = reply.encode(request);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + MESSAGE_TIMEOUT;
         let mut sent = 0;
         while sent < bytes.len() {
             let rest = bytes.get(sent..).unwrap_or_default();
             // The descriptor is sent with the first byte.
             let fd = reply.fd().filter(|_| sent == 0);
             let sending = self.socket.write(|socket| Ok(send_part(socket, rest, fd)?));
-            let result = timeout_at(deadline.into(), sending).await.map_err(|_| End::Deaf)?;
+            let result = timeout_at(deadline.into(), sending)
+                .await
+                .map_err(|_| ConnectionEnd::NotReading)?;
             sent += result.map_err(end_of)?;
         }
         Ok(())
@@ -225,7 +231,7 @@ impl Connection {
         before: usize,
         expected: usize,
         fds: &mut Vec<OwnedFd>,
-    ) -> Result<(), End> {
+    ) -> Result<(), ConnectionEnd> {
         let mut filled = 0;
         let mut rest_by = RestBy::default();
         while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -237,15 +243,15 @@ impl Connection {
                 None => receiving.await,
                 Some(deadline) => timeout_at(deadline.into(), receiving)
                     .await
-                    .map_err(|_| End::Stalled { got, expected })?,
+                    .map_err(|_| ConnectionEnd::Stalled { got, expected })?,
             };
             match result.map_err(end_of)? {
-                0 if got == 0 => return Err(End::Left),
-                0 => return Err(End::Truncated { got, expected }),
+                0 if got == 0 => return Err(ConnectionEnd::PeerClosed),
+                0 => return Err(ConnectionEnd::Truncated { got, expected }),
                 bytes => filled += bytes,
             }
             if fds.len() > FDS_MAX {
-                return Err(End::Descriptors);
+                return Err(ConnectionEnd::Descriptors);
             }
         }
         Ok(())
@@ -272,10 +278,10 @@ fn process_of(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
 }
 
 /// Converts the error of a system call to the reason why the connection ended.
-fn end_of(error: io::Error) -> End {
+fn end_of(error: io::Error) -> ConnectionEnd {
     match error.kind() {
-        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => End::Left,
-        _ => End::Socket(error),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ConnectionEnd::PeerClosed,
+        _ => ConnectionEnd::Socket(error),
     }
 }
 
@@ -304,10 +310,10 @@ mod tests {
         let mut rest_by = RestBy::default();
         let idle = Instant::now();
         assert_eq!(rest_by.deadline(0, idle), None);
-        let began = idle + 100 * PATIENCE;
+        let began = idle + 100 * MESSAGE_TIMEOUT;
         assert_eq!(rest_by.deadline(0, began), None);
-        assert_eq!(rest_by.deadline(3, began), Some(began + PATIENCE));
+        assert_eq!(rest_by.deadline(3, began), Some(began + MESSAGE_TIMEOUT));
         // Bytes that arrive one by one do not extend the deadline.
-        assert_eq!(rest_by.deadline(4, began + PATIENCE / 2), Some(began + PATIENCE));
+        assert_eq!(rest_by.deadline(4, began + MESSAGE_TIMEOUT / 2), Some(began + MESSAGE_TIMEOUT));
     }
 }

@@ -12,19 +12,19 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use suimon_ports::{DeviceNotice, DeviceStatus, VhostUserPromise};
+use suimon_ports::{DeviceNotice, DeviceStatus, NegotiatedFeatures};
 use suimon_socket_runtime::{Interrupted, Stop, Watched, blocking_on};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::connection::{Connection, End, Incoming};
-use crate::device::{Device, Stops};
-use crate::door::{Door, TurnedAway};
+use crate::acceptor::{Acceptor, TurnedAway};
+use crate::connection::{Connection, ConnectionEnd, Incoming};
+use crate::device::{Device, RingSet};
 use crate::fault::DeviceFault;
-use crate::pace::{Pace, Turn};
+use crate::pace::{Decision, MessageRateLimit};
 use crate::peer_limits::PeerLimits;
 use crate::reply::Reply;
-use crate::subject::Subject;
+use crate::subject::DeviceOwner;
 
 /// Maximum time for which the first attempt to detach rings blocks. Stores that respond complete
 /// requests within this time.
@@ -40,7 +40,7 @@ const CLOSING: Duration = Duration::from_millis(100);
 
 /// State shared by a device's task and its owner.
 pub(crate) struct Shared {
-    pub(crate) subject: Subject,
+    pub(crate) subject: DeviceOwner,
     /// Notified when the specification has changed.
     pub(crate) wake: Notify,
     /// Eventfd that becomes readable when a ring has a fault.
@@ -53,19 +53,19 @@ pub(crate) struct Changing {
     pub(crate) status: DeviceStatus,
     /// Features and queues that the VM has negotiated and that the next connection must offer
     /// again.
-    pub(crate) promise: VhostUserPromise,
+    pub(crate) negotiated: NegotiatedFeatures,
 }
 
 /// Reason why a front-end is no longer served.
 enum Reason {
-    End(End),
+    End(ConnectionEnd),
     Fault(String),
     /// The host could not execute a message.
     Host(Interrupted),
 }
 
-impl From<End> for Reason {
-    fn from(end: End) -> Self {
+impl From<ConnectionEnd> for Reason {
+    fn from(end: ConnectionEnd) -> Self {
         Self::End(end)
     }
 }
@@ -77,12 +77,12 @@ impl From<Interrupted> for Reason {
 }
 
 /// Front-end that is being served.
-struct Session {
+struct MessageSession {
     connection: Connection,
     /// `None` after a call that panicked, which has dropped the device.
     device: Option<Box<Device>>,
-    pace: Pace,
-    began: Instant,
+    pace: MessageRateLimit,
+    started: Instant,
     /// True once the first message was valid and the connection was reported.
     is_announced: bool,
     /// True once a ring has run.
@@ -117,7 +117,12 @@ impl Shared {
     }
 
     /// Serves front-ends until `stop` is set. `faults` watches [`Shared::faults`].
-    pub(crate) async fn run(self: Arc<Self>, mut door: Door, faults: Watched, mut stop: Stop) {
+    pub(crate) async fn run(
+        self: Arc<Self>,
+        mut acceptor: Acceptor,
+        faults: Watched,
+        mut stop: Stop,
+    ) {
         let mut limits = PeerLimits::default();
         loop {
             let next = tokio::select! {
@@ -125,25 +130,25 @@ impl Shared {
                 () = stop.wait() => None,
                 next = async {
                     sleep(limits.pause.duration()).await;
-                    door.next(self.subject.name()).await
+                    acceptor.next(self.subject.name()).await
                 } => next,
             };
             let Some(connection) = next else { return };
-            let mut session = Session {
+            let mut session = MessageSession {
                 connection,
                 device: Some(Box::new(Device::new(self.link()))),
-                pace: Pace::new(0),
-                began: Instant::now(),
+                pace: MessageRateLimit::new(0),
+                started: Instant::now(),
                 is_announced: false,
                 has_run: false,
             };
             let reason = loop {
-                let around = (&door, &faults, &mut limits);
+                let around = (&acceptor, &faults, &mut limits);
                 if let Err(reason) = self.step(around, &mut stop, &mut session).await {
                     break reason;
                 }
             };
-            limits.pause.note_end(session.began.elapsed(), is_violation(&reason));
+            limits.pause.note_end(session.started.elapsed(), is_violation(&reason));
             let closing = session.connection.closing();
             self.end(session, reason).await;
             while closing.is_pending() && !stop.is_set() {
@@ -160,12 +165,13 @@ impl Shared {
 
     /// Detaches the rings of a front-end, reports why it is no longer served, and closes its
     /// connection.
-    async fn end(self: &Arc<Self>, mut session: Session, reason: Reason) {
+    async fn end(self: &Arc<Self>, mut session: MessageSession, reason: Reason) {
         let runs = session.device.as_ref().is_none_or(|device| device.runs());
-        let left_in_order = session.has_run && !runs && matches!(reason, Reason::End(End::Left));
+        let left_in_order =
+            session.has_run && !runs && matches!(reason, Reason::End(ConnectionEnd::PeerClosed));
         // Fails only if the device is lost; `finish` then detaches the rings.
-        let _ = self.take_back(&mut session, |_| Stops::All).await;
-        let Session { connection, device, is_announced, .. } = session;
+        let _ = self.reclaim(&mut session, |_| RingSet::All).await;
+        let MessageSession { connection, device, is_announced, .. } = session;
         let mut ended = Some(Ended { device, reason, is_announced, left_in_order });
         while ended.is_some() {
             let shared = Arc::clone(self);
@@ -189,11 +195,11 @@ impl Shared {
         let mut changing = self.changing();
         changing.status.link_up = false;
         changing.status.queue_pairs = 0;
-        changing.status.features = None;
+        changing.status.virtio_features = None;
         self.subject.refresh_offloads(&mut changing.status);
         drop(changing);
         if *left_in_order {
-            self.promise(VhostUserPromise::default());
+            self.report_negotiated(NegotiatedFeatures::default());
         }
         let text = match reason {
             Reason::End(end) => end.to_string(),
@@ -212,12 +218,12 @@ impl Shared {
     ///
     /// # Errors
     /// The device is lost, because a call panicked.
-    async fn take_back(
+    async fn reclaim(
         self: &Arc<Self>,
-        session: &mut Session,
-        stops: impl FnOnce(&Device) -> Stops,
+        session: &mut MessageSession,
+        stops: impl FnOnce(&Device) -> RingSet,
     ) -> Result<(), Interrupted> {
-        let stops = session.device.as_deref().map_or(Stops::Nothing, stops);
+        let stops = session.device.as_deref().map_or(RingSet::Nothing, stops);
         let (mut wait, mut look) = (STOP_WAIT, STOP_LOOK_MIN);
         loop {
             match &session.device {
@@ -238,14 +244,14 @@ impl Shared {
     /// Waits for one message, executes it and replies to it.
     async fn step(
         self: &Arc<Self>,
-        (door, faults, limits): (&Door, &Watched, &mut PeerLimits),
+        (acceptor, faults, limits): (&Acceptor, &Watched, &mut PeerLimits),
         stop: &mut Stop,
-        session: &mut Session,
+        session: &mut MessageSession,
     ) -> Result<(), Reason> {
-        self.wait_for_message((door, faults, limits), stop, session).await?;
+        self.wait_for_message((acceptor, faults, limits), stop, session).await?;
         let Incoming { header, message } = tokio::select! {
             biased;
-            () = stop.wait() => return Err(End::Stopped.into()),
+            () = stop.wait() => return Err(ConnectionEnd::Stopped.into()),
             received = async {
                 keep_pace(session).await?;
                 Ok::<_, Reason>(session.connection.receive().await?)
@@ -254,12 +260,12 @@ impl Shared {
         let rings = session.device.as_deref().map_or(0, |of| of.switch_rings(of.stops(&message)));
         tokio::select! {
             biased;
-            () = stop.wait() => return Err(End::Stopped.into()),
+            () = stop.wait() => return Err(ConnectionEnd::Stopped.into()),
             () = limits.keep_ring_pace(rings) => {}
         }
         let is_first = !session.is_announced;
         session.is_announced = true;
-        self.take_back(session, |device| device.stops(&message)).await?;
+        self.reclaim(session, |device| device.stops(&message)).await?;
         let executed = self.with_device(session, move |shared, device| {
             if is_first {
                 shared.notify(DeviceNotice::LinkUp);
@@ -284,7 +290,7 @@ impl Shared {
         if let Some(reply) = reply {
             tokio::select! {
                 biased;
-                () = stop.wait() => return Err(End::Stopped.into()),
+                () = stop.wait() => return Err(ConnectionEnd::Stopped.into()),
                 sent = session.connection.answer(header.request, &reply) => sent?,
             }
         }
@@ -305,9 +311,9 @@ impl Shared {
     /// faults of rings and changes of the specification.
     async fn wait_for_message(
         self: &Arc<Self>,
-        (door, faults, limits): (&Door, &Watched, &mut PeerLimits),
+        (acceptor, faults, limits): (&Acceptor, &Watched, &mut PeerLimits),
         stop: &mut Stop,
-        session: &mut Session,
+        session: &mut MessageSession,
     ) -> Result<(), Reason> {
         let name = self.subject.name();
         let mut is_door_open = true;
@@ -317,10 +323,10 @@ impl Shared {
             let may_replace = session.device.as_ref().is_some_and(|of| of.has_channel());
             tokio::select! {
                 biased;
-                () = stop.wait() => return Err(End::Stopped.into()),
+                () = stop.wait() => return Err(ConnectionEnd::Stopped.into()),
                 fault = fault_reported(faults) => {
-                    fault.map_err(End::Socket)?;
-                    self.take_back(session, Device::stops_of_fault).await?;
+                    fault.map_err(ConnectionEnd::Socket)?;
+                    self.reclaim(session, Device::stops_of_fault).await?;
                     self.with_device(session, |shared, device| shared.take_fault(device)).await?;
                 }
                 () = self.wake.notified() => {
@@ -328,11 +334,11 @@ impl Shared {
                         .await?;
                 }
                 _pending = session.connection.wait() => return Ok(()),
-                turned_away = door.turn_away(name, (&session.connection, may_replace), limits),
+                turned_away = acceptor.reject(name, (&session.connection, may_replace), limits),
                     if is_door_open =>
                 {
                     if turned_away == TurnedAway::Replaced {
-                        return Err(End::Replaced.into());
+                        return Err(ConnectionEnd::Replaced.into());
                     }
                     is_door_open = false;
                 }
@@ -343,7 +349,7 @@ impl Shared {
     /// Executes `call` with the session's device in a thread for blocking calls.
     async fn with_device<T: Send + 'static>(
         self: &Arc<Self>,
-        session: &mut Session,
+        session: &mut MessageSession,
         call: impl FnOnce(&Self, &mut Device) -> T + Send + 'static,
     ) -> Result<T, Interrupted> {
         let shared = Arc::clone(self);
@@ -363,21 +369,21 @@ impl Shared {
     }
 }
 
-/// Delays a front-end that exceeds [`Pace::PER_SECOND`].
+/// Delays a front-end that exceeds [`MessageRateLimit::PER_SECOND`].
 ///
 /// # Errors
-/// The front-end has exceeded the rate for [`Pace::PATIENCE_MS`].
-async fn keep_pace(session: &mut Session) -> Result<(), Reason> {
+/// The front-end has exceeded the rate for [`MessageRateLimit::FLOOD_AFTER_MS`].
+async fn keep_pace(session: &mut MessageSession) -> Result<(), Reason> {
     loop {
-        let now_ms = u64::try_from(session.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let now_ms = u64::try_from(session.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         match session.pace.take(now_ms) {
-            Turn::Now => return Ok(()),
-            Turn::Wait(ms) => sleep(Duration::from_millis(u64::from(ms))).await,
-            Turn::Flood => {
+            Decision::Now => return Ok(()),
+            Decision::Wait(ms) => sleep(Duration::from_millis(u64::from(ms))).await,
+            Decision::Flood => {
                 let text = format!(
                     "more than {} messages a second for {} seconds",
-                    Pace::PER_SECOND,
-                    Pace::PATIENCE_MS / 1000
+                    MessageRateLimit::PER_SECOND,
+                    MessageRateLimit::FLOOD_AFTER_MS / 1000
                 );
                 return Err(Reason::Fault(text));
             }

@@ -25,7 +25,7 @@ use crate::request::Request;
 use crate::vring::Vring;
 
 use eventfd::checked;
-pub use stops::Stops;
+pub use stops::RingSet;
 
 /// Properties of a device and the features that it offers.
 #[derive(Clone)]
@@ -125,12 +125,12 @@ impl Device {
         let Model::Nic(nic) = &mut self.link.model else { return };
         if nic.mtu != mtu {
             nic.mtu = mtu;
-            self.tell_config_changed();
+            self.notify_config_changed();
         }
     }
 
     /// Notifies a front-end that caches configuration space that the space has changed.
-    pub fn tell_config_changed(&self) {
+    pub fn notify_config_changed(&self) {
         let has_config = self.protocol & protocol::CONFIG != 0;
         let Some(channel) = self.channel.as_ref().filter(|_| has_config) else { return };
         if let Err(error) = channel.config_changed() {

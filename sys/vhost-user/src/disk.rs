@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DeviceStatus, DiskObserver, DiskQueueHost, VhostUserDiskSpec,
-    VhostUserDiskStatus, VhostUserPromise,
+    DeviceError, DeviceErrorKind, DeviceStatus, DiskObserver, DiskQueueHost, NegotiatedFeatures,
+    VhostUserDiskSpec, VhostUserDiskStatus,
 };
 use suimon_quantity::DiskId;
-use suimon_ring::{DiskFacts, DiskShape, RingFeatures, SECTOR_BYTES, SERIAL_BYTES};
+use suimon_ring::{DiskProperties, GuestVisibleDisk, RingFeatures, SECTOR_BYTES, SERIAL_BYTES};
 use virtio_bindings::virtio_blk::VIRTIO_BLK_F_CONFIG_WCE;
 
+use crate::acceptor;
 use crate::control::Changing;
-use crate::door;
 use crate::features::Offer;
 use crate::model::DiskModel;
 use crate::served::{Served, VhostUserThreads};
-use crate::subject::{DiskSubject, Subject};
+use crate::subject::{DeviceOwner, DiskSubject};
 
 /// Maximum number of queues of a disk.
 const QUEUES_MAX: u16 = 64;
@@ -28,7 +28,7 @@ const PHYSICAL_SECTORS_MAX: u32 = 1 << 15;
 /// socket.
 pub struct VhostUserDisk {
     served: Served,
-    facts: Arc<DiskFacts>,
+    properties: Arc<DiskProperties>,
 }
 
 impl VhostUserDisk {
@@ -49,20 +49,21 @@ impl VhostUserDisk {
         threads: &VhostUserThreads,
     ) -> Result<Self, DeviceError> {
         check(spec)?;
-        let facts = Arc::new(DiskFacts::new(&DiskShape {
+        let properties = Arc::new(DiskProperties::new(&GuestVisibleDisk {
             bytes: spec.bytes,
             sector_bytes: spec.sector_bytes,
             is_read_only: spec.is_read_only,
             serial: spec.serial.clone(),
         }));
-        let may_write_through = RingFeatures(spec.promise.features).has(VIRTIO_BLK_F_CONFIG_WCE);
-        facts.set_write_back(!may_write_through);
+        let may_write_through = RingFeatures(spec.negotiated.features).has(VIRTIO_BLK_F_CONFIG_WCE);
+        properties.set_write_back(!may_write_through);
         let physical_sector_bytes = spec.physical_sector_bytes;
-        let model = DiskModel { disk, host, facts: Arc::clone(&facts), physical_sector_bytes };
-        let subject = Subject::Disk(DiskSubject { model, observer, spec: spec.clone() });
-        let changing = Changing { status: DeviceStatus::default(), promise: spec.promise };
+        let model =
+            DiskModel { disk, host, properties: Arc::clone(&properties), physical_sector_bytes };
+        let subject = DeviceOwner::Disk(DiskSubject { model, observer, spec: spec.clone() });
+        let changing = Changing { status: DeviceStatus::default(), negotiated: spec.negotiated };
         let served = Served::open(subject, changing, (&spec.socket, spec.mode), threads)?;
-        Ok(Self { served, facts })
+        Ok(Self { served, properties })
     }
 
     /// Checks whether [`VhostUserDisk::open`] could succeed, without changing anything.
@@ -71,13 +72,13 @@ impl VhostUserDisk {
     /// The error that `open` would return.
     pub fn probe(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
         check(spec)?;
-        door::probe(&spec.socket, spec.mode)
+        acceptor::probe(&spec.socket, spec.mode)
     }
 
     /// Returns running queues and negotiated features.
     pub fn status(&self) -> VhostUserDiskStatus {
         let status = &self.served.shared.changing().status;
-        VhostUserDiskStatus { queues: status.queue_pairs, features: status.features }
+        VhostUserDiskStatus { queues: status.queue_pairs, features: status.virtio_features }
     }
 
     /// Changes the capacity while the disk is open: later requests are checked against it, and a
@@ -87,9 +88,9 @@ impl VhostUserDisk {
     /// # Errors
     /// The length is invalid; the disk is unchanged.
     pub fn resize(&self, bytes: u64) -> Result<(), DeviceError> {
-        check_length(bytes, self.facts.sector_bytes())?;
-        if self.facts.bytes() != bytes {
-            self.facts.resize(bytes);
+        check_length(bytes, self.properties.sector_bytes())?;
+        if self.properties.bytes() != bytes {
+            self.properties.resize(bytes);
             self.served.shared.wake_control();
         }
         Ok(())
@@ -127,7 +128,7 @@ fn check(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
         return Err(refused("serial", detail));
     }
     check_length(spec.bytes, sector_bytes)?;
-    check_promise(spec)
+    check_negotiated(spec)
 }
 
 fn check_length(bytes: u64, sector_bytes: u32) -> Result<(), DeviceError> {
@@ -139,8 +140,8 @@ fn check_length(bytes: u64, sector_bytes: u32) -> Result<(), DeviceError> {
     Err(refused("bytes", detail))
 }
 
-fn check_promise(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
-    let VhostUserPromise { features, queue_pairs } = spec.promise;
+fn check_negotiated(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
+    let NegotiatedFeatures { features, queue_pairs } = spec.negotiated;
     let way_out = "shut down the VM, then remove the disk from it and add it again";
     if queue_pairs > spec.queues {
         let detail = format!(

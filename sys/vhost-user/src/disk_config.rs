@@ -1,6 +1,6 @@
 //! Configuration space of a disk (`struct virtio_blk_config`, virtio 1.3, section 5.2.4).
 
-use suimon_ring::{DiskFacts, RANGE_SECTORS_MAX, SECTOR_BYTES};
+use suimon_ring::{DiskProperties, RANGE_SECTORS_MAX, SECTOR_BYTES};
 
 /// Size of configuration space in bytes. Fields of features that are not offered are 0.
 pub(crate) const DISK_CONFIG_BYTES: usize = 96;
@@ -13,7 +13,7 @@ const SEGMENTS_MAX: u32 = 126;
 /// Contents of a disk's configuration space.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DiskConfig<'a> {
-    pub(crate) facts: &'a DiskFacts,
+    pub(crate) properties: &'a DiskProperties,
     /// Maximum number of queues (`num_queues`).
     pub(crate) queues: u16,
     /// Physical sector size in bytes.
@@ -29,8 +29,8 @@ impl DiskConfig<'_> {
     }
 
     fn bytes(&self) -> [u8; DISK_CONFIG_BYTES] {
-        let facts = self.facts;
-        let sector_bytes = facts.sector_bytes();
+        let properties = self.properties;
+        let sector_bytes = properties.sector_bytes();
         let ratio = (self.physical_sector_bytes / sector_bytes).max(1);
         let physical_exponent = ratio.ilog2() as u8;
         let io_min = u16::try_from(ratio).unwrap_or(u16::MAX);
@@ -38,7 +38,7 @@ impl DiskConfig<'_> {
         let alignment = (sector_bytes / SECTOR_BYTES as u32).to_le_bytes();
         let one = 1_u32.to_le_bytes();
         let fields: [&[u8]; 18] = [
-            &(facts.bytes() / SECTOR_BYTES).to_le_bytes(),
+            &(properties.bytes() / SECTOR_BYTES).to_le_bytes(),
             // size_max: no limit.
             &[0; 4],
             &SEGMENTS_MAX.to_le_bytes(),
@@ -51,7 +51,7 @@ impl DiskConfig<'_> {
             &io_min.to_le_bytes(),
             // opt_io_size: no preference.
             &[0; 4],
-            &[u8::from(facts.is_write_back())],
+            &[u8::from(properties.is_write_back())],
             &[0],
             &self.queues.to_le_bytes(),
             &most,
@@ -72,20 +72,20 @@ impl DiskConfig<'_> {
 
 #[cfg(test)]
 mod tests {
-    use suimon_ring::DiskShape;
+    use suimon_ring::GuestVisibleDisk;
 
     use super::*;
 
     #[test]
     fn fields_lie_where_the_specification_puts_them() {
-        let shape = DiskShape {
+        let shape = GuestVisibleDisk {
             bytes: 5 << 30,
             sector_bytes: 512,
             is_read_only: false,
             serial: String::new(),
         };
-        let facts = DiskFacts::new(&shape);
-        let space = DiskConfig { facts: &facts, queues: 4, physical_sector_bytes: 4096 };
+        let properties = DiskProperties::new(&shape);
+        let space = DiskConfig { properties: &properties, queues: 4, physical_sector_bytes: 4096 };
         let number = |offset, size| {
             let bytes = space.read(offset, size);
             assert_eq!(bytes.len(), size as usize);
@@ -114,8 +114,8 @@ mod tests {
         for (name, offset, size, value) in fields {
             assert_eq!(number(offset, size), value, "{name}");
         }
-        facts.set_write_back(false);
-        facts.resize(1 << 30);
+        properties.set_write_back(false);
+        properties.resize(1 << 30);
         assert_eq!((space.read(32, 1), space.read(0, 4)), (vec![0], vec![0, 0, 0x20, 0]));
         for (offset, size) in [(0, 97), (96, 1), (u32::MAX, 1), (0, u32::MAX)] {
             assert!(space.read(offset, size).is_empty(), "{offset} {size}");

@@ -4,7 +4,7 @@
 //! - `message`: parsing of messages and encoding of replies.
 //! - `device`: the effect of each message on the device's rings, without a socket; [`Model`]: the
 //!   differences between NICs and disks.
-//! - `door`, `connection`: connections to the socket, and the connection of a front-end.
+//! - `acceptor`, `connection`: connections to the socket, and the connection of a front-end.
 //! - `control`: the task that serves a device; `pace`: its limit on messages; `served`: a device
 //!   with its socket while it is open.
 //! - [`VhostUserThreads`]: the threads of these tasks, shared by all devices.
@@ -38,13 +38,14 @@
 //! - A connection is reported only after its first valid message. One front-end is served at a
 //!   time; further connections are closed at once.
 //! - Features that a VM has negotiated are offered again after a reconnect, also by the next
-//!   process ([`VhostUserPromise`](suimon_ports::VhostUserPromise)), even if they were disabled
+//!   process ([`NegotiatedFeatures`](suimon_ports::NegotiatedFeatures)), even if they were disabled
 //!   meanwhile: a running guest cannot lose a feature. Disabled offloads are then done in software.
 //!   A device that cannot offer the features is not opened. The obligation ends when a front-end
 //!   stops its rings and disconnects.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod acceptor;
 mod backend_channel;
 mod config_space;
 mod connection;
@@ -52,7 +53,6 @@ mod control;
 mod device;
 mod disk;
 mod disk_config;
-mod door;
 mod fault;
 mod features;
 mod fields;
@@ -71,7 +71,7 @@ mod served;
 mod subject;
 mod vring;
 
-pub use device::{Device, DeviceLink, Stops};
+pub use device::{Device, DeviceLink, RingSet};
 pub use disk::VhostUserDisk;
 pub use fault::DeviceFault;
 pub use features::{Offer, protocol};

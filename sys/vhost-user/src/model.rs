@@ -6,7 +6,7 @@ use std::sync::Arc;
 use suimon_frame::MacAddr;
 use suimon_ports::{DetachingQueue, DiskQueueHost, QueueHost};
 use suimon_quantity::{Direction, DiskId, PortId, QueueId};
-use suimon_ring::{DiskFacts, OffloadMask};
+use suimon_ring::{DiskProperties, OffloadMask};
 
 use crate::config_space::ConfigSpace;
 use crate::disk_config::{DiskConfig, WRITEBACK_AT};
@@ -59,7 +59,7 @@ pub struct DiskModel {
     /// Host to which running rings are attached.
     pub host: Arc<dyn DiskQueueHost>,
     /// Properties that the rings use. The capacity may change.
-    pub facts: Arc<DiskFacts>,
+    pub properties: Arc<DiskProperties>,
     /// Physical sector size in bytes: a power of two times the logical sector.
     pub physical_sector_bytes: u32,
 }
@@ -111,7 +111,8 @@ impl Model {
             }
             Self::Disk(disk) => {
                 let physical_sector_bytes = disk.physical_sector_bytes;
-                DiskConfig { facts: &disk.facts, queues, physical_sector_bytes }.read(offset, size)
+                DiskConfig { properties: &disk.properties, queues, physical_sector_bytes }
+                    .read(offset, size)
             }
         }
     }
@@ -120,7 +121,7 @@ impl Model {
     pub(crate) fn write_config(&self, offset: u32, bytes: &[u8]) -> bool {
         match (self, bytes) {
             (Self::Disk(disk), [writeback @ 0..=1]) if offset == WRITEBACK_AT => {
-                disk.facts.set_write_back(*writeback == 1);
+                disk.properties.set_write_back(*writeback == 1);
                 true
             }
             _ => false,
@@ -130,7 +131,7 @@ impl Model {
     /// Discards the choices of the previous driver when the device is reset.
     pub(crate) fn reset(&self) {
         if let Self::Disk(disk) = self {
-            disk.facts.set_write_back(true);
+            disk.properties.set_write_back(true);
         }
     }
 }

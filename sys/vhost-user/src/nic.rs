@@ -3,17 +3,17 @@
 use std::sync::{Arc, Mutex};
 
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost,
-    VhostUserPromise, VhostUserSpec,
+    DeviceError, DeviceErrorKind, DeviceStatus, NegotiatedFeatures, PortDevice, PortObserver,
+    PortSpec, QueueHost, VhostUserSpec,
 };
 use suimon_quantity::PortId;
 use suimon_ring::{OffloadMask, RingFeatures};
 
+use crate::acceptor;
 use crate::control::Changing;
-use crate::door;
 use crate::features::{Offer, egress_allowed};
 use crate::served::{Served, VhostUserThreads};
-use crate::subject::{NicSubject, Subject};
+use crate::subject::{DeviceOwner, NicSubject};
 
 /// NIC over vhost-user. Dropping it detaches its queues, closes the connection and removes the
 /// socket.
@@ -37,22 +37,22 @@ impl VhostUserNic {
     ) -> Result<Self, DeviceError> {
         check(spec)?;
         let status = DeviceStatus { mac: spec.mac, mtu: spec.mtu, ..DeviceStatus::default() };
-        let subject = Subject::Nic(NicSubject {
+        let subject = DeviceOwner::Nic(NicSubject {
             port,
             host,
             observer,
             mask: Arc::new(OffloadMask::new(egress_allowed(&spec.offload))),
             spec: Mutex::new(spec.clone()),
         });
-        let changing = Changing { status, promise: spec.promise };
+        let changing = Changing { status, negotiated: spec.negotiated };
         let served = Served::open(subject, changing, (&spec.socket, spec.mode), threads)?;
         Ok(Self { served })
     }
 
     fn subject(&self) -> Option<&NicSubject> {
         match &self.served.shared.subject {
-            Subject::Nic(nic) => Some(nic),
-            Subject::Disk(_) => None,
+            DeviceOwner::Nic(nic) => Some(nic),
+            DeviceOwner::Disk(_) => None,
         }
     }
 
@@ -62,7 +62,7 @@ impl VhostUserNic {
     /// The error that `open` would return.
     pub fn probe(spec: &VhostUserSpec) -> Result<(), DeviceError> {
         check(spec)?;
-        door::probe(&spec.socket, spec.mode)
+        acceptor::probe(&spec.socket, spec.mode)
     }
 }
 
@@ -81,9 +81,13 @@ impl PortDevice for VhostUserNic {
         let shared = &self.served.shared;
         let mut changing = shared.changing();
         let mut spec = nic.spec();
-        let same =
-            VhostUserSpec { offload: to.offload, mtu: to.mtu, promise: to.promise, ..spec.clone() };
-        let knows_mtu = changing.status.features.is_some_and(|features| {
+        let same = VhostUserSpec {
+            offload: to.offload,
+            mtu: to.mtu,
+            negotiated: to.negotiated,
+            ..spec.clone()
+        };
+        let knows_mtu = changing.status.virtio_features.is_some_and(|features| {
             RingFeatures(features).has(virtio_bindings::virtio_net::VIRTIO_NET_F_MTU)
         });
         if same != *to || (to.mtu != spec.mtu && knows_mtu) {
@@ -114,7 +118,7 @@ fn check(spec: &VhostUserSpec) -> Result<(), DeviceError> {
     if !(68..=9216).contains(&spec.mtu) {
         return refuse("mtu", format!("an MTU of {} bytes is outside of 68 to 9216", spec.mtu));
     }
-    let VhostUserPromise { features, queue_pairs } = spec.promise;
+    let NegotiatedFeatures { features, queue_pairs } = spec.negotiated;
     let way_out = "shut down the VM, then delete the NIC and create it again";
     if queue_pairs > spec.queue_pairs {
         let detail = format!(

@@ -1,13 +1,13 @@
 //! Rate limit for messages of a front-end.
 //!
 //! A VM with 64 queue pairs sends about a thousand messages when it starts, and few per second
-//! afterwards. A front-end that exceeds the budget is limited to [`Pace::PER_SECOND`]: further
+//! afterwards. A front-end that exceeds the budget is limited to [`MessageRateLimit::PER_SECOND`]: further
 //! messages stay in the socket, where they only delay the sender. One that exceeds it for
-//! [`Pace::PATIENCE_MS`] is disconnected.
+//! [`MessageRateLimit::FLOOD_AFTER_MS`] is disconnected.
 
 /// Token bucket for messages. Times are in milliseconds since an arbitrary epoch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct MessageRateLimit {
     left: u32,
     refilled_ms: u64,
     /// Time of the first delayed message since the budget was at least half full.
@@ -16,7 +16,7 @@ pub(crate) struct Pace {
 
 /// Decision of the rate limit for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum Decision {
     /// The message may be executed now.
     Now,
     /// Wait this number of milliseconds, then check again.
@@ -25,13 +25,13 @@ pub(crate) enum Turn {
     Flood,
 }
 
-impl Pace {
+impl MessageRateLimit {
     /// Messages permitted in a burst.
     pub(crate) const BURST: u32 = 8192;
     /// Sustained rate in messages per second.
     pub(crate) const PER_SECOND: u32 = 2000;
     /// Time in milliseconds for which a front-end may exceed the rate before it is disconnected.
-    pub(crate) const PATIENCE_MS: u64 = 10_000;
+    pub(crate) const FLOOD_AFTER_MS: u64 = 10_000;
     /// Interval in milliseconds at which the budget is refilled.
     const STEP_MS: u64 = 10;
 
@@ -40,7 +40,7 @@ impl Pace {
     }
 
     /// Takes one message from the budget.
-    pub(crate) fn take(&mut self, now_ms: u64) -> Turn {
+    pub(crate) fn take(&mut self, now_ms: u64) -> Decision {
         let steps = now_ms.saturating_sub(self.refilled_ms) / Self::STEP_MS;
         let per_step = u64::from(Self::PER_SECOND) * Self::STEP_MS / 1000;
         let refill = u32::try_from(steps.saturating_mul(per_step)).unwrap_or(u32::MAX);
@@ -51,13 +51,13 @@ impl Pace {
         }
         if self.left > 0 {
             self.left -= 1;
-            return Turn::Now;
+            return Decision::Now;
         }
         let since = *self.short_since_ms.get_or_insert(now_ms);
-        if now_ms.saturating_sub(since) >= Self::PATIENCE_MS {
-            return Turn::Flood;
+        if now_ms.saturating_sub(since) >= Self::FLOOD_AFTER_MS {
+            return Decision::Flood;
         }
-        Turn::Wait(Self::STEP_MS as u32)
+        Decision::Wait(Self::STEP_MS as u32)
     }
 }
 
@@ -128,13 +128,13 @@ mod tests {
     /// Returns the number of messages accepted within `ms` from a sender that never pauses, and
     /// whether it was disconnected.
     fn flood(ms: u64) -> (u32, bool) {
-        let mut pace = Pace::new(500);
+        let mut pace = MessageRateLimit::new(500);
         let (mut now, mut count) = (500, 0);
         while now < 500 + ms {
             match pace.take(now) {
-                Turn::Now => count += 1,
-                Turn::Wait(wait) => now += u64::from(wait),
-                Turn::Flood => return (count, true),
+                Decision::Now => count += 1,
+                Decision::Wait(wait) => now += u64::from(wait),
+                Decision::Flood => return (count, true),
             }
         }
         (count, false)
@@ -143,33 +143,36 @@ mod tests {
     #[test]
     fn a_start_is_not_slowed_and_a_flood_is() {
         let (count, ended) = flood(1000);
-        assert_eq!((count, ended), (Pace::BURST + 99 * Pace::PER_SECOND / 100, false));
+        assert_eq!(
+            (count, ended),
+            (MessageRateLimit::BURST + 99 * MessageRateLimit::PER_SECOND / 100, false)
+        );
         let (count, ended) = flood(60_000);
         assert!(ended);
-        assert_eq!(count, Pace::BURST + 10 * Pace::PER_SECOND);
+        assert_eq!(count, MessageRateLimit::BURST + 10 * MessageRateLimit::PER_SECOND);
     }
 
     #[test]
     fn steady_messages_below_the_rate_go_on_for_ever() {
-        let mut pace = Pace::new(0);
+        let mut pace = MessageRateLimit::new(0);
         for nth in 0..1_000_000_u64 {
-            let now = nth * 1000 / u64::from(Pace::PER_SECOND);
-            assert_eq!(pace.take(now), Turn::Now, "message {nth}");
+            let now = nth * 1000 / u64::from(MessageRateLimit::PER_SECOND);
+            assert_eq!(pace.take(now), Decision::Now, "message {nth}");
         }
         // A burst after a pause uses a full budget and is not a flood.
         for round in 0..5_u64 {
             let now = 1_000_000 + round * 20_000;
-            for _ in 0..Pace::BURST {
-                assert_eq!(pace.take(now), Turn::Now);
+            for _ in 0..MessageRateLimit::BURST {
+                assert_eq!(pace.take(now), Decision::Now);
             }
-            assert!(matches!(pace.take(now), Turn::Wait(_)));
+            assert!(matches!(pace.take(now), Decision::Wait(_)));
         }
     }
 
     #[test]
     fn a_clock_that_stands_or_jumps_is_no_trouble() {
-        let mut pace = Pace::new(u64::MAX - 5);
-        assert_eq!(pace.take(u64::MAX), Turn::Now);
-        assert_eq!(pace.take(0), Turn::Now);
+        let mut pace = MessageRateLimit::new(u64::MAX - 5);
+        assert_eq!(pace.take(u64::MAX), Decision::Now);
+        assert_eq!(pace.take(0), Decision::Now);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use suimon_socket_runtime::{LogPace, ReconnectPause, TurnAwayPace};
+use suimon_socket_runtime::{LogRateLimit, ReconnectPause, RejectionRateLimit};
 use tokio::time::sleep;
 
 use crate::pace::RingPace;
@@ -12,9 +12,9 @@ use crate::pace::RingPace;
 pub(crate) struct PeerLimits {
     pub(crate) pause: ReconnectPause,
     /// Delay before further connections are accepted and closed while a front-end is served.
-    pub(crate) turned_away: TurnAwayPace,
-    pub(crate) turned_away_log: LogPace,
-    pub(crate) refused_log: LogPace,
+    pub(crate) turned_away: RejectionRateLimit,
+    pub(crate) turned_away_log: LogRateLimit,
+    pub(crate) refused_log: LogRateLimit,
     /// Not reset by a new connection.
     pub(crate) rings: Option<(Instant, RingPace)>,
 }

@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use suimon_ring::{DirtyLog, Inflight, InflightShape, RingFeatures, RingLog, RingRecords};
+use suimon_ring::{DirtyLog, Inflight, InflightLayout, RingFeatures, RingLog, RingTracking};
 
 use crate::fault::DeviceFault;
 use crate::features::protocol;
@@ -74,9 +74,9 @@ impl Records {
         (index, size): (u16, u32),
         features: RingFeatures,
         used_addr: Option<u64>,
-    ) -> RingRecords {
+    ) -> RingTracking {
         let log = self.log.as_ref().filter(|_| features.has(protocol::LOG_ALL_BIT));
-        RingRecords {
+        RingTracking {
             log: log.map(|log| RingLog { log: Arc::clone(log), used_addr }),
             inflight: self
                 .inflight
@@ -88,12 +88,16 @@ impl Records {
 
     /// Returns the number of writes to pages that the log has no bit for.
     pub(crate) fn beyond_log(&self) -> u64 {
-        self.log.as_ref().map_or(0, |log| log.beyond())
+        self.log.as_ref().map_or(0, |log| log.out_of_range_writes())
     }
 }
 
-fn shape(info: InflightInfo, features: RingFeatures) -> InflightShape {
-    InflightShape { queues: info.queues, queue_size: info.queue_size, is_packed: features.packed() }
+fn shape(info: InflightInfo, features: RingFeatures) -> InflightLayout {
+    InflightLayout {
+        queues: info.queues,
+        queue_size: info.queue_size,
+        is_packed: features.packed(),
+    }
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use suimon_socket_runtime::{SocketRuntime, Task, ThreadHooks, Watched};
 use suimon_unix_socket::{SocketFile, listen_on};
 use tokio::sync::Notify;
 
+use crate::acceptor::Acceptor;
 use crate::control::{Changing, Shared};
-use crate::door::Door;
 use crate::model::DeviceName;
-use crate::subject::Subject;
+use crate::subject::DeviceOwner;
 
 /// Threads that serve vhost-user devices. Their number does not depend on the number of devices.
 /// Clones refer to the same threads.
@@ -64,7 +64,7 @@ impl Served {
     /// # Errors
     /// The socket cannot be bound, or the host has no descriptor left.
     pub(crate) fn open(
-        subject: Subject,
+        subject: DeviceOwner,
         changing: Changing,
         (socket, mode): (&Path, VhostUserMode),
         threads: &VhostUserThreads,
@@ -75,16 +75,16 @@ impl Served {
         // Read while the thread may; threads that read messages may not.
         let _ = suimon_ring::device_bytes_max();
         suimon_eventfd::prepare().map_err(host_error("prepare interrupts"))?;
-        let (door, file, connecting) = match mode {
+        let (acceptor, file, connecting) = match mode {
             VhostUserMode::Server => {
                 let (listener, file) = listen_on(socket)?;
-                let door = Door::listens(listener, &threads.serving)
+                let acceptor = Acceptor::listens(listener, &threads.serving)
                     .map_err(host_error("poll the socket"))?;
-                (door, Some(file), None)
+                (acceptor, Some(file), None)
             }
             VhostUserMode::Client => {
-                let (door, task) = Door::connects(socket.to_owned(), &threads.connecting);
-                (door, None, Some(task))
+                let (acceptor, task) = Acceptor::connects(socket.to_owned(), &threads.connecting);
+                (acceptor, None, Some(task))
             }
         };
         let faults = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
@@ -98,7 +98,7 @@ impl Served {
         let changing = Mutex::new(changing);
         let shared = Arc::new(Shared { subject, wake: Notify::new(), faults, changing });
         let inside = Arc::clone(&shared);
-        let serving = threads.serving.spawn(|stop| inside.run(door, watched, stop));
+        let serving = threads.serving.spawn(|stop| inside.run(acceptor, watched, stop));
         Ok(Self { shared, serving: Some(serving), connecting, file })
     }
 }

@@ -14,7 +14,7 @@ use crate::features::{Offer, egress_allowed};
 use crate::model::{DeviceName, DiskModel, Model, NicModel};
 
 /// Owner's view of the NIC or disk.
-pub(crate) enum Subject {
+pub(crate) enum DeviceOwner {
     Nic(NicSubject),
     Disk(DiskSubject),
 }
@@ -36,7 +36,7 @@ pub(crate) struct DiskSubject {
     pub(crate) spec: VhostUserDiskSpec,
 }
 
-impl Subject {
+impl DeviceOwner {
     pub(crate) fn name(&self) -> DeviceName {
         match self {
             Self::Nic(nic) => DeviceName::Nic(nic.port),
@@ -90,16 +90,16 @@ impl Subject {
                 let mtu = nic.spec().mtu;
                 device.set_mtu(mtu);
             }
-            Self::Disk(_) => device.tell_config_changed(),
+            Self::Disk(_) => device.notify_config_changed(),
         }
     }
 
     /// Updates the offloads in a NIC's status.
     pub(crate) fn refresh_offloads(&self, status: &mut DeviceStatus) {
         let Self::Nic(nic) = self else { return };
-        let features = status.features.map(RingFeatures).unwrap_or_default();
+        let features = status.virtio_features.map(RingFeatures).unwrap_or_default();
         status.ingress = features.ingress();
-        status.egress = features.egress().and(egress_allowed(&nic.spec().offload));
+        status.egress = features.egress().intersection(egress_allowed(&nic.spec().offload));
     }
 }
 

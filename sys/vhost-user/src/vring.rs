@@ -9,8 +9,8 @@ use suimon_frame::MacAddr;
 use suimon_ports::{DetachingQueue, PortFault};
 use suimon_quantity::Direction;
 use suimon_ring::{
-    Announcer, CallLine, DiskRing, GuestMemory, RingAddresses, RingFault, RingFeatures,
-    RingRecords, RingSetup, RingState, RxRing, TxRing, used_position,
+    DiskRing, GuestMemory, InterruptLine, RarpAnnouncer, RingAddresses, RingFault, RingFeatures,
+    RingSetup, RingState, RingTracking, RxRing, TxRing, used_position,
 };
 
 use crate::model::{DiskModel, Model, NicModel};
@@ -29,7 +29,7 @@ pub(crate) enum Kick {
 }
 
 /// Environment of a ring, common to all rings of a device.
-pub(crate) struct RingPlace<'a> {
+pub(crate) struct RingContext<'a> {
     pub(crate) model: &'a Model,
     pub(crate) memory: &'a Arc<GuestMemory>,
     pub(crate) features: RingFeatures,
@@ -48,8 +48,8 @@ pub(crate) struct Vring {
     pub(crate) log_addr: Option<u64>,
     pub(crate) kick: Option<Kick>,
     pub(crate) is_enabled: bool,
-    call: Arc<CallLine>,
-    error: Arc<CallLine>,
+    call: Arc<InterruptLine>,
+    error: Arc<InterruptLine>,
     running: Option<Running>,
     /// True if the ring has had a fault and was not stopped in order since.
     is_broken: bool,
@@ -61,7 +61,7 @@ pub(crate) struct Vring {
 
 struct Running {
     state: Arc<RingState>,
-    announcer: Option<Arc<Announcer>>,
+    announcer: Option<Arc<RarpAnnouncer>>,
     /// Pending detachment, set when the ring was requested back.
     detaching: Option<Box<dyn DetachingQueue>>,
 }
@@ -72,12 +72,12 @@ impl Running {
         nic: &NicModel,
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
-        records: RingRecords,
+        records: RingTracking,
     ) -> Result<Self, PortFault> {
         let id = nic.queue_id(setup.queue);
         Ok(match id.direction {
             Direction::Ingress => {
-                let ring = TxRing::recording(memory, setup, records)?;
+                let ring = TxRing::with_tracking(memory, setup, records)?;
                 let running = Self {
                     state: ring.state(),
                     announcer: Some(ring.announcer()),
@@ -88,7 +88,7 @@ impl Running {
             }
             Direction::Egress => {
                 let mask = Arc::clone(&nic.mask);
-                let ring = RxRing::recording(memory, setup, records, mask)?;
+                let ring = RxRing::with_tracking(memory, setup, records, mask)?;
                 let running = Self { state: ring.state(), announcer: None, detaching: None };
                 nic.host.attach_sink(id, ring.into_sink());
                 running
@@ -101,9 +101,9 @@ impl Running {
         disk: &DiskModel,
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
-        records: RingRecords,
+        records: RingTracking,
     ) -> Result<Self, PortFault> {
-        let ring = DiskRing::recording(memory, setup, records, Arc::clone(&disk.facts))?;
+        let ring = DiskRing::with_tracking(memory, setup, records, Arc::clone(&disk.properties))?;
         let running = Self { state: ring.state(), announcer: None, detaching: None };
         disk.host.attach(disk.disk, setup.queue, ring.into_queue());
         Ok(running)
@@ -122,7 +122,7 @@ impl Vring {
             kick: None,
             is_enabled: false,
             call: Arc::default(),
-            error: Arc::new(CallLine::watched(Arc::clone(faults))),
+            error: Arc::new(InterruptLine::with_observer(Arc::clone(faults))),
             running: None,
             is_broken: false,
             untold: None,
@@ -174,13 +174,13 @@ impl Vring {
     }
 
     /// Attaches the ring to its host. Does nothing if it is not configured.
-    pub(crate) fn start(&mut self, place: &RingPlace<'_>) -> Result<(), PortFault> {
+    pub(crate) fn start(&mut self, place: &RingContext<'_>) -> Result<(), PortFault> {
         let Some(addresses) = self.addresses else { return Ok(()) };
         let mut setup = RingSetup {
             queue: self.index,
             size: self.size,
             addresses,
-            base: place.features.ring_base(self.base),
+            base: place.features.base_from_vring(self.base),
             features: place.features,
             kick: match &self.kick {
                 Some(Kick::Fd(fd)) => Some(Arc::clone(fd)),
@@ -202,7 +202,7 @@ impl Vring {
         });
         // A process that died may have used buffers without an interrupt. A spurious interrupt is
         // harmless; a missing one stalls the guest.
-        self.call.ring();
+        self.call.signal();
         Ok(())
     }
 

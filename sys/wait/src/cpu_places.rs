@@ -4,17 +4,17 @@
 
 use std::path::Path;
 
-use suimon_ports::CpuPlace;
+use suimon_ports::CpuTopology;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
 /// Returns the location of these logical CPUs. Without information from the kernel, each core has
 /// one thread and there is one node.
-pub fn cpu_places(cpus: &[u16]) -> Vec<CpuPlace> {
-    cpus.iter().map(|cpu| place(Path::new(CPUS), *cpu)).collect()
+pub fn cpu_places(cpus: &[u16]) -> Vec<CpuTopology> {
+    cpus.iter().map(|cpu| topology_of(Path::new(CPUS), *cpu)).collect()
 }
 
-fn place(root: &Path, cpu: u16) -> CpuPlace {
+fn topology_of(root: &Path, cpu: u16) -> CpuTopology {
     let folder = root.join(format!("cpu{cpu}"));
     // The second file has the older name.
     let lists = ["topology/core_cpus_list", "topology/thread_siblings_list"];
@@ -22,7 +22,7 @@ fn place(root: &Path, cpu: u16) -> CpuPlace {
     // Core ids are unique only within a package or die, so a core is identified by its first
     // thread.
     let first = siblings.and_then(|list| first_number(&list));
-    CpuPlace {
+    CpuTopology {
         cpu,
         core: u32::from(first.unwrap_or(cpu)),
         numa_node: numa_node(&folder).unwrap_or(0),
@@ -84,7 +84,7 @@ mod tests {
         folder.add(3, Some(("thread_siblings_list", "2-3\n")), Some("node1"));
         folder.add(4, Some(("core_cpus_list", "")), Some("nodes"));
         let told = [0, 8, 3, 4, 9].map(|cpu| {
-            let CpuPlace { cpu: _, core, numa_node } = place(&folder.0, cpu);
+            let CpuTopology { cpu: _, core, numa_node } = topology_of(&folder.0, cpu);
             (core, numa_node)
         });
         assert_eq!(told, [(0, 0), (0, 0), (2, 1), (4, 0), (9, 0)]);
@@ -92,8 +92,8 @@ mod tests {
 
     #[test]
     fn this_host_tells_a_core_of_each_cpu() {
-        use suimon_ports::ProcessorRuntime;
-        let cpus = crate::ProcessorThreads.cpus();
+        use suimon_ports::WorkerRuntime;
+        let cpus = crate::WorkerThreads.cpus();
         let places = cpu_places(&cpus);
         assert!(places.iter().map(|place| place.cpu).eq(cpus));
         assert!(places.iter().all(|place| place.core <= u32::from(place.cpu)), "{places:?}");

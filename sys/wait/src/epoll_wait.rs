@@ -106,7 +106,7 @@ impl EpollWait {
         Ok(())
     }
 
-    fn look(&mut self) -> io::Result<()> {
+    fn poll(&mut self) -> io::Result<()> {
         match self.deadlines {
             Deadlines::Timeout => self.events.wait(self.epoll.as_fd(), Some(&[0, 0])),
             Deadlines::Timer(_) => self.events.wait_plain(self.epoll.as_fd(), false),
@@ -188,12 +188,12 @@ impl Wait for EpollWait {
                 // The deadline has passed: this wait returns, so it consumes a wake-up.
                 self.shared.flag.wake_up();
             }
-            self.look()?;
+            self.poll()?;
             self.collect(ready);
             return Ok(());
         };
         if !self.shared.flag.fall_asleep() {
-            self.look()?;
+            self.poll()?;
             self.collect(ready);
             return Ok(());
         }
@@ -202,7 +202,7 @@ impl Wait for EpollWait {
         result
     }
 
-    fn give_way(&mut self) {
+    fn yield_now(&mut self) {
         std::thread::yield_now();
     }
 

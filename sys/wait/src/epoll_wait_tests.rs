@@ -107,7 +107,7 @@ fn a_wake_up_given_while_awake_is_kept_for_the_next_sleep() {
 }
 
 #[test]
-fn waking_an_awake_processor_makes_no_system_call() {
+fn waking_an_awake_worker_makes_no_system_call() {
     let wait = EpollWait::new().unwrap();
     let waker = wait.waker();
     for _ in 0..1_000 {

@@ -1,12 +1,12 @@
 //! Worker threads: CPU affinity, clock and wait.
 //!
-//! Implements [`suimon_ports::ProcessorRuntime`], [`suimon_ports::Wait`] and
+//! Implements [`suimon_ports::WorkerRuntime`], [`suimon_ports::Wait`] and
 //! [`suimon_ports::Waker`] on Linux: `sched_setaffinity`, epoll, an eventfd and `CLOCK_BOOTTIME`.
 //! In addition, [`cpu_places`] returns the core and NUMA node of CPUs.
 //!
 //! Outside of the scope: queues, frames and scheduling. No list of started threads is kept.
 //!
-//! Life cycle: [`ProcessorThreads::start`] creates a thread, pins it, passes it an [`EpollWait`]
+//! Life cycle: [`WorkerThreads::start`] creates a thread, pins it, passes it an [`EpollWait`]
 //! and runs the body; the caller keeps the waker and the join function. The waker may outlive the
 //! thread and then has no effect.
 //!
@@ -22,11 +22,11 @@
 mod clock;
 mod cpu_places;
 mod epoll_wait;
-mod processor_threads;
 mod pwait2;
 mod run_delay;
 mod sleep_flag;
+mod worker_threads;
 
 pub use cpu_places::cpu_places;
 pub use epoll_wait::{EpollWait, EventWaker, TOKEN_MAX};
-pub use processor_threads::ProcessorThreads;
+pub use worker_threads::WorkerThreads;

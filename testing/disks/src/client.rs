@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use suimon_image::ByteRange;
-use suimon_ports::{DiskOp, DiskOutcome, DiskQueue, DiskRequest, PortFault, Wakeup};
+use suimon_ports::{ArmResult, DiskOp, DiskOutcome, DiskQueue, DiskRequest, PortFault};
 use suimon_uring::{PayloadTable, PayloadUse};
 
 /// Type of the requests of a client.
@@ -230,9 +230,9 @@ impl DiskQueue for Client {
         Ok(())
     }
 
-    fn arm(&mut self) -> Wakeup {
+    fn arm(&mut self) -> ArmResult {
         let is_done = self.outstanding == self.spec.depth || !self.has_more();
-        if is_done { Wakeup::Armed } else { Wakeup::Pending }
+        if is_done { ArmResult::Armed } else { ArmResult::Pending }
     }
 
     fn disarm(&mut self) {}

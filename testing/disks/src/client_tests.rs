@@ -14,7 +14,7 @@ fn asked(client: &mut Client, requests: usize) -> Vec<DiskRequest> {
     for done in 0..requests {
         client.receive(32, &mut all).unwrap();
         assert_eq!(all.len() - done, 4, "always as many under way as its depth");
-        assert!(client.arm() == Wakeup::Armed);
+        assert!(client.arm() == ArmResult::Armed);
         let under_way: BTreeSet<u32> = all[done..].iter().map(|request| request.tag).collect();
         assert_eq!(under_way.len(), 4, "each has a tag of its own");
         assert!(under_way.iter().all(|tag| *tag < client.tags()));

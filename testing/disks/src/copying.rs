@@ -13,7 +13,7 @@ use suimon_storage::mirror::{Mirror, MirrorError, MirrorProgress};
 use suimon_storage::{DirtyMap, StoragePlane};
 
 use crate::exports::DiskExports;
-use crate::processor::OpenedDisk;
+use crate::worker::OpenedDisk;
 
 /// Exports of the NBD connection for the copy: the destination disk only.
 struct Offer {
@@ -36,7 +36,7 @@ impl NbdExports for Offer {
 fn serve(exports: &DiskExports, disk: OpenedDisk, stream: UnixStream) -> Result<String> {
     let export = exports.export_of(disk).context("there is no such disk")?;
     let name = export.name().to_owned();
-    let plane = exports.processor().storage().clone();
+    let plane = exports.worker().storage().clone();
     let host = NbdHost::new(Arc::new(Offer { plane, disk, export }), exports.runtime());
     serve_stream(stream.into(), "a test", &host);
     Ok(name)
@@ -70,7 +70,7 @@ impl ServedCopy {
     /// # Errors
     /// The disk is already used by a copy.
     pub fn start(exports: &Arc<DiskExports>, disk: OpenedDisk, stream: UnixStream) -> Result<Self> {
-        exports.processor().storage().begin_mirror(disk.id(), None)?;
+        exports.worker().storage().begin_mirror(disk.id(), None)?;
         let name = serve(exports, disk, stream)?;
         Ok(Self { exports: Arc::clone(exports), disk, name })
     }
@@ -84,7 +84,7 @@ impl ServedCopy {
 
 impl Drop for ServedCopy {
     fn drop(&mut self) {
-        let _ = self.exports.processor().storage().end_mirror(self.disk.id());
+        let _ = self.exports.worker().storage().end_mirror(self.disk.id());
     }
 }
 
@@ -108,7 +108,7 @@ impl CopiedDisk {
     ) -> Result<Self> {
         let size = exports.export_of(disk).context("there is no such disk")?.size();
         let dirty = Arc::new(DirtyMap::new(size));
-        exports.processor().storage().begin_mirror(disk.id(), Some(Arc::clone(&dirty)))?;
+        exports.worker().storage().begin_mirror(disk.id(), Some(Arc::clone(&dirty)))?;
         let mut copied = Self { mirror: None, exports: Arc::clone(exports), disk };
         let (inside, ours) = UnixStream::pair()?;
         let own = serve(exports, disk, inside)?;
@@ -129,9 +129,9 @@ impl CopiedDisk {
     /// # Errors
     /// The copy is not complete in time, or it has failed.
     pub fn finish(&self, until: Instant) -> Result<(), MirrorError> {
-        let storage = self.exports.processor().storage();
+        let storage = self.exports.worker().storage();
         let under_way = || {
-            let requests = storage.under_way(self.disk.id());
+            let requests = storage.in_flight(self.disk.id());
             requests.map_err(|error| MirrorError::Ended(error.to_string()))
         };
         self.mirror.as_ref().map_or(Ok(()), |mirror| mirror.finish(until, under_way))
@@ -141,6 +141,6 @@ impl CopiedDisk {
 impl Drop for CopiedDisk {
     fn drop(&mut self) {
         drop(self.mirror.take());
-        let _ = self.exports.processor().storage().end_mirror(self.disk.id());
+        let _ = self.exports.worker().storage().end_mirror(self.disk.id());
     }
 }

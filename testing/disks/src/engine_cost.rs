@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
-use suimon_image::{Linear, Shape};
-use suimon_ports::testing::HollowFile;
+use suimon_image::{DiskGeometry, Linear};
+use suimon_ports::testing::NullFile;
 use suimon_quantity::{ByteRate, DiskId, Iops, StoreId, Time};
-use suimon_storage::{DiskLayer, DiskPlace, DiskSpec, StorageWork, StoreRole};
-use suimon_storage_qos::{Assignment, Capability, Limits, Proposal, Store, StoreSpec};
+use suimon_storage::{DiskLayer, DiskLocation, DiskSpec, StorageEngine, StoreRole};
+use suimon_storage_qos::{Assignment, Capacity, Limits, Proposal, Store, StoreSpec};
 
 use crate::{Asks, Client, ClientSpec, NullIo, never_readable};
 
@@ -35,12 +35,12 @@ pub struct EngineLoad {
     /// Maximum number of operations that the device completes between two rounds of the worker.
     pub ends: usize,
     /// Limits of all disks.
-    pub held_to: HeldTo,
+    pub limits: QosLimits,
 }
 
 /// Storage QoS limits of the disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeldTo {
+pub enum QosLimits {
     /// The disks have no store, so there is no Storage QoS.
     NoStore,
     /// The disks have a store but no limits.
@@ -51,7 +51,7 @@ pub enum HeldTo {
     AllLimitsAndWait,
 }
 
-impl HeldTo {
+impl QosLimits {
     /// Returns the limits of each of `disks` disks.
     #[must_use]
     pub fn limits(self, disks: u32) -> Limits {
@@ -74,9 +74,10 @@ impl HeldTo {
 /// Returns a disk of 1 GiB whose file stores no data.
 #[must_use]
 pub fn hollow_disk() -> DiskSpec {
-    let shape = Shape { size: DISK_BYTES, logical_sector: 512, physical_sector: 512, block: 0 };
+    let shape =
+        DiskGeometry { size: DISK_BYTES, logical_sector: 512, physical_sector: 512, block: 0 };
     let image = Box::new(Linear::new(shape, 0, false));
-    let file = Arc::new(HollowFile { number: 0, len: DISK_BYTES });
+    let file = Arc::new(NullFile { number: 0, len: DISK_BYTES });
     DiskSpec { layers: vec![DiskLayer { image, file }] }
 }
 
@@ -95,8 +96,8 @@ pub fn hollow_client(depth: u32, wake: &Arc<OwnedFd>) -> Client {
 pub fn request_cost_ns(load: &EngineLoad) -> Result<f64> {
     let EngineLoad { busy, ends, .. } = *load;
     let mut now = Time::from_ns(1 << 40);
-    let mut work = processor(now, load)?;
-    let mut turns = |work: &mut StorageWork, count: u64| {
+    let mut work = worker(now, load)?;
+    let mut turns = |work: &mut StorageEngine, count: u64| {
         for _ in 0..count {
             now = now + Duration::from_micros(16);
             work.poll(now);
@@ -104,7 +105,7 @@ pub fn request_cost_ns(load: &EngineLoad) -> Result<f64> {
     };
     let under_way = u64::from(REQUESTS.max(busy));
     let count = MEASURED / under_way.min(ends as u64).max(1);
-    let done = |work: &StorageWork| -> u64 {
+    let done = |work: &StorageEngine| -> u64 {
         (0..busy).filter_map(|disk| work.tally(disk as usize)).map(|of| of.reads.requests).sum()
     };
     turns(&mut work, count / 10);
@@ -114,13 +115,13 @@ pub fn request_cost_ns(load: &EngineLoad) -> Result<f64> {
     Ok(spent as f64 / (done(&work) - before) as f64)
 }
 
-fn processor(now: Time, load: &EngineLoad) -> Result<StorageWork> {
-    let EngineLoad { disks, busy, ends, held_to } = *load;
-    let mut work = StorageWork::new(Box::new(NullIo::ending(ends)?));
+fn worker(now: Time, load: &EngineLoad) -> Result<StorageEngine> {
+    let EngineLoad { disks, busy, ends, limits: held_to } = *load;
+    let mut work = StorageEngine::new(Box::new(NullIo::ending(ends)?));
     let (depth_min, depth_max) = (held_to.depth(), held_to.depth());
     let spec = StoreSpec { depth_min, depth_max, ..StoreSpec::default() };
     work.add_store(now, STORE, spec, StoreRole::Sole);
-    let mut store = Store::new(Capability::Declared(10_000_000));
+    let mut store = Store::new(Capacity::Declared(10_000_000));
     let limits = Assignment::Own(held_to.limits(disks));
     let all: Vec<Proposal> = (0..disks).map(|disk| Proposal::Disk(DiskId(disk), limits)).collect();
     for change in store.propose(&all, false)? {
@@ -129,7 +130,7 @@ fn processor(now: Time, load: &EngineLoad) -> Result<StorageWork> {
     let wake = Arc::new(never_readable()?);
     for number in 0..disks {
         let slot = store.slot(DiskId(number)).context("it was proposed")?;
-        let place = (held_to != HeldTo::NoStore).then_some(DiskPlace { store: STORE, slot });
+        let place = (held_to != QosLimits::NoStore).then_some(DiskLocation { store: STORE, slot });
         let added = work.add_disk(hollow_disk(), place).ok().context("the disk is refused")?;
         if number < busy {
             let client = hollow_client((REQUESTS / busy).max(1), &wake);

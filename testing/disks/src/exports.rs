@@ -4,21 +4,21 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use suimon_image::{Linear, Shape};
+use suimon_image::{DiskGeometry, Linear};
 use suimon_nbd::{Export, ExportSpec};
 use suimon_nbd_server::{NbdExports, NbdHost, NbdQueue};
 use suimon_ports::{DiskFile, DiskQueueHost, FileName};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
-use suimon_storage::images::{self, DiskFormat, DiskPlan, LeftRecords, Seeds};
+use suimon_storage::images::{self, DiskFormat, DiskPlan, HostInputs, RemainingRecords};
 use suimon_storage::{DiskLayer, DiskSpec};
 use suimon_storage_qos::Limits;
 use suimon_uring::{FileAccess, HostFile, HostStore};
 
-use crate::processor::{DiskProcessor, OpenedDisk};
+use crate::worker::{DiskWorker, OpenedDisk};
 
 /// Disks of a worker by export name.
 pub struct DiskExports {
-    processor: Arc<DiskProcessor>,
+    worker: Arc<DiskWorker>,
     disks: Mutex<Vec<Exported>>,
     runtime: SocketRuntime,
 }
@@ -26,7 +26,7 @@ pub struct DiskExports {
 struct Exported {
     export: Export,
     disk: OpenedDisk,
-    shape: Shape,
+    shape: DiskGeometry,
 }
 
 impl DiskExports {
@@ -34,9 +34,9 @@ impl DiskExports {
     ///
     /// # Errors
     /// The host has no thread or descriptor left.
-    pub fn new(processor: DiskProcessor) -> Result<Arc<Self>> {
+    pub fn new(worker: DiskWorker) -> Result<Arc<Self>> {
         let runtime = SocketRuntime::new("nbd", 2, ThreadHooks::default())?;
-        Ok(Arc::new(Self { processor: Arc::new(processor), disks: Mutex::default(), runtime }))
+        Ok(Arc::new(Self { worker: Arc::new(worker), disks: Mutex::default(), runtime }))
     }
 
     /// Returns the runtime whose threads serve the connections.
@@ -47,14 +47,14 @@ impl DiskExports {
 
     /// Returns the worker that serves the disks.
     #[must_use]
-    pub fn processor(&self) -> &DiskProcessor {
-        &self.processor
+    pub fn worker(&self) -> &DiskWorker {
+        &self.worker
     }
 
     /// Returns the worker as the host of queues other than NBD.
     #[must_use]
     pub fn host(&self) -> Arc<dyn DiskQueueHost> {
-        Arc::clone(&self.processor) as _
+        Arc::clone(&self.worker) as _
     }
 
     /// Returns these exports for an NBD server.
@@ -65,7 +65,7 @@ impl DiskExports {
 
     /// Returns the shape of a disk; `None` if it does not exist.
     #[must_use]
-    pub fn shape(&self, disk: OpenedDisk) -> Option<Shape> {
+    pub fn shape(&self, disk: OpenedDisk) -> Option<DiskGeometry> {
         self.disks().iter().find(|of| of.disk == disk).map(|of| of.shape)
     }
 
@@ -96,8 +96,9 @@ impl DiskExports {
     ) -> Result<OpenedDisk> {
         let access = if is_read_only { FileAccess::Read } else { FileAccess::Write };
         let file = HostFile::open(path, access, sector_bytes)?;
-        let size = file.facts().len;
-        let shape = Shape { size, logical_sector: sector_bytes, physical_sector: 4096, block: 0 };
+        let size = file.properties().len;
+        let shape =
+            DiskGeometry { size, logical_sector: sector_bytes, physical_sector: 4096, block: 0 };
         let image = Box::new(Linear::new(shape, 0, is_read_only));
         self.add(name, vec![DiskLayer { image, file: Arc::new(file) }], is_read_only)
     }
@@ -108,8 +109,8 @@ impl DiskExports {
     /// The file cannot be opened.
     pub fn add_limited(&self, name: &str, path: &Path, limits: Limits) -> Result<OpenedDisk> {
         let file = HostFile::open(path, FileAccess::Write, 512)?;
-        let size = file.facts().len;
-        let shape = Shape { size, logical_sector: 512, physical_sector: 4096, block: 0 };
+        let size = file.properties().len;
+        let shape = DiskGeometry { size, logical_sector: 512, physical_sector: 4096, block: 0 };
         let image = Box::new(Linear::new(shape, 0, false));
         self.export(name, vec![DiskLayer { image, file: Arc::new(file) }], false, Some(limits))
     }
@@ -136,8 +137,12 @@ impl DiskExports {
             block_bytes: None,
         };
         let mut draws = || random().unwrap_or([7; 16]);
-        let mut seeds =
-            Seeds { left: LeftRecords::Redo, random: &mut draws, now_unix_s: 0, records: None };
+        let mut seeds = HostInputs {
+            left: RemainingRecords::Redo,
+            random: &mut draws,
+            now_unix_s: 0,
+            records: None,
+        };
         let opened = images::open(&store, &plan, &mut seeds)?;
         self.add(name, opened.spec.layers, false)
     }
@@ -162,10 +167,11 @@ impl DiskExports {
         is_read_only: bool,
         limits: Option<Limits>,
     ) -> Result<OpenedDisk> {
-        let shape = layers.first().context("a disk has one layer or more")?.image.shape();
+        let shape = layers.first().context("a disk has one layer or more")?.image.disk_geometry();
         let (size, sector) = (shape.size, shape.logical_sector);
-        let export = Export::new(ExportSpec::of_disk(name.to_owned(), size, sector, is_read_only))?;
-        let disk = self.processor.add_disk(DiskSpec { layers }, limits)?;
+        let export =
+            Export::new(ExportSpec::for_disk(name.to_owned(), size, sector, is_read_only))?;
+        let disk = self.worker.add_disk(DiskSpec { layers }, limits)?;
         self.disks().push(Exported { export, disk, shape });
         Ok(disk)
     }
@@ -180,7 +186,7 @@ impl DiskExports {
         let at = disks.iter().position(|of| of.export.name() == name);
         let of = disks.remove(at.with_context(|| format!("there is no export {name}"))?);
         drop(disks);
-        self.processor.close_disk(of.disk)
+        self.worker.close_disk(of.disk)
     }
 
     fn disks(&self) -> std::sync::MutexGuard<'_, Vec<Exported>> {
@@ -198,7 +204,7 @@ impl NbdExports for DiskExports {
         let found = disks.iter().find(|of| of.export.name() == name);
         let disk = found.context("it is gone").map_err(|error| error.to_string())?.disk;
         drop(disks);
-        self.processor.add_queue(disk, Box::new(queue)).map_err(|error| error.to_string())
+        self.worker.add_queue(disk, Box::new(queue)).map_err(|error| error.to_string())
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, bail};
-use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, Wakeup};
+use suimon_ports::{ArmResult, DiskFile, FileCompletion, FileIo, FileRequest, FileSlot};
 
 /// Number of writes between a write and its repetition.
 const DOUBLED_AFTER: u64 = 20_000;
@@ -112,13 +112,13 @@ impl FileIo for FaultyIo {
         self.io.remove_file(slot);
     }
 
-    fn submit(&mut self, file: FileSlot, op: FileOp<'_>, token: u64) -> bool {
-        let FileOp::Write { offset, ref from, is_durable } = op else {
+    fn submit(&mut self, file: FileSlot, op: FileRequest<'_>, token: u64) -> bool {
+        let FileRequest::Write { offset, ref from, is_durable } = op else {
             return self.io.submit(file, op, token);
         };
         let (number, len) = (self.writes + 1, from.len);
         let op = match self.fault {
-            Some(Fault::Lose(every)) if number % every == 0 => FileOp::Flush,
+            Some(Fault::Lose(every)) if number % every == 0 => FileRequest::Flush,
             _ => op,
         };
         if !self.io.submit(file, op, token) {
@@ -135,29 +135,29 @@ impl FileIo for FaultyIo {
         true
     }
 
-    fn kick(&mut self) -> std::io::Result<()> {
-        self.io.kick()
+    fn submit_queued(&mut self) -> std::io::Result<()> {
+        self.io.submit_queued()
     }
 
-    fn poll_done(&mut self, done: &mut Vec<FileDone>) -> usize {
+    fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize {
         let before = done.len();
         let count = self.io.poll_done(done);
-        for FileDone { token, .. } in done.iter().skip(before) {
+        for FileCompletion { token, .. } in done.iter().skip(before) {
             self.handle_done(*token);
         }
         self.double_what_is_due();
         count
     }
 
-    fn has_ended_at_once(&self) -> bool {
-        self.io.has_ended_at_once()
+    fn has_immediate_completions(&self) -> bool {
+        self.io.has_immediate_completions()
     }
 
-    fn under_way(&self) -> usize {
-        self.io.under_way()
+    fn in_flight(&self) -> usize {
+        self.io.in_flight()
     }
 
-    fn arm(&mut self) -> Wakeup {
+    fn arm(&mut self) -> ArmResult {
         self.io.arm()
     }
 

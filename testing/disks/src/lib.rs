@@ -1,8 +1,8 @@
 //! Disks on a worker thread over io_uring, exported over NBD and vhost-user: the common base of
 //! tests and measurements of disks.
 //!
-//! - [`DiskProcessor`]: the worker thread; [`DiskExports`]: its disks by name.
-//! - [`Promises`]: features that a VM depends on, stored for the next process.
+//! - [`DiskWorker`]: the worker thread; [`DiskExports`]: its disks by name.
+//! - [`NegotiatedFeaturesFile`]: features that a VM depends on, stored for the next process.
 //! - [`Client`]: a client in this process that always has requests outstanding;
 //!   [`request_cost_ns`]: the cost of its requests in the worker.
 //! - [`CopiedDisk`], [`ServedCopy`]: copy of a disk to another one while it is in use.
@@ -21,16 +21,16 @@ mod engine_cost;
 mod exports;
 mod fault;
 mod null;
-mod processor;
 mod promises;
 mod store_folder;
+mod worker;
 
 pub use client::{Answers, Asks, Client, ClientSpec, never_readable};
 pub use copying::{CopiedDisk, ServedCopy, used};
-pub use engine_cost::{EngineLoad, HeldTo, hollow_client, hollow_disk, request_cost_ns};
+pub use engine_cost::{EngineLoad, QosLimits, hollow_client, hollow_disk, request_cost_ns};
 pub use exports::DiskExports;
 pub use fault::{Fault, FaultyIo};
 pub use null::NullIo;
-pub use processor::{DiskProcessor, OpenedDisk};
-pub use promises::Promises;
+pub use promises::NegotiatedFeaturesFile;
 pub use store_folder::{StoreFolder, new_disk, seeded};
+pub use worker::{DiskWorker, OpenedDisk};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, Wakeup};
+use suimon_ports::{ArmResult, DiskFile, FileCompletion, FileIo, FileRequest, FileSlot};
 
 use crate::never_readable;
 
@@ -14,7 +14,7 @@ const CAPACITY: usize = 4096;
 /// I/O backend that completes every operation immediately or at one of the next polls, and does not
 /// access memory.
 pub struct NullIo {
-    ended: VecDeque<FileDone>,
+    ended: VecDeque<FileCompletion>,
     /// Maximum number of completions per poll.
     told_at_once: usize,
     files: u32,
@@ -53,38 +53,38 @@ impl FileIo for NullIo {
 
     fn remove_file(&mut self, _: FileSlot) {}
 
-    fn submit(&mut self, _: FileSlot, op: FileOp<'_>, token: u64) -> bool {
+    fn submit(&mut self, _: FileSlot, op: FileRequest<'_>, token: u64) -> bool {
         if self.ended.len() >= CAPACITY {
             return false;
         }
         let bytes = match op {
-            FileOp::ReadBytes(range) => vec![0; usize::try_from(range.len()).unwrap_or(0)],
+            FileRequest::ReadBytes(range) => vec![0; usize::try_from(range.len()).unwrap_or(0)],
             _ => Vec::new(),
         };
-        self.ended.push_back(FileDone { token, outcome: Ok(bytes) });
+        self.ended.push_back(FileCompletion { token, result: Ok(bytes) });
         true
     }
 
-    fn kick(&mut self) -> std::io::Result<()> {
+    fn submit_queued(&mut self) -> std::io::Result<()> {
         Ok(())
     }
 
-    fn poll_done(&mut self, done: &mut Vec<FileDone>) -> usize {
+    fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize {
         let count = self.ended.len().min(self.told_at_once);
         done.extend(self.ended.drain(..count));
         count
     }
 
-    fn has_ended_at_once(&self) -> bool {
+    fn has_immediate_completions(&self) -> bool {
         !self.ended.is_empty()
     }
 
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.ended.len()
     }
 
-    fn arm(&mut self) -> Wakeup {
-        if self.ended.is_empty() { Wakeup::Armed } else { Wakeup::Pending }
+    fn arm(&mut self) -> ArmResult {
+        if self.ended.is_empty() { ArmResult::Armed } else { ArmResult::Pending }
     }
 
     fn wake_fd(&self) -> BorrowedFd<'_> {

@@ -7,7 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use suimon_ports::{FileName, StoreFiles};
 use suimon_storage::DiskSpec;
-use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan, LeftRecords, Seeds, create, open};
+use suimon_storage::images::{
+    DiskFormat, DiskKind, DiskPlan, HostInputs, RemainingRecords, create, open,
+};
 use suimon_uring::HostStore;
 
 /// A directory with disks.
@@ -71,7 +73,7 @@ pub fn new_disk(format: DiskFormat, kind: DiskKind, size: Option<u64>) -> DiskPl
 ///
 /// # Panics
 /// The system has no random numbers.
-pub fn seeded<T>(run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
+pub fn seeded<T>(run: impl FnOnce(&mut HostInputs<'_>) -> T) -> T {
     let mut random = || {
         let mut bytes = [0; 16];
         let flags = rustix::rand::GetRandomFlags::empty();
@@ -79,10 +81,10 @@ pub fn seeded<T>(run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
         bytes
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    run(&mut Seeds {
+    run(&mut HostInputs {
         random: &mut random,
         now_unix_s: now.as_secs(),
         records: None,
-        left: LeftRecords::Redo,
+        left: RemainingRecords::Redo,
     })
 }

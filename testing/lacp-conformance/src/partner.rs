@@ -4,7 +4,7 @@ use crate::pdu::{Lacpdu, Mac, PortInfo, State};
 
 /// Behaviour of the partner when no case intervenes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Voice {
+pub(crate) enum Behaviour {
     /// Sends nothing.
     Mute,
     /// Sends each second and when the device's information changes, as a conforming partner does.
@@ -16,7 +16,7 @@ pub(crate) enum Voice {
 /// The partner on one link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Partner {
-    pub(crate) voice: Voice,
+    pub(crate) voice: Behaviour,
     /// Source address of its frames.
     pub(crate) source: Mac,
     /// Information that it sends as actor. It sets collecting and distributing as soon as the
@@ -38,7 +38,7 @@ impl Partner {
     pub(crate) fn baseline(interface: usize) -> Self {
         let number = u8::try_from(interface).unwrap_or(u8::MAX);
         Self {
-            voice: Voice::Answer,
+            voice: Behaviour::Answer,
             source: [0x02, 0x4c, 0x41, 0x43, 0x50, number],
             info: PortInfo {
                 system_priority: 0x8000,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::partner::{Partner, Voice};
+use crate::partner::{Behaviour, Partner};
 use crate::pdu::{Kind, Lacpdu, PortInfo, SLOW_PROTOCOLS_TYPE, State, read_u16};
 use crate::probe::{Probe, Sight};
 use crate::record::{Heard, lacpdus};
@@ -45,7 +45,7 @@ pub(crate) struct Session<'w> {
 
 impl Seat {
     fn new(interface: usize) -> Self {
-        let partner = Partner { voice: Voice::Mute, ..Partner::baseline(interface) };
+        let partner = Partner { voice: Behaviour::Mute, ..Partner::baseline(interface) };
         Self { partner, device: None, heard: Vec::new(), said: None }
     }
 
@@ -71,7 +71,7 @@ impl Seat {
 
     /// Returns the time of the partner's next LACPDU; `None` if it sends none on its own.
     fn due(&self) -> Option<Duration> {
-        if self.partner.voice != Voice::Answer {
+        if self.partner.voice != Behaviour::Answer {
             return None;
         }
         let Some((at, said)) = &self.said else { return Some(Duration::ZERO) };
@@ -248,7 +248,7 @@ impl<'w> Session<'w> {
         let seat = &mut self.seats[interface];
         if let Kind::Lacp(pdu) = &kind {
             seat.device = Some(pdu.actor);
-            if seat.partner.voice == Voice::Reflect {
+            if seat.partner.voice == Behaviour::Reflect {
                 self.world.send(interface, &frame)?;
             }
         }

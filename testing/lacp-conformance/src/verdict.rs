@@ -14,7 +14,7 @@ pub(crate) enum Stop {
 }
 
 /// The observation of a case that passed, or the reason why it did not.
-pub(crate) type Judged = Result<String, Stop>;
+pub(crate) type CaseResult = Result<String, Stop>;
 
 impl From<Error> for Stop {
     fn from(error: Error) -> Self {

@@ -12,12 +12,12 @@ use std::time::Duration;
 use anyhow::Result;
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::Offloads;
-use suimon_ports::{ProcessorRuntime, QueueHost};
-use suimon_processor_tests::{Bottomless, Endless, Supply, mac, queue, small_frame};
+use suimon_ports::{QueueHost, WorkerRuntime};
+use suimon_processor_tests::{EndlessSource, NullSink, Supply, mac, queue, small_frame};
 use suimon_quantity::{Direction, PortId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
 use suimon_test_programs::end_program;
-use suimon_wait::ProcessorThreads;
+use suimon_wait::WorkerThreads;
 
 const WINDOW: Duration = Duration::from_millis(100);
 const WINDOWS: usize = 31;
@@ -27,9 +27,9 @@ fn main() -> ExitCode {
 }
 
 fn measure_all() -> Result<()> {
-    let no_stream = |id: u8| Endless::new(small_frame(id, 1 - id));
+    let no_stream = |id: u8| EndlessSource::new(small_frame(id, 1 - id));
     let stream = |payload_bytes: u16| {
-        move |id: u8| Endless::stream([mac(1 - id), mac(id)], 32, payload_bytes)
+        move |id: u8| EndlessSource::stream([mac(1 - id), mac(id)], 32, payload_bytes)
     };
     for takes in [Offloads::TCP.without_segmentation(), Offloads::TCP] {
         println!("to an egress that takes {takes:?}:");
@@ -42,8 +42,8 @@ fn measure_all() -> Result<()> {
 
 /// Measures and prints the rate of ingress frames. Coalescing can make the number of egress frames
 /// smaller.
-fn measure(what: &str, source: impl Fn(u8) -> Endless, takes: Offloads) -> Result<()> {
-    let runtime = Arc::new(ProcessorThreads);
+fn measure(what: &str, source: impl Fn(u8) -> EndlessSource, takes: Offloads) -> Result<()> {
+    let runtime = Arc::new(WorkerThreads);
     let cpu = runtime.cpus()[0];
     let plane = DataPlane::start(&[cpu], runtime)?;
     let switch = SwitchId(1);
@@ -59,7 +59,7 @@ fn measure(what: &str, source: impl Fn(u8) -> Endless, takes: Offloads) -> Resul
         teams: Vec::new(),
     })?;
     for id in 0..2_u8 {
-        plane.attach_sink(queue(id.into(), Direction::Egress), Box::new(Bottomless(takes)));
+        plane.attach_sink(queue(id.into(), Direction::Egress), Box::new(NullSink(takes)));
         plane.attach_source(queue(id.into(), Direction::Ingress), source(id).source());
     }
     // Skips the first window, in which caches and branch predictors are cold.
@@ -77,8 +77,8 @@ fn measure(what: &str, source: impl Fn(u8) -> Endless, takes: Offloads) -> Resul
 /// Returns the cost of an ingress frame in the next window in ns, computed from the CPU time of the
 /// worker, so that other load on the CPU does not count.
 fn ns_per_frame(plane: &DataPlane) -> f64 {
-    let before = plane.processors().remove(0);
+    let before = plane.workers().remove(0);
     std::thread::sleep(WINDOW);
-    let after = plane.processors().remove(0);
+    let after = plane.workers().remove(0);
     (after.cpu_time - before.cpu_time).as_nanos() as f64 / (after.frames - before.frames) as f64
 }

@@ -12,15 +12,15 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::{FrameBatch, MacAddr, Offloads, VnetHeader};
-use suimon_ports::{FrameSource, PortFault, ProcessorRuntime, QueueHost};
-use suimon_processor_tests::{Bottomless, Endless, Supply, mac, queue, small_frame};
+use suimon_ports::{FrameSource, PortFault, QueueHost, WorkerRuntime};
+use suimon_processor_tests::{EndlessSource, NullSink, Supply, mac, queue, small_frame};
 use suimon_quantity::{Direction, PortId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, TeamMember, TeamTopology, Topology};
 use suimon_teaming::{
     Algorithm, MemberId, MemberLink, MemberSpec, Team, TeamId, TeamMode, TeamPort, TeamSpec,
 };
 use suimon_test_programs::end_program;
-use suimon_wait::ProcessorThreads;
+use suimon_wait::WorkerThreads;
 
 const PAIRS: usize = 5;
 const WINDOW: Duration = Duration::from_millis(100);
@@ -67,7 +67,7 @@ impl Supply for Flows {
             let Some(frame) = batch.spare() else { break };
             frame.space_mut()[..bytes.len()].copy_from_slice(bytes);
             frame.set_len(bytes.len());
-            if frame.admit(&VnetHeader::default(), Offloads::NONE).is_ok() {
+            if frame.validate_ingress(&VnetHeader::default(), Offloads::NONE).is_ok() {
                 batch.commit();
             }
         }
@@ -81,7 +81,7 @@ struct Introduction(Option<[u8; 64]>);
 impl Supply for Introduction {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         let Some(bytes) = self.0.take() else { return Ok(0) };
-        Endless::new(bytes).fill(batch)
+        EndlessSource::new(bytes).fill(batch)
     }
 
     fn is_over(&self) -> bool {
@@ -111,7 +111,7 @@ const LOADS: [Load; 5] = [
     Load {
         name: "out, 1514 bytes, one flow, partial checksums",
         is_incoming: false,
-        source: || Endless::stream([STATION, NIC].map(mac), 32, 1460).source(),
+        source: || EndlessSource::stream([STATION, NIC].map(mac), 32, 1460).source(),
     },
     Load {
         name: "in, 64 bytes, one station",
@@ -200,7 +200,7 @@ fn team(mode: TeamMode, algorithm: Algorithm) -> Result<TeamTopology> {
 
 /// Measures the cost of a frame in ns, to or from a single uplink (`None`) or a team.
 fn sample(kind: Option<(TeamMode, Algorithm)>, load: &Load) -> Result<f64> {
-    let runtime = Arc::new(ProcessorThreads);
+    let runtime = Arc::new(WorkerThreads);
     let cpu = runtime.cpus()[0];
     let plane = DataPlane::start(&[cpu], runtime)?;
     let teams = kind.map(|(mode, algorithm)| team(mode, algorithm)).transpose()?;
@@ -213,7 +213,7 @@ fn sample(kind: Option<(TeamMode, Algorithm)>, load: &Load) -> Result<f64> {
     let links = if kind.is_some() { &MEMBERS[..] } else { &[UPLINK] };
     for id in links.iter().chain(&[0]) {
         let takes = Offloads::TCP.without_segmentation();
-        plane.attach_sink(queue(*id, Direction::Egress), Box::new(Bottomless(takes)));
+        plane.attach_sink(queue(*id, Direction::Egress), Box::new(NullSink(takes)));
     }
     if load.is_incoming {
         plane.attach_source(queue(links[0], Direction::Ingress), (load.source)());
@@ -240,8 +240,8 @@ fn sample(kind: Option<(TeamMode, Algorithm)>, load: &Load) -> Result<f64> {
 /// Returns the cost of an ingress frame in the next window in ns, computed from the CPU time of the
 /// worker, so that other load on the CPU does not count.
 fn ns_per_frame(plane: &DataPlane) -> f64 {
-    let before = plane.processors().remove(0);
+    let before = plane.workers().remove(0);
     std::thread::sleep(WINDOW);
-    let after = plane.processors().remove(0);
+    let after = plane.workers().remove(0);
     (after.cpu_time - before.cpu_time).as_nanos() as f64 / (after.frames - before.frames) as f64
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use suimon_ports::{Placement, ProcessorBody, ProcessorJoin, ProcessorRuntime, Wait, Waker};
+use suimon_ports::{CpuAffinity, Wait, Waker, WorkerJoin, WorkerMain, WorkerRuntime};
 use suimon_quantity::Time;
-use suimon_wait::ProcessorThreads;
+use suimon_wait::WorkerThreads;
 
 type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 type GiveWay = Arc<dyn Fn() + Send + Sync>;
@@ -16,9 +16,9 @@ type Pass = Arc<dyn Fn(Time) + Send + Sync>;
 
 /// Starts real threads that read a clock of the test. A wait ends when a descriptor is readable or
 /// the thread is woken, and ignores its deadline, because the real time at which the test advances
-/// its clock to the deadline is unknown; see [`OnClock::passing`].
+/// its clock to the deadline is unknown; see [`TestClockRuntime::with_clock_advance`].
 #[derive(Clone)]
-pub struct OnClock {
+pub struct TestClockRuntime {
     now: Now,
     give_way: GiveWay,
     /// Advances the clock to a deadline, if waits with a deadline do not block.
@@ -27,7 +27,7 @@ pub struct OnClock {
     thread: Arc<AtomicU64>,
 }
 
-impl OnClock {
+impl TestClockRuntime {
     /// Returns a runtime whose threads, like all other callers, read the time from `now`. A worker
     /// reads the clock once per round, and before and after it yields the CPU.
     pub fn new(now: impl Fn() -> Time + Send + Sync + 'static) -> Self {
@@ -37,43 +37,43 @@ impl OnClock {
 
     /// Returns the same runtime with `give_way` called each time a thread yields the CPU.
     #[must_use]
-    pub fn giving_way(self, give_way: impl Fn() + Send + Sync + 'static) -> Self {
+    pub fn with_yield(self, give_way: impl Fn() + Send + Sync + 'static) -> Self {
         Self { give_way: Arc::new(give_way), ..self }
     }
 
     /// Returns the same runtime in which a wait with a deadline does not block: `pass` is called to
     /// advance the clock to the deadline.
     #[must_use]
-    pub fn passing(self, pass: impl Fn(Time) + Send + Sync + 'static) -> Self {
+    pub fn with_clock_advance(self, pass: impl Fn(Time) + Send + Sync + 'static) -> Self {
         Self { pass: Some(Arc::new(pass)), ..self }
     }
 
     /// Returns whether the thread started last is sleeping in the kernel, which means that it has
     /// no work left.
-    pub fn is_at_rest(&self) -> bool {
+    pub fn is_sleeping(&self) -> bool {
         let path = format!("/proc/self/task/{}/stat", self.thread.load(Ordering::SeqCst));
         std::fs::read_to_string(path).is_ok_and(|stat| stat.contains(") S "))
     }
 }
 
-impl ProcessorRuntime for OnClock {
+impl WorkerRuntime for TestClockRuntime {
     fn start(
         &self,
         name: &str,
-        placement: Placement,
-        body: ProcessorBody,
-    ) -> io::Result<(Arc<dyn Waker>, ProcessorJoin)> {
+        placement: CpuAffinity,
+        body: WorkerMain,
+    ) -> io::Result<(Arc<dyn Waker>, WorkerJoin)> {
         let Self { now, give_way, pass, thread } = self.clone();
         let on_clock = move |wait| {
             let id = rustix::thread::gettid().as_raw_nonzero().get();
             thread.store(id.unsigned_abs().into(), Ordering::SeqCst);
             body(Box::new(WaitOnClock { wait, now, give_way, pass }));
         };
-        ProcessorThreads.start(name, placement, Box::new(on_clock))
+        WorkerThreads.start(name, placement, Box::new(on_clock))
     }
 
     fn cpus(&self) -> Vec<u16> {
-        ProcessorThreads.cpus()
+        WorkerThreads.cpus()
     }
 
     fn now(&self) -> Time {
@@ -105,7 +105,7 @@ impl Wait for WaitOnClock {
         self.wait.wait(until.map(|_| Time::NEVER), ready)
     }
 
-    fn give_way(&mut self) {
+    fn yield_now(&mut self) {
         (self.give_way)();
     }
 

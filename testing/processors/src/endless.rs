@@ -1,19 +1,19 @@
 //! Queues of negligible cost, for measurements of the switch itself.
 
 use suimon_frame::{BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads, Sum, VnetHeader};
-use suimon_ports::{FrameSink, PortFault, Sent};
+use suimon_ports::{FrameSink, PortFault, TransmitResult};
 
 use crate::supply::Supply;
 
 /// Frame source that always has another batch of the same frames.
-pub struct Endless {
+pub struct EndlessSource {
     frames: Vec<Vec<u8>>,
     header: VnetHeader,
     /// Largest number of frames per poll.
     batch_frames: usize,
 }
 
-impl Endless {
+impl EndlessSource {
     /// Returns a source of one frame.
     pub fn new(bytes: [u8; 64]) -> Self {
         Self::of(vec![bytes.to_vec()], VnetHeader::default())
@@ -28,7 +28,7 @@ impl Endless {
             bytes.extend((40 + payload_bytes).to_be_bytes());
             bytes.extend((nth as u16).to_be_bytes());
             bytes.extend([0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
-            let checksum = Sum::of(&bytes[14..]).checksum();
+            let checksum = Sum::from_bytes(&bytes[14..]).checksum();
             bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
             bytes.extend([0x10, 0x10, 0, 80]);
             bytes.extend((nth * u32::from(payload_bytes)).to_be_bytes());
@@ -57,14 +57,14 @@ impl Endless {
     }
 }
 
-impl Supply for Endless {
+impl Supply for EndlessSource {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         let before = batch.len();
         for bytes in self.frames.iter().cycle().take(self.batch_frames) {
             let Some(frame) = batch.spare() else { break };
             frame.space_mut()[..bytes.len()].copy_from_slice(bytes);
             frame.set_len(bytes.len());
-            if frame.admit(&self.header, Offloads::TCP).is_ok() {
+            if frame.validate_ingress(&self.header, Offloads::TCP).is_ok() {
                 batch.commit();
             }
         }
@@ -74,12 +74,12 @@ impl Supply for Endless {
 
 /// Sink that accepts every frame and reports these offloads.
 #[derive(Clone, Copy, Default)]
-pub struct Bottomless(pub Offloads);
+pub struct NullSink(pub Offloads);
 
-impl FrameSink for Bottomless {
-    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
-        std::hint::black_box(frame.wire());
-        Ok(Sent::Accepted)
+impl FrameSink for NullSink {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
+        std::hint::black_box(frame.wire_format());
+        Ok(TransmitResult::Accepted)
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::MacAddr;
-use suimon_ports::ProcessorRuntime;
+use suimon_ports::WorkerRuntime;
 use suimon_quantity::{Direction, PortId, QueueId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
 
@@ -33,7 +33,7 @@ pub fn queue(port: u32, direction: Direction) -> QueueId {
 ///
 /// # Panics
 /// The host cannot start a thread.
-pub fn plane_of_nics(runtime: Arc<dyn ProcessorRuntime>, nics: u8) -> DataPlane {
+pub fn plane_of_nics(runtime: Arc<dyn WorkerRuntime>, nics: u8) -> DataPlane {
     let cpu = *runtime.cpus().first().expect("a CPU to run on");
     let plane = DataPlane::start(&[cpu], runtime).expect("a processor");
     let port = |id: u8| PortTopology {

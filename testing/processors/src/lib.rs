@@ -13,12 +13,12 @@ mod neighbours;
 mod supply;
 mod timed;
 
-pub use clock::OnClock;
-pub use endless::{Bottomless, Endless};
+pub use clock::TestClockRuntime;
+pub use endless::{EndlessSource, NullSink};
 pub use lan::{mac, plane_of_nics, queue, small_frame};
 pub use neighbours::{ns_per_frame_beside_full_mailbox, ns_per_frame_of_workers};
 pub use supply::Supply;
-pub use timed::{Clock, Gate, Slow, Timed};
+pub use timed::{Clock, Gate, TimedSink, TimedSource};
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,12 +27,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 use suimon_frame::{Frame, FrameBatch, Offloads, VnetHeader};
-use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, Sent, Wakeup};
+use suimon_ports::{ArmResult, FaultKind, FrameSink, FrameSource, PortFault, TransmitResult};
 
 /// Sleeps briefly between two checks of a condition. Sleeping matters: the scheduler runs a thread
 /// that wakes from sleep before threads that compute, and a worker is also such a thread. A test
 /// that polled without sleeping would wait for its time slice after each frame.
-pub fn pause() {
+pub fn sleep_briefly() {
     std::thread::sleep(std::time::Duration::from_micros(20));
 }
 
@@ -101,7 +101,7 @@ impl Sender {
     }
 
     /// Makes the queue report a protocol violation at its next use.
-    pub fn misbehave(&self) {
+    pub fn report_violation(&self) {
         self.0.broken.store(true, Ordering::SeqCst);
         self.0.kick();
     }
@@ -117,7 +117,10 @@ struct MemorySource(Arc<Ingress>);
 impl FrameSource for MemorySource {
     fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         if self.0.broken.load(Ordering::SeqCst) {
-            return Err(PortFault { kind: FaultKind::Hostile, detail: "it misbehaved".into() });
+            return Err(PortFault {
+                kind: FaultKind::ProtocolViolation,
+                detail: "it misbehaved".into(),
+            });
         }
         let mut waiting = self.0.waiting();
         let before = batch.len();
@@ -125,20 +128,20 @@ impl FrameSource for MemorySource {
             let Some(frame) = batch.spare() else { break };
             let (header, bytes) = waiting.pop_front().unwrap_or_default();
             frame.fill(&bytes);
-            if frame.admit(&header, Offloads::TCP).is_ok() {
+            if frame.validate_ingress(&header, Offloads::TCP).is_ok() {
                 batch.commit();
             }
         }
         Ok(batch.len() - before)
     }
 
-    fn arm(&mut self) -> Wakeup {
+    fn arm(&mut self) -> ArmResult {
         let waiting = self.0.waiting();
         self.0.armed.store(true, Ordering::SeqCst);
         if waiting.is_empty() && !self.0.broken.load(Ordering::SeqCst) {
-            Wakeup::Armed
+            ArmResult::Armed
         } else {
-            Wakeup::Pending
+            ArmResult::Pending
         }
     }
 
@@ -201,13 +204,13 @@ impl Receiver {
 struct MemorySink(Arc<Egress>);
 
 impl FrameSink for MemorySink {
-    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
-        let wire = frame.wire();
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
+        let wire = frame.wire_format();
         let mut bytes = wire.front.to_vec();
         bytes.extend_from_slice(wire.tag.as_ref().map_or(&[], |tag| &tag[..]));
         bytes.extend_from_slice(wire.rest);
         self.0.handed_over.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
-        Ok(Sent::Accepted)
+        Ok(TransmitResult::Accepted)
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::{FrameBatch, MacAddr, Offloads};
-use suimon_ports::{Placement, PortFault, ProcessorRuntime, QueueHost};
-use suimon_quantity::{Direction, PortId, ProcessorId, SwitchId};
+use suimon_ports::{CpuAffinity, PortFault, QueueHost, WorkerRuntime};
+use suimon_quantity::{Direction, PortId, SwitchId, WorkerId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
-use suimon_wait::ProcessorThreads;
+use suimon_wait::WorkerThreads;
 
-use crate::{Bottomless, Endless, Supply, mac, queue, small_frame};
+use crate::{EndlessSource, NullSink, Supply, mac, queue, small_frame};
 
 /// Ingress queues of each worker.
 const SOURCES: u8 = 8;
@@ -34,9 +34,9 @@ pub fn ns_per_frame_of_workers(
     batch_frames: usize,
     window: Duration,
 ) -> io::Result<f64> {
-    let cpus = ProcessorThreads.cpus();
+    let cpus = WorkerThreads.cpus();
     let cpus = cpus.get(..workers.into()).ok_or(io::ErrorKind::Unsupported)?;
-    let placements: Vec<Placement> = cpus.iter().map(|cpu| Placement::Pinned(*cpu)).collect();
+    let placements: Vec<CpuAffinity> = cpus.iter().map(|cpu| CpuAffinity::Pinned(*cpu)).collect();
     let plane = started(&placements, SOURCES + 1)?;
     for worker in 0..workers {
         let sink = port_of(worker, 0);
@@ -57,7 +57,7 @@ pub fn ns_per_frame_of_workers(
 /// # Errors
 /// The host cannot start a thread.
 pub fn ns_per_frame_beside_full_mailbox(senders: u8, window: Duration) -> io::Result<f64> {
-    let placements = vec![Placement::Floating; usize::from(senders) + 1];
+    let placements = vec![CpuAffinity::Floating; usize::from(senders) + 1];
     let plane = started(&placements, 3)?;
     let blocked = port_of(senders, 0);
     for worker in 0..senders {
@@ -92,12 +92,12 @@ fn port_of(worker: u8, nth: u8) -> u8 {
 }
 
 /// Starts workers with one switch. Each has `ports` ports, of which the first has an egress queue.
-fn started(placements: &[Placement], ports: u8) -> io::Result<DataPlane> {
-    let plane = DataPlane::start(placements, Arc::new(ProcessorThreads))?;
+fn started(placements: &[CpuAffinity], ports: u8) -> io::Result<DataPlane> {
+    let plane = DataPlane::start(placements, Arc::new(WorkerThreads))?;
     let workers = 0..placements.len() as u8;
     let all = workers.flat_map(|worker| (0..ports).map(move |nth| (worker, port_of(worker, nth))));
     let all: Vec<(u8, u8)> = all.collect();
-    let home = |(worker, port): &(u8, u8)| (PortId((*port).into()), ProcessorId((*worker).into()));
+    let home = |(worker, port): &(u8, u8)| (PortId((*port).into()), WorkerId((*worker).into()));
     plane.set_homes(all.iter().map(home).collect());
     let port = |(_, port): &(u8, u8)| PortTopology {
         spec: PortSpec {
@@ -113,20 +113,20 @@ fn started(placements: &[Placement], ports: u8) -> io::Result<DataPlane> {
     plane.publish(topology).map_err(io::Error::other)?;
     for worker in 0..placements.len() as u8 {
         let queue = queue(port_of(worker, 0).into(), Direction::Egress);
-        plane.attach_sink(queue, Box::new(Bottomless(Offloads::TCP)));
+        plane.attach_sink(queue, Box::new(NullSink(Offloads::TCP)));
     }
     Ok(plane)
 }
 
 fn attach_source(plane: &DataPlane, from: u8, to: u8, batch_frames: usize) {
-    let source = Endless::new(small_frame(from, to)).in_batches_of(batch_frames);
+    let source = EndlessSource::new(small_frame(from, to)).in_batches_of(batch_frames);
     plane.attach_source(queue(from.into(), Direction::Ingress), source.source());
 }
 
 /// Returns the CPU time per ingress frame of the first `workers` workers in ns.
 fn ns_per_frame(plane: &DataPlane, workers: u8, window: Duration) -> f64 {
     let total = || {
-        let workers = plane.processors().into_iter().take(workers.into());
+        let workers = plane.workers().into_iter().take(workers.into());
         workers.fold((0, 0), |(ns, frames), worker| {
             (ns + worker.cpu_time.as_nanos(), frames + worker.frames)
         })

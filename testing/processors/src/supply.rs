@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, eventfd};
 use suimon_frame::FrameBatch;
-use suimon_ports::{FrameSource, PortFault, Wakeup};
+use suimon_ports::{ArmResult, FrameSource, PortFault};
 
 /// Generator of the frames of a queue.
 pub trait Supply: Send + Sized + 'static {
@@ -46,8 +46,8 @@ impl<S: Supply> FrameSource for Supplied<S> {
         self.supply.release();
     }
 
-    fn arm(&mut self) -> Wakeup {
-        if self.supply.is_over() { Wakeup::Armed } else { Wakeup::Pending }
+    fn arm(&mut self) -> ArmResult {
+        if self.supply.is_over() { ArmResult::Armed } else { ArmResult::Pending }
     }
 
     fn disarm(&mut self) {}

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use suimon_frame::{Frame, FrameBatch, Offloads};
-use suimon_ports::{FrameSink, PortFault, Sent};
+use suimon_ports::{FrameSink, PortFault, TransmitResult};
 use suimon_quantity::Time;
 
-use crate::{Endless, OnClock, Supply};
+use crate::{EndlessSource, Supply, TestClockRuntime};
 
 /// Virtual clock that advances on request.
 #[derive(Clone, Default)]
@@ -25,9 +25,9 @@ impl Clock {
     }
 
     /// Returns a runtime whose threads use this clock.
-    pub fn runtime(&self) -> OnClock {
+    pub fn runtime(&self) -> TestClockRuntime {
         let clock = self.clone();
-        OnClock::new(move || Time::from_ns(clock.ns()))
+        TestClockRuntime::new(move || Time::from_ns(clock.ns()))
     }
 }
 
@@ -53,9 +53,9 @@ impl Gate {
 }
 
 /// Source with a fixed number of batches and a defined cost of each poll.
-pub struct Timed {
+pub struct TimedSource {
     /// Generator of the batches.
-    pub frames: Endless,
+    pub frames: EndlessSource,
     /// While the gate is closed, polls return no frame.
     pub gate: Gate,
     /// Number of remaining batches.
@@ -68,7 +68,7 @@ pub struct Timed {
     pub empty_ns: u64,
 }
 
-impl Supply for Timed {
+impl Supply for TimedSource {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         if self.left == 0 || !self.gate.is_open() {
             self.clock.pass(self.empty_ns);
@@ -85,7 +85,7 @@ impl Supply for Timed {
 }
 
 /// Sink that accepts every frame, with a defined cost.
-pub struct Slow {
+pub struct TimedSink {
     /// Clock that each call advances.
     pub clock: Clock,
     /// Cost of a frame, in ns.
@@ -94,10 +94,10 @@ pub struct Slow {
     pub flush_ns: u64,
 }
 
-impl FrameSink for Slow {
-    fn transmit(&mut self, _: &Frame) -> Result<Sent, PortFault> {
+impl FrameSink for TimedSink {
+    fn transmit(&mut self, _: &Frame) -> Result<TransmitResult, PortFault> {
         self.clock.pass(self.transmit_ns);
-        Ok(Sent::Accepted)
+        Ok(TransmitResult::Accepted)
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {

@@ -13,7 +13,7 @@ use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, 
 ///
 /// # Panics
 /// The folder exists already, or cannot be written.
-pub fn authority(folder: &Path) -> PathBuf {
+pub fn create_certificates(folder: &Path) -> PathBuf {
     std::fs::create_dir(folder).unwrap();
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new([]).unwrap();

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use crate::loop_device::LoopDevice;
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::{is_listening, until};
+use crate::wait::{is_listening, wait_until};
 
 const START_LIMIT: Duration = Duration::from_secs(90);
 
@@ -41,9 +41,9 @@ impl BlockDevice {
         fs::File::create(&shown_at)?;
         let words = ["qemu-nbd", "-f", "raw", "-t", "--cache=none", "-k", &socket, &file];
         let medium = Process::start(rig, "qemu-nbd", &words)?;
-        until("socket of qemu-nbd", START_LIMIT, || Ok(is_listening(&socket)))?;
+        wait_until("socket of qemu-nbd", START_LIMIT, || Ok(is_listening(&socket)))?;
         let shown = Process::start(rig, "nbdfuse", &["nbdfuse", &shown_at, "--unix", &socket])?;
-        until("file of nbdfuse", START_LIMIT, || Ok(fs::metadata(&shown_at)?.len() == bytes))?;
+        wait_until("file of nbdfuse", START_LIMIT, || Ok(fs::metadata(&shown_at)?.len() == bytes))?;
         let device = LoopDevice::attach_with(&[&shown_at])?;
         let path = device.path().to_owned();
         Ok(Self { device: Some(device), path, shown, medium })

@@ -13,7 +13,7 @@ use crate::command::{Output, run_any};
 use crate::process::Process;
 use crate::programs::program;
 use crate::rig::Rig;
-use crate::wait::{until, until_some};
+use crate::wait::{wait_for_value, wait_until};
 
 /// Time limit for the daemon to respond after its start.
 const START_LIMIT: Duration = Duration::from_secs(90);
@@ -245,7 +245,7 @@ impl Daemon {
     /// # Errors
     /// The resource is not up within 90 s, with its state.
     pub fn wait_up(&self, noun: &str, name: &str) -> Result<()> {
-        until(&format!("{noun} {name} up"), START_LIMIT, || {
+        wait_until(&format!("{noun} {name} up"), START_LIMIT, || {
             let status = self.json(&[noun, "show", name])?;
             if status["condition"]["health"] == "up" {
                 return Ok(true);
@@ -311,7 +311,7 @@ impl Daemon {
     /// # Errors
     /// The daemon ended or does not respond in time, with the end of its log.
     fn wait_answering(&mut self) -> Result<()> {
-        until_some("response of suimond", START_LIMIT, || {
+        wait_for_value("response of suimond", START_LIMIT, || {
             if !self.process.is_running() {
                 return Ok(Some(()));
             }

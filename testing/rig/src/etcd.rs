@@ -9,12 +9,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::authority::authority;
+use crate::authority::create_certificates;
 use crate::command::run;
 use crate::namespace::{Namespace, Veth};
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::until_some;
+use crate::wait::wait_for_value;
 
 const MEMBERS: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -92,14 +92,14 @@ impl Etcd {
         Self::start_at(rig, "127.0.0.1", None, None)
     }
 
-    /// Starts the members with TLS and passwords. The files are those of [`authority`]; in
+    /// Starts the members with TLS and passwords. The files are those of [`create_certificates`]; in
     /// addition, `suimon.password` and `other.password` contain the passwords of a user that may
     /// access the keys below `prefix` and of one that may not.
     ///
     /// # Errors
     /// etcd or curl is not installed, or its members do not connect to each other.
     pub fn start_secured(rig: &Rig, prefix: &str) -> Result<Self> {
-        let folder = authority(rig.path("etcd-tls").as_ref());
+        let folder = create_certificates(rig.path("etcd-tls").as_ref());
         let etcd = Self::start_at(rig, "127.0.0.1", None, Some(folder.clone()))?;
         for (user, password) in USERS {
             let file = folder.join(format!("{user}.password"));
@@ -206,7 +206,7 @@ impl Etcd {
         }
         let address = address.to_owned();
         let etcd = Self { members, ports: clients, metrics, address, folder };
-        until_some("a leader of etcd", PATIENCE, || Ok(etcd.leader()))?;
+        wait_for_value("a leader of etcd", PATIENCE, || Ok(etcd.leader()))?;
         Ok(etcd)
     }
 

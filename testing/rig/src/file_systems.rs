@@ -11,7 +11,7 @@ use crate::loop_device::LoopDevice;
 use crate::mounted::Mounted;
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::until;
+use crate::wait::wait_until;
 
 const READY_LIMIT: Duration = Duration::from_secs(90);
 
@@ -36,7 +36,7 @@ impl NbdFolder {
         std::fs::create_dir(&fuse).with_context(|| fuse.clone())?;
         let mut client = Process::start(rig, "nbdfuse", &["nbdfuse", &fuse, uri])?;
         let device_file = format!("{fuse}/nbd");
-        until("file of nbdfuse", READY_LIMIT, || {
+        wait_until("file of nbdfuse", READY_LIMIT, || {
             client.check_running()?;
             Ok(Path::new(&device_file).exists())
         })?;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::{until, until_some};
+use crate::wait::{wait_for_value, wait_until};
 
 /// Options of a background stream that leaves CPU time to the test.
 pub const BESIDE: [&str; 2] = ["--bitrate", "100M"];
@@ -88,7 +88,7 @@ impl Report {
 pub fn serve(rig: &Rig, namespace: &Namespace) -> Result<Process> {
     let mut server =
         namespace.start(rig, "iperf3-server", &["iperf3", "--server", "--forceflush"])?;
-    until("listening iperf3", LIMIT, || {
+    wait_until("listening iperf3", LIMIT, || {
         server.check_running()?;
         Ok(namespace.run(&["ss", "-ltn"])?.contains(":5201"))
     })?;
@@ -115,7 +115,7 @@ pub fn measure(from: &Namespace, to: &str, seconds: u32, extra: &[&str]) -> Resu
     let limit = Duration::from_secs(seconds.into()) + 2 * LIMIT;
     let what = format!("iperf3 to {to}");
     // Between two runs a server is not ready for a moment, and reports that.
-    let text = until_some(&what, LIMIT, || {
+    let text = wait_for_value(&what, LIMIT, || {
         let output = from.run_any(&words, limit)?;
         let not_ready = ["Connection refused", "server is busy"];
         if not_ready.iter().any(|words| output.stdout.contains(words)) {
@@ -133,7 +133,9 @@ pub fn measure(from: &Namespace, to: &str, seconds: u32, extra: &[&str]) -> Resu
 /// The connections are not open after a minute.
 pub fn wait_open(client: &Namespace, connections: usize) -> Result<()> {
     let words = ["ss", "-Htn", "state", "established", "dport = :5201"];
-    until("iperf3's connections", LIMIT, || Ok(client.run(&words)?.lines().count() >= connections))
+    wait_until("iperf3's connections", LIMIT, || {
+        Ok(client.run(&words)?.lines().count() >= connections)
+    })
 }
 
 /// Client that runs until it is ended, because the duration of concurrent steps is unknown.
@@ -166,7 +168,7 @@ impl<'n> Client<'n> {
         let server = if to.contains(':') { format!(" [{to}]:5201") } else { format!(" {to}:5201") };
         let process = namespace.start(rig, "iperf3-client", &words)?;
         let mut client = Self { process, namespace, server, streams };
-        until("open connections of iperf3", LIMIT, || {
+        wait_until("open connections of iperf3", LIMIT, || {
             if !client.process.is_running() {
                 // Between two runs a server is not ready for a moment: it rejects the connection,
                 // reports that it is busy, or resets the connection.
@@ -202,7 +204,7 @@ impl<'n> Client<'n> {
     pub fn wait_flow(&mut self, what: &str) -> Result<()> {
         let before = self.carried()?;
         let mut after = before.clone();
-        let flows = until(what, 2 * LIMIT, || {
+        let flows = wait_until(what, 2 * LIMIT, || {
             self.process.check_running()?;
             after = self.carried()?;
             let grown = |of: &(&String, &u64)| before.get(of.0).is_some_and(|was| of.1 > was);

@@ -2,7 +2,7 @@
 //!
 //! - [`Rig`]: a temporary folder and unique names; the root of everything else.
 //! - [`Daemon`]: a suimond with its host file, and its CLI.
-//! - [`Namespace`], [`Veth`], [`LightGuest`]: namespace guests and the outside world.
+//! - [`Namespace`], [`Veth`], [`NamespaceGuest`]: namespace guests and the outside world.
 //! - [`LoadedHost`]: namespace guests that load a switch, and the reaction of VMQ.
 //! - [`Guest`]: a VM with Debian's kernel.
 //! - [`IovMachine`]: a machine that has an adapter with SR-IOV, for Suimon inside it.
@@ -67,7 +67,7 @@ mod stop_signal;
 mod testpmd;
 mod wait;
 
-pub use authority::authority;
+pub use authority::create_certificates;
 pub use block_device::BlockDevice;
 pub use capture_file::{CaptureSummary, summarize_capture};
 pub use command::{Output, run, run_any};
@@ -79,8 +79,8 @@ pub use engine_disks::{EngineAsks, EngineDisks};
 pub use etcd::{Etcd, EtcdNetwork};
 pub use file_systems::{LoopFolder, NbdFolder};
 pub use guest::{
-    Accelerator, BondStatus, Boot, DiskSight, Guest, GuestDisk, GuestFiles, GuestNic, GuestShell,
-    GuestSpec, HostedGuest, HostedVms, IovMachine, IovSpec, accelerator, guest_files,
+    Accelerator, BondStatus, Boot, Guest, GuestConsole, GuestDisk, GuestDiskInfo, GuestFiles,
+    GuestNic, GuestShell, GuestSpec, HostedVms, IovMachine, IovSpec, accelerator, guest_files,
     make_boot_sector, make_root_disk, prepare_guest_files,
 };
 pub use host_device::HostDevice;
@@ -88,7 +88,7 @@ pub use hugepages::Hugepages;
 pub use inside::enter_namespace;
 pub use lasting_load::{Delivered, LastingLoad, WINDOW_MS, extremes, now_ms};
 pub use leftovers::sweep_leftovers;
-pub use light_guest::{LightGuest, private_lan};
+pub use light_guest::{NamespaceGuest, private_lan};
 pub use load_step::{Load, LoadedHost, QueueMove, UnixMs};
 pub use loop_device::LoopDevice;
 pub use mounted::Mounted;
@@ -105,4 +105,4 @@ pub use static_group::make_static_group;
 pub use stop_signal::StopSignal;
 pub use suimon_storage::images::{DiskFormat, DiskKind};
 pub use testpmd::{PortStats, Testpmd, TestpmdSpec};
-pub use wait::{is_listening, until, until_some};
+pub use wait::{is_listening, wait_for_value, wait_until};

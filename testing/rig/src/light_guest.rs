@@ -9,7 +9,7 @@ use crate::rig::Rig;
 
 /// Guest that is a network namespace instead of a VM.
 #[derive(Debug)]
-pub struct LightGuest {
+pub struct NamespaceGuest {
     /// Namespace in which the programs of the guest run.
     pub namespace: Namespace,
     /// Name of its NIC, also in the host file.
@@ -17,7 +17,7 @@ pub struct LightGuest {
     number: u8,
 }
 
-impl LightGuest {
+impl NamespaceGuest {
     /// Name of the device in every namespace guest.
     pub const DEVICE: &'static str = "eth0";
 
@@ -76,11 +76,11 @@ impl LightGuest {
 ///
 /// # Errors
 /// A component did not start.
-pub fn private_lan(rig: &Rig, names: &[(&str, &str)]) -> Result<(Daemon, Vec<LightGuest>)> {
+pub fn private_lan(rig: &Rig, names: &[(&str, &str)]) -> Result<(Daemon, Vec<NamespaceGuest>)> {
     let mut host = String::from("[[switch]]\nname = \"lan\"\nkind = \"private\"\n");
     let mut guests = Vec::new();
     for (number, (name, keys)) in (1u8..).zip(names) {
-        let guest = LightGuest::new(rig, name, number)?;
+        let guest = NamespaceGuest::new(rig, name, number)?;
         host.push_str(&guest.nic_toml("lan", keys));
         guests.push(guest);
     }

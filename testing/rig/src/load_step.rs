@@ -11,11 +11,11 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::daemon::Daemon;
-use crate::light_guest::LightGuest;
+use crate::light_guest::NamespaceGuest;
 use crate::namespace::{Namespace, Veth};
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::{until, until_some};
+use crate::wait::{wait_for_value, wait_until};
 
 /// Address behind the uplink.
 const WORLD: &str = "10.77.0.200";
@@ -42,7 +42,7 @@ pub struct QueueMove {
     /// Id of the queue, like `vm0/rx/0`.
     pub queue: String,
     /// Previous and new worker.
-    pub processors: [String; 2],
+    pub workers: [String; 2],
     /// Reason that VMQ reports.
     pub because: String,
 }
@@ -51,7 +51,7 @@ pub struct QueueMove {
 #[derive(Debug)]
 pub struct LoadedHost {
     daemon: Daemon,
-    guests: Vec<LightGuest>,
+    guests: Vec<NamespaceGuest>,
     servers: Vec<Process>,
     world: Namespace,
     _wire: Veth,
@@ -72,7 +72,7 @@ struct Look {
 }
 
 impl LoadedHost {
-    /// Starts the setup with `processors` floating workers.
+    /// Starts the setup with `workers` floating workers.
     ///
     /// # Errors
     /// A component did not start.
@@ -81,8 +81,8 @@ impl LoadedHost {
         let (near, far) = (rig.device("n"), rig.device("f"));
         let wire = Veth::new(&near, &far, &world)?;
         world.address(&far, &format!("{WORLD}/24"))?;
-        let guests: Vec<LightGuest> = (0..GUESTS)
-            .map(|nth| LightGuest::new(rig, &format!("vm{nth}"), 10 + nth))
+        let guests: Vec<NamespaceGuest> = (0..GUESTS)
+            .map(|nth| NamespaceGuest::new(rig, &format!("vm{nth}"), 10 + nth))
             .collect::<Result<_>>()?;
         let mut host = format!(
             "[host]\nfloating_workers = {processors}\n\
@@ -106,11 +106,11 @@ impl LoadedHost {
 
     /// Waits until guests reach the servers, and the queues are placed as without load.
     fn wait_ready(&self) -> Result<()> {
-        until("guests that reach the world", LIMIT, || {
+        wait_until("guests that reach the world", LIMIT, || {
             let mut reach = self.guests.iter().map(|guest| guest.namespace.ping(WORLD));
             Ok(reach.all(|reaches| reaches.unwrap_or(false)))
         })?;
-        until("listening servers", LIMIT, || {
+        wait_until("listening servers", LIMIT, || {
             let listening = self.world.run(&["ss", "-Hltn"])?;
             let mut ports = (PORT_FIRST..).take(self.servers.len());
             Ok(ports.all(|port| listening.contains(&format!(":{port} "))))
@@ -127,10 +127,10 @@ impl LoadedHost {
     ///
     /// # Errors
     /// The daemon does not respond.
-    pub fn processors_in_use(&self) -> Result<usize> {
+    pub fn workers_in_use(&self) -> Result<usize> {
         let vmq = self.daemon.get("/1.0/vmq/up")?;
-        let processors = vmq["workers"].as_array().context("no processors")?;
-        Ok(processors.iter().filter(|of| of["queues"] != 0).count())
+        let workers = vmq["workers"].as_array().context("no processors")?;
+        Ok(workers.iter().filter(|of| of["queues"] != 0).count())
     }
 
     /// Waits until all queues are on one worker.
@@ -138,7 +138,7 @@ impl LoadedHost {
     /// # Errors
     /// The queues are not on one worker in time.
     pub fn wait_packed(&self) -> Result<()> {
-        until("queues on one processor", LIMIT, || Ok(self.processors_in_use()? == 1))
+        wait_until("queues on one processor", LIMIT, || Ok(self.workers_in_use()? == 1))
     }
 
     /// Loads the switch with UDP at this rate from each guest, or with more than a worker can
@@ -212,7 +212,7 @@ impl LoadedHost {
         let moves = events.iter().filter(of_vmq).map(|event| QueueMove {
             at: event["time_unix_ms"].as_u64().unwrap_or_default(),
             queue: word(event, "queue"),
-            processors: ["from", "to"].map(|field| word(event, field)),
+            workers: ["from", "to"].map(|field| word(event, field)),
             because: word(event, "because"),
         });
         Ok(moves.filter(|of| of.at >= since).collect())
@@ -225,7 +225,7 @@ impl LoadedHost {
     /// There is none in time.
     pub fn spread(&self, load: &Load) -> Result<Duration> {
         let mut first = None;
-        until("a queue that is moved", LIMIT, || {
+        wait_until("a queue that is moved", LIMIT, || {
             first = self.moves_since(load.began)?.first().map(|of| of.at);
             Ok(first.is_some())
         })?;
@@ -240,7 +240,7 @@ impl LoadedHost {
     pub fn pack(&self, ended: UnixMs) -> Result<Duration> {
         self.wait_packed()?;
         // A queue is moved before its event is reported.
-        let last = until_some("an event of a queue that is packed", LIMIT, || {
+        let last = wait_for_value("an event of a queue that is packed", LIMIT, || {
             Ok(self.moves_since(ended)?.pop())
         })?;
         Ok(Duration::from_millis(last.at - ended))

@@ -9,7 +9,7 @@ use crate::command::{Output, run, run_any};
 use crate::leftovers;
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::until;
+use crate::wait::wait_until;
 
 /// Deadline of conditions and commands that take less than a second on an idle machine. Generous
 /// because tests share two CPUs with each other and with other load.
@@ -81,7 +81,7 @@ impl Namespace {
     /// # Errors
     /// The device does not exist within a minute.
     pub fn wait_device(&self, device: &str) -> Result<()> {
-        until(&format!("device {device} in {}", self.name), LIMIT, || {
+        wait_until(&format!("device {device} in {}", self.name), LIMIT, || {
             Ok(self.run_any(&["ip", "link", "show", device], LIMIT)?.is_ok())
         })
     }
@@ -99,7 +99,7 @@ impl Namespace {
     /// Returns true once `address` replies to a ping, false if it replies to none in a minute. Use
     /// [`Self::is_cut_from`] for addresses that must not reply.
     pub fn reaches(&self, address: &str) -> bool {
-        until(&format!("answer from {address}"), LIMIT, || self.ping(address)).is_ok()
+        wait_until(&format!("answer from {address}"), LIMIT, || self.ping(address)).is_ok()
     }
 
     /// Returns true if one ping gets a reply within a second.

@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::until;
+use crate::wait::wait_until;
 
 /// Starts nginx on port 80; `/file` is `bytes` long and sparse.
 ///
@@ -34,7 +34,7 @@ pub fn serve(rig: &Rig, namespace: &Namespace, bytes: u64) -> Result<Process> {
     fs::write(&file, configuration)?;
     let mut server =
         namespace.start(rig, "nginx", &["nginx", "-c", &file, "-p", &rig.path(&name)])?;
-    until("listening nginx", Duration::from_secs(60), || {
+    wait_until("listening nginx", Duration::from_secs(60), || {
         server.check_running()?;
         Ok(namespace.run(&["ss", "-ltn"])?.contains(":80 "))
     })?;

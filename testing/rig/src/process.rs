@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::leftovers;
 use crate::rig::Rig;
-use crate::wait::{ProcessEnded, until_some};
+use crate::wait::{ProcessEnded, wait_for_value};
 
 /// Time limit for a program to stop after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -108,7 +108,7 @@ impl Process {
     /// The process still runs after `limit`.
     pub fn wait(&mut self, limit: Duration) -> Result<ExitStatus> {
         let what = format!("end of {}", self.name);
-        until_some(&what, limit, || Ok(self.child.try_wait()?))
+        wait_for_value(&what, limit, || Ok(self.child.try_wait()?))
     }
 
     /// Kills it, as a crash would end it.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use suimon_disk_tests::{Answers, Asks, Client, ClientSpec, DiskProcessor, never_readable};
-use suimon_ports::Placement;
+use suimon_disk_tests::{Answers, Asks, Client, ClientSpec, DiskWorker, never_readable};
+use suimon_ports::CpuAffinity;
 use suimon_storage::DiskSpec;
 use suimon_storage_qos::Limits;
 
-use crate::wait::until;
+use crate::wait::wait_until;
 
 const FILL_LIMIT: Duration = Duration::from_secs(60);
 const FILL_BYTES: u32 = 1 << 20;
@@ -27,14 +27,14 @@ pub fn serve_client<T>(
     client: ClientSpec,
     look_on: impl FnOnce(&Answers) -> Result<T>,
 ) -> Result<T> {
-    let processor = DiskProcessor::start(Placement::Pinned(cpu))?;
-    let disk = processor.add_disk(disk, limits)?;
+    let worker = DiskWorker::start(CpuAffinity::Pinned(cpu))?;
+    let disk = worker.add_disk(disk, limits)?;
     let client = Client::new(client, Arc::new(never_readable()?));
     let answers = client.answers();
-    processor.add_queue(disk, Box::new(client))?;
+    worker.add_queue(disk, Box::new(client))?;
     let seen = look_on(&answers);
-    processor.detach_clients(disk);
-    processor.close_disk(disk)?;
+    worker.detach_clients(disk);
+    worker.close_disk(disk)?;
     ensure!(answers.failed() == 0, "{} requests failed", answers.failed());
     seen
 }
@@ -46,7 +46,7 @@ pub fn serve_client<T>(
 pub fn fill_disk(cpu: u16, disk: DiskSpec, disk_bytes: u64) -> Result<()> {
     let spec = ClientSpec { asks: Asks::Filling, depth: 8, bytes: FILL_BYTES, disk_bytes };
     serve_client(cpu, disk, None, spec, |answers| {
-        until("a written disk", FILL_LIMIT, || {
+        wait_until("a written disk", FILL_LIMIT, || {
             Ok(answers.done() + answers.failed() >= disk_bytes / u64::from(FILL_BYTES))
         })
     })

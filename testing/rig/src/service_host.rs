@@ -8,12 +8,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::command::{Output, run, run_any};
-use crate::guest::{HostedGuest, guest_files};
+use crate::guest::{GuestConsole, guest_files};
 use crate::loop_device::TEST_FOLDER;
 use crate::process::Process;
 use crate::programs::program;
 use crate::rig::Rig;
-use crate::wait::until_some;
+use crate::wait::wait_for_value;
 
 const BOOT_LIMIT: Duration = Duration::from_secs(180);
 const COMMAND_LIMIT: Duration = Duration::from_secs(180);
@@ -110,7 +110,7 @@ impl ServiceHost {
 
     fn wait_booted(&mut self) -> Result<()> {
         let id = self.process.id();
-        let state = until_some("service manager", BOOT_LIMIT, || {
+        let state = wait_for_value("service manager", BOOT_LIMIT, || {
             self.process.check_running()?;
             // Until this child exists, another process prepares its environment.
             let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
@@ -195,8 +195,8 @@ impl ServiceHost {
     ///
     /// # Errors
     /// The guest does not boot in time.
-    pub fn guest(&self, vm: &str) -> Result<HostedGuest> {
-        HostedGuest::on(vm, &format!("/proc/{}/root/run/suimon/vms/{vm}", self.leader))
+    pub fn guest(&self, vm: &str) -> Result<GuestConsole> {
+        GuestConsole::on(vm, &format!("/proc/{}/root/run/suimon/vms/{vm}", self.leader))
     }
 }
 
@@ -274,7 +274,7 @@ fn remove_group(group: &Path) {
     let words =
         ["find", &group.to_string_lossy(), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"]
             .map(str::to_owned);
-    let _ = until_some("end of the container", Duration::from_secs(60), || {
+    let _ = wait_for_value("end of the container", Duration::from_secs(60), || {
         let _ = run(&words);
         Ok((!group.exists()).then_some(()))
     });

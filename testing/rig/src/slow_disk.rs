@@ -19,7 +19,7 @@ use crate::file_systems::NbdFolder;
 use crate::guest::Monitor;
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::{is_listening, until};
+use crate::wait::{is_listening, wait_until};
 
 /// Time limit for each component to be ready.
 const READY_LIMIT: Duration = Duration::from_secs(90);
@@ -50,7 +50,7 @@ impl SlowDisk {
         let monitor = rig.path(&rig.unique("slow-monitor"));
         let words = words(&file, &socket, &monitor, bytes_per_s);
         let server = Process::start(rig, "storage-daemon", &words)?;
-        let served = until("storage daemon", READY_LIMIT, || Ok(is_listening(&socket)));
+        let served = wait_until("storage daemon", READY_LIMIT, || Ok(is_listening(&socket)));
         std::fs::remove_file(&file).with_context(|| file.clone())?;
         served?;
         let uri = format!("nbd+unix:///disk?socket={socket}");

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::hugepages::Hugepages;
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::{until, until_some};
+use crate::wait::{wait_for_value, wait_until};
 
 /// Deadline for its start and its output.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -126,11 +126,11 @@ impl Testpmd {
         let mut process = Process::start(rig, "testpmd", &words)?;
         let input = process.take_stdin().context("testpmd has no input")?;
         let mut testpmd = Self { process, input, questions: 0, _memory: memory };
-        until("prompt of testpmd", LIMIT, || {
+        wait_until("prompt of testpmd", LIMIT, || {
             testpmd.process.check_running()?;
             Ok(testpmd.process.log().contains("testpmd>"))
         })?;
-        until("link of both ports", LIMIT, || {
+        wait_until("link of both ports", LIMIT, || {
             let said = testpmd.ask("show port summary all")?;
             Ok(said.lines().filter(|line| line.split_whitespace().any(|word| word == "up")).count()
                 == 2)
@@ -161,7 +161,7 @@ impl Testpmd {
         self.questions += 1;
         let end = format!("endofanswer{}", self.questions);
         self.command(&end)?;
-        until_some("answer of testpmd", LIMIT, || {
+        wait_for_value("answer of testpmd", LIMIT, || {
             self.process.check_running()?;
             let log = self.process.log();
             let said = log.get(before..).unwrap_or_default();
@@ -228,7 +228,7 @@ impl Testpmd {
     /// A port has not received them within a minute, or the program does not respond.
     pub fn wait_received(&mut self, frames: u64) -> Result<()> {
         let mut stats = None;
-        until("frames received by both ports", LIMIT, || {
+        wait_until("frames received by both ports", LIMIT, || {
             let ports = stats.insert(self.stats()?);
             Ok(ports.iter().all(|port| port.rx_packets > frames))
         })

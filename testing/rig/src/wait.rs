@@ -21,7 +21,7 @@ const PAUSE_PER_LOOK: u32 = 4;
 ///
 /// # Errors
 /// `limit` was exceeded, with `what` and the last error of `look`; or a process has ended.
-pub fn until_some<T>(
+pub fn wait_for_value<T>(
     what: &str,
     limit: Duration,
     mut look: impl FnMut() -> Result<Option<T>>,
@@ -51,11 +51,15 @@ pub fn until_some<T>(
 ///
 /// # Errors
 /// `limit` was exceeded, with `what`.
-pub fn until(what: &str, limit: Duration, mut look: impl FnMut() -> Result<bool>) -> Result<()> {
-    until_some(what, limit, || Ok(look()?.then_some(())))
+pub fn wait_until(
+    what: &str,
+    limit: Duration,
+    mut look: impl FnMut() -> Result<bool>,
+) -> Result<()> {
+    wait_for_value(what, limit, || Ok(look()?.then_some(())))
 }
 
-/// Error of a process that has ended unexpectedly. It ends a wait ([`until`]).
+/// Error of a process that has ended unexpectedly. It ends a wait ([`wait_until`]).
 #[derive(Debug)]
 pub(crate) struct ProcessEnded(pub(crate) String);
 
@@ -92,7 +96,7 @@ mod tests {
         let words = ["sh", "-c", "echo no luck today; exit 3"];
         let mut process = Process::start(&rig, "tool", &words).unwrap();
         let limit = Duration::from_secs(600);
-        let error = until("answer", limit, || process.check_running().map(|()| false));
+        let error = wait_until("answer", limit, || process.check_running().map(|()| false));
         let text = format!("{:#}", error.unwrap_err());
         assert!(text.contains("no answer") && text.contains("no luck today"), "{text}");
         assert!(!text.contains("within"), "it has waited: {text}");

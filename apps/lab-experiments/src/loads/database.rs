@@ -4,8 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use suimon_lab_run::Estimate;
-use suimon_rig::{Namespace, Process, Rig, run_any, until};
+use suimon_lab_run::Statistics;
+use suimon_rig::{Namespace, Process, Rig, run_any, wait_until};
 
 use super::vcpus::Vcpus;
 use crate::environment::Environment;
@@ -117,7 +117,7 @@ impl Database {
         let mut server = guest.start(rig, "mariadb", &vcpus.bound(&words))?;
         let sql =
             "CREATE DATABASE sbtest; CREATE USER sbtest@'%'; GRANT ALL ON sbtest.* TO sbtest@'%'";
-        until("MariaDB that accepts connections", START_LIMIT, || {
+        wait_until("MariaDB that accepts connections", START_LIMIT, || {
             server.check_running()?;
             let asked =
                 ["mariadb", "--no-defaults", "--user=root", &socket_flag, "--execute", "SELECT 1"];
@@ -217,12 +217,12 @@ fn read(said: &str, warm_up_s: u64) -> Result<Answered> {
     let seconds: Vec<(f64, f64, f64)> = said.lines().filter_map(told).filter(after).collect();
     let rates: Vec<f64> = seconds.iter().map(|(_, rate, _)| *rate).collect();
     let latencies: Vec<f64> = seconds.iter().map(|(_, _, latency)| *latency).collect();
-    let rate = Estimate::of(&rates);
+    let rate = Statistics::from_samples(&rates);
     let errors = said.lines().find_map(|line| number_after(line, "ignored errors:"));
     Ok(Answered {
         seconds: seconds.iter().map(|(at, rate, _)| (*at, *rate)).collect(),
         per_s: rate.with_context(|| format!("sysbench reported no second: {said}"))?.mean,
-        p95_ms: Estimate::of(&latencies).map_or(0.0, |of| of.median),
+        p95_ms: Statistics::from_samples(&latencies).map_or(0.0, |of| of.median),
         errors: errors.unwrap_or(0.0),
     })
 }

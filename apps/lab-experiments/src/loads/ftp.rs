@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use suimon_rig::{Namespace, Process, Rig, until};
+use suimon_rig::{Namespace, Process, Rig, wait_until};
 
 use crate::requirement::{Requirement, programs};
 
@@ -48,7 +48,7 @@ impl FtpServer {
         let file = format!("{folder}/vsftpd.conf");
         fs::write(&file, configuration(&folder))?;
         let mut process = namespace.start(rig, "vsftpd", &["vsftpd", &file])?;
-        until("listening vsftpd", START_LIMIT, || {
+        wait_until("listening vsftpd", START_LIMIT, || {
             process.check_running()?;
             Ok(namespace.run(&["ss", "-Hltn"])?.contains(":21 "))
         })?;

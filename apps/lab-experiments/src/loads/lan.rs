@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, until};
+use suimon_rig::{Daemon, Namespace, NamespaceGuest, Rig, Veth, wait_until};
 
 /// Address in the external network.
 pub(crate) const WORLD: &str = "10.77.0.200";
@@ -33,7 +33,7 @@ pub(crate) struct LanSpec<'a> {
 #[derive(Debug)]
 pub(crate) struct Lan {
     pub(crate) daemon: Daemon,
-    pub(crate) guests: Vec<LightGuest>,
+    pub(crate) guests: Vec<NamespaceGuest>,
     world: Option<World>,
 }
 
@@ -64,8 +64,8 @@ impl Lan {
                 Some(world)
             }
         };
-        let guests: Vec<LightGuest> = (0..spec.guests)
-            .map(|at| LightGuest::new(rig, &format!("vm{at}"), FIRST + at))
+        let guests: Vec<NamespaceGuest> = (0..spec.guests)
+            .map(|at| NamespaceGuest::new(rig, &format!("vm{at}"), FIRST + at))
             .collect::<Result<_>>()?;
         for guest in &guests {
             host += &guest.nic_toml(SWITCH, "");
@@ -99,7 +99,7 @@ impl Lan {
     fn wait_reached(&self) -> Result<()> {
         let first = self.guests.first().context("the guests are missing")?.address();
         let far = if self.world.is_some() { WORLD } else { &first };
-        until("guests that reach each other", READY_LIMIT, || {
+        wait_until("guests that reach each other", READY_LIMIT, || {
             Ok(self.guests.iter().all(|guest| guest.namespace.ping(far).unwrap_or(false)))
         })
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
-use suimon_rig::{Namespace, Process, Rig, run, system_program, until};
+use suimon_rig::{Namespace, Process, Rig, run, system_program, wait_until};
 
 use super::vcpus::Vcpus;
 use crate::requirement::{Requirement, programs};
@@ -82,7 +82,7 @@ impl WebServer {
         let mut cgi = namespace.start(rig, "fcgiwrap", &words)?;
         let words = vcpus.bound(&["nginx", "-c", &file, "-p", &folder]);
         let mut nginx = namespace.start(rig, "nginx", &words)?;
-        until("listening nginx", START_LIMIT, || {
+        wait_until("listening nginx", START_LIMIT, || {
             nginx.check_running()?;
             cgi.check_running()?;
             let listening = namespace.run(&["ss", "-Hltn"])?;

@@ -98,7 +98,7 @@ fn an_uplinks_driver_is_advised_by_throughput_then_by_cpu_time() {
 }
 
 #[test]
-fn as_many_processors_as_surely_carry_more_than_fewer() {
+fn as_many_workers_as_surely_carry_more_than_fewer() {
     let of = |two: f64, spread: f64| {
         let mut run = full_run("vmq-max-processors");
         for part in &mut run.parts {

@@ -8,8 +8,11 @@ fn with(values: &[(&str, &str, &[f64])]) -> (Plan, Run) {
     let mut run = run("x".to_owned());
     for (case, measure, values) in values {
         for (repetition, value) in (0..).zip(*values) {
-            let mut part =
-                suimon_lab_run::Part { case: (*case).to_owned(), repetition, ..Default::default() };
+            let mut part = suimon_lab_run::Repetition {
+                case: (*case).to_owned(),
+                repetition,
+                ..Default::default()
+            };
             part.value(measure, *value);
             run.parts.push(part);
         }

@@ -76,17 +76,20 @@ pub(crate) struct Head {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Repeat {
     /// Smallest number of repetitions, 1 to 1000.
-    pub(crate) least: u32,
+    #[serde(rename = "least")]
+    pub(crate) min: u32,
     /// Largest number of repetitions, used while confidence intervals are too wide.
-    pub(crate) most: u32,
+    #[serde(rename = "most")]
+    pub(crate) max: u32,
     /// Sufficient precision: half the width of a deciding measure's 95 % confidence interval, in
     /// percent of its mean.
-    pub(crate) narrow_percent: f64,
+    #[serde(rename = "narrow_percent")]
+    pub(crate) precision_percent: f64,
 }
 
 impl Default for Repeat {
     fn default() -> Self {
-        Self { least: 1, most: 1, narrow_percent: 5.0 }
+        Self { min: 1, max: 1, precision_percent: 5.0 }
     }
 }
 
@@ -206,14 +209,14 @@ impl Head {
     fn check_repeats(&self) -> Result<()> {
         let changed = [self.quick.repeat, self.full.repeat].into_iter().flatten();
         for repeat in changed.chain([self.repeat]) {
-            let Repeat { least, most, narrow_percent } = repeat;
+            let Repeat { min: least, max: most, precision_percent } = repeat;
             ensure!((1..=1000).contains(&least), "repeat.least: {least} is outside of 1 to 1000");
             ensure!(
                 (least..=1000).contains(&most),
                 "repeat.most: {most} is outside of {least} to 1000"
             );
             ensure!(
-                narrow_percent > 0.0 && narrow_percent <= 100.0,
+                precision_percent > 0.0 && precision_percent <= 100.0,
                 "repeat.narrow_percent must be above 0 and at most 100"
             );
         }

@@ -19,7 +19,7 @@ fn every_shipped_plan_is_read_and_bears_its_own_name() {
         assert_eq!(plan.head.id, *id);
         let quick = plan.experiment(Scale::Quick).unwrap();
         let seconds: f64 = quick.cases().iter().map(|case| case.seconds).sum();
-        let seconds = seconds * f64::from(plan.repeat(Scale::Quick).most);
+        let seconds = seconds * f64::from(plan.repeat(Scale::Quick).max);
         assert!(seconds <= 120.0, "{id} is not quick: {seconds} s");
         let ids: std::collections::BTreeSet<_> =
             plan.head.figures.iter().map(|of| &of.id).collect();

@@ -1,6 +1,6 @@
 //! Body of a report about one run.
 
-use suimon_lab_run::{Estimate, Origin, Part, Words};
+use suimon_lab_run::{Origin, Repetition, Statistics, Words};
 
 use super::evaluated_run::EvaluatedRun;
 use super::modules::modules;
@@ -37,7 +37,7 @@ pub(super) fn body(read: &EvaluatedRun) -> String {
     html +=
         &format!("<h1>{}</h1><p class=question>{}</p>", both(&head.title), both(&head.question));
     html += &format!("<div class=verdict><p>{}</p></div>", both(&read.verdict));
-    if let Some(reason) = &run.cut_short {
+    if let Some(reason) = &run.aborted_reason {
         let words = Words::new(
             format!("The run is incomplete: {reason}."),
             format!("この測定は途中までです ({reason})。"),
@@ -106,7 +106,8 @@ fn figure(of: &EvaluatedFigure) -> Vec<String> {
         }
         _ => measured,
     };
-    let simulated = of.simulated.as_ref().map_or_else(|| "–".to_owned(), |of| escaped(&of.ours));
+    let simulated =
+        of.simulated.as_ref().map_or_else(|| "–".to_owned(), |of| escaped(&of.simulated));
     let class = match of.agreement {
         Agreement::Agrees => "agrees",
         Agreement::Differs => "differs",
@@ -133,7 +134,8 @@ fn simulated_figures(read: &EvaluatedRun, heading: &str) -> String {
             true => ("agrees", Words::new("agrees", "一致")),
             false => ("differs", Words::new("differs", "相違")),
         };
-        let texts = [&of.step, &of.of, &of.published, &of.ours].map(|text| escaped(text));
+        let texts =
+            [&of.step, &of.quantity, &of.published, &of.simulated].map(|text| escaped(text));
         let mut row = texts.to_vec();
         row.push(format!("<span class={class}>{}</span>", both(&finding)));
         rows.push(row);
@@ -181,7 +183,9 @@ fn values(read: &EvaluatedRun) -> String {
     ])];
     for case in &run.cases {
         for measure in &run.measures {
-            let Some(of) = Estimate::of(&run.values(&case.id, &measure.id)) else { continue };
+            let Some(of) = Statistics::from_samples(&run.values(&case.id, &measure.id)) else {
+                continue;
+            };
             let text = |value: f64| number(value, crate::number::digits(of.mean));
             let unit = if measure.unit.is_empty() {
                 String::new()
@@ -197,8 +201,8 @@ fn values(read: &EvaluatedRun) -> String {
                 both(&measure.words),
                 format!("{}{unit}", text(of.mean)),
                 interval,
-                text(of.least),
-                text(of.most),
+                text(of.min),
+                text(of.max),
                 of.samples.to_string(),
             ]);
         }
@@ -219,8 +223,10 @@ fn values(read: &EvaluatedRun) -> String {
 }
 
 fn failures(read: &EvaluatedRun) -> String {
-    let failed: Vec<&Part> = read.run.parts.iter().filter(|part| part.failure.is_some()).collect();
-    let noted: Vec<&Part> = read.run.parts.iter().filter(|part| !part.notes.is_empty()).collect();
+    let failed: Vec<&Repetition> =
+        read.run.parts.iter().filter(|part| part.failure.is_some()).collect();
+    let noted: Vec<&Repetition> =
+        read.run.parts.iter().filter(|part| !part.notes.is_empty()).collect();
     let mut html = String::new();
     if !failed.is_empty() {
         html += &format!("<h2>{}</h2><ul>", both(&Words::new("Failures", "失敗した測定")));

@@ -77,14 +77,14 @@ fn field(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use suimon_lab_run::{Module, Part, Profile, Series};
+    use suimon_lab_run::{Module, Profile, Repetition, Series};
 
     use super::*;
 
     #[test]
     fn every_value_and_every_sample_has_a_line() {
         let mut run = crate::results::tests::run("x".to_owned());
-        let mut part = Part { case: "a".to_owned(), repetition: 2, ..Part::default() };
+        let mut part = Repetition { case: "a".to_owned(), repetition: 2, ..Repetition::default() };
         part.value("rate", 1.5);
         part.series.push(Series {
             group: "disk".to_owned(),
@@ -95,10 +95,10 @@ mod tests {
         run.parts.push(part);
         assert_eq!(profile(&run), None);
         let module = Module { name: "kernel: TCP".to_owned(), cpu_seconds: 0.5 };
-        run.parts.push(Part {
+        run.parts.push(Repetition {
             case: "a".to_owned(),
             profile: Some(Profile { seconds: 2.0, modules: vec![module] }),
-            ..Part::default()
+            ..Repetition::default()
         });
         assert_eq!(profile(&run).unwrap().lines().nth(1), Some("a,0,kernel: TCP,2,0.5"));
         assert_eq!(values(&run).lines().nth(1), Some("a,2,0,rate,,1.5"));

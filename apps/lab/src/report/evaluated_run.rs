@@ -29,7 +29,7 @@ impl EvaluatedRun {
         json!({
             "run": self.run.id, "plan": self.plan.head.id, "scale": self.run.scale, "began": self.run.began,
             "origin": self.run.origin, "verdict": self.verdict, "figures": self.judged,
-            "simulated": self.run.simulated, "cut_short": self.run.cut_short,
+            "simulated": self.run.simulated, "cut_short": self.run.aborted_reason,
         })
     }
 
@@ -39,8 +39,10 @@ impl EvaluatedRun {
         let is_simulated = self.run.origin != Origin::Real;
         for of in self.run.simulated.iter().filter(|_| is_simulated) {
             let finding = if of.agrees { "agrees" } else { "differs" };
-            text +=
-                &format!("  {}, {}: {} ({}) {finding}\n", of.step, of.of, of.ours, of.published);
+            text += &format!(
+                "  {}, {}: {} ({}) {finding}\n",
+                of.step, of.quantity, of.simulated, of.published
+            );
         }
         for of in self.judged.iter().filter(|_| !is_simulated) {
             let measured = of.text().unwrap_or_else(|| "–".to_owned());

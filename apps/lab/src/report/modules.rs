@@ -23,7 +23,7 @@ pub(super) fn modules(run: &Run) -> String {
     most.sort_by(|a, b| b.1.total_cmp(&a.1));
     let known = most.iter().map(|(module, _)| *module).filter(|module| *module != KERNEL_OTHER);
     let named: Vec<&str> = known.take(NAMED).collect();
-    let mut names: Vec<Words> = named.iter().map(|name| Words::same(*name)).collect();
+    let mut names: Vec<Words> = named.iter().map(|name| Words::untranslated(*name)).collect();
     names.push(Words::new("other", "その他"));
     let bars = rows.iter().map(|(case, of)| {
         let mut parts: Vec<f64> =
@@ -70,7 +70,7 @@ fn percent<'a>(run: &'a Run, case: &Case) -> BTreeMap<&'a str, f64> {
 
 #[cfg(test)]
 mod tests {
-    use suimon_lab_run::{Module, Part, Profile};
+    use suimon_lab_run::{Module, Profile, Repetition};
 
     use super::*;
 
@@ -78,7 +78,7 @@ mod tests {
     fn the_five_that_take_most_have_names() {
         let mut run = crate::results::tests::run("x".to_owned());
         assert_eq!(modules(&run), "");
-        let case = Case::new("a", Words::same("one"), 1.0);
+        let case = Case::new("a", Words::untranslated("one"), 1.0);
         run.cases.push(case.clone());
         let module = |number: u32| Module {
             name: format!("module {number}"),
@@ -86,7 +86,11 @@ mod tests {
         };
         for _ in 0..2 {
             let profile = Profile { seconds: 10.0, modules: (1..=7).rev().map(module).collect() };
-            let part = Part { case: case.id.clone(), profile: Some(profile), ..Part::default() };
+            let part = Repetition {
+                case: case.id.clone(),
+                profile: Some(profile),
+                ..Repetition::default()
+            };
             run.parts.push(part);
         }
         let of = percent(&run, &case);

@@ -1,6 +1,6 @@
 //! Sentence about external load on the machine.
 
-use suimon_lab_run::{Machine, Words};
+use suimon_lab_run::{MachineInfo, Words};
 
 use crate::number::number;
 
@@ -13,7 +13,7 @@ const SLOWER_MUCH: f64 = 25.0;
 const STEAL_MUCH: f64 = 2.0;
 
 /// Returns true if there was external load, and the sentence.
-pub(super) fn noise(machine: &Machine) -> (bool, Words) {
+pub(super) fn noise(machine: &MachineInfo) -> (bool, Words) {
     let of = &machine.noise;
     let load = of.load_before / machine.cpus.max(1) as f64;
     let is_noisy =

@@ -83,6 +83,6 @@ mod tests {
             both(&words),
             "<span lang=en>&lt;b&gt;&amp;</span><span lang=ja>「&lt;」</span>"
         );
-        assert_eq!(both(&Words::same("\"x\"")), "&quot;x&quot;");
+        assert_eq!(both(&Words::untranslated("\"x\"")), "&quot;x&quot;");
     }
 }

@@ -1,4 +1,4 @@
-use suimon_lab_run::{Mark, Part, Run, Series};
+use suimon_lab_run::{Mark, Repetition, Run, Series};
 
 use super::*;
 use crate::plan::{Plan, SHIPPED, Scale};
@@ -15,7 +15,8 @@ pub(crate) fn full_run(id: &str) -> Run {
         plan.head.charts.iter().filter_map(|chart| chart.group.clone()).collect();
     for repetition in 0..3 {
         for (at, case) in run.cases.iter().enumerate() {
-            let mut part = Part { case: case.id.clone(), repetition, ..Part::default() };
+            let mut part =
+                Repetition { case: case.id.clone(), repetition, ..Repetition::default() };
             for (of, measure) in run.measures.iter().enumerate() {
                 part.value(&measure.id, (at * 7 + of * 3 + 1) as f64 + f64::from(repetition) * 0.1);
             }
@@ -68,12 +69,12 @@ fn every_shipped_plan_has_a_report_with_all_its_charts_and_both_languages() {
 fn a_run_that_measured_nothing_has_a_report_that_says_so() {
     let mut run = full_run("vmq-teaming");
     run.parts.truncate(1);
-    run.parts[0] = Part {
+    run.parts[0] = Repetition {
         case: run.cases[0].id.clone(),
         failure: Some("iperf3 <died>".to_owned()),
-        ..Part::default()
+        ..Repetition::default()
     };
-    run.cut_short = Some("asked to stop".to_owned());
+    run.aborted_reason = Some("asked to stop".to_owned());
     let page = page_of(&EvaluatedRun::of(run).unwrap(), Language::En);
     assert!(page.contains("iperf3 &lt;died&gt;"));
     assert!(page.contains("The run is incomplete: asked to stop."));

@@ -1,4 +1,4 @@
-use suimon_lab_run::{Machine, Origin};
+use suimon_lab_run::{MachineInfo, Origin};
 
 use super::*;
 
@@ -14,13 +14,13 @@ pub(crate) fn run(id: String) -> Run {
         took_s: 0.0,
         profiles: false,
         command: String::new(),
-        machine: Machine::default(),
+        machine: MachineInfo::default(),
         setup: Vec::new(),
         cases: Vec::new(),
         measures: Vec::new(),
         parts: Vec::new(),
         missing: Vec::new(),
-        cut_short: None,
+        aborted_reason: None,
         simulated: Vec::new(),
     }
 }
@@ -33,7 +33,8 @@ fn what_was_measured_is_there_though_the_run_never_ended() {
     let folder = results.begin("web").unwrap();
     folder.write_head(&run(folder.id())).unwrap();
     for repetition in 0..2 {
-        let part = Part { case: "a".to_owned(), repetition, took_s: 2.0, ..Part::default() };
+        let part =
+            Repetition { case: "a".to_owned(), repetition, took_s: 2.0, ..Repetition::default() };
         folder.add(&part).unwrap();
     }
     // Simulates a power failure while the third part is written.

@@ -1,6 +1,6 @@
 use anyhow::ensure;
 use suimon_lab_experiments::Requirement;
-use suimon_lab_run::{Better, FORMAT, Machine, Measure, Origin, Words};
+use suimon_lab_run::{Better, FORMAT, MachineInfo, Measure, Origin, Words};
 
 use super::*;
 use crate::results::Results;
@@ -22,17 +22,17 @@ impl Experiment for Fake {
     }
 
     fn cases(&self) -> Vec<Case> {
-        self.cases.iter().map(|id| Case::new(*id, Words::same(*id), 1.0)).collect()
+        self.cases.iter().map(|id| Case::new(*id, Words::untranslated(*id), 1.0)).collect()
     }
 
     fn measures(&self) -> Vec<Measure> {
-        vec![Measure::new("x", Words::same("x"), "", Better::Higher).deciding()]
+        vec![Measure::new("x", Words::untranslated("x"), "", Better::Higher).deciding()]
     }
 
-    fn run(&mut self, case: &Case, _: &Environment<'_>) -> Result<Part> {
+    fn run(&mut self, case: &Case, _: &Environment<'_>) -> Result<Repetition> {
         self.order.borrow_mut().push(case.id.clone());
         ensure!(case.id != "c", "no such luck");
-        let mut part = Part::default();
+        let mut part = Repetition::default();
         let count = self.order.borrow().iter().filter(|of| **of == case.id).count();
         let scatter = if case.id == "a" && count < 3 { 10.0 * count as f64 } else { 0.0 };
         part.value("x", 100.0 + scatter);
@@ -43,7 +43,7 @@ impl Experiment for Fake {
 fn measure(
     cases: &[&'static str],
     repeat: Repeat,
-    before: Vec<Part>,
+    before: Vec<Repetition>,
 ) -> (Run, Vec<String>, Result<()>) {
     let results = tempfile::tempdir().unwrap();
     let folder = Results::new(results.path().to_owned()).begin("fake").unwrap();
@@ -59,13 +59,13 @@ fn measure(
         took_s: 0.0,
         profiles: false,
         command: String::new(),
-        machine: Machine::default(),
+        machine: MachineInfo::default(),
         setup: Vec::new(),
         cases: experiment.cases(),
         measures: experiment.measures(),
         parts: before,
         missing: Vec::new(),
-        cut_short: None,
+        aborted_reason: None,
         simulated: Vec::new(),
     };
     let stop = StopSignal::new().unwrap();
@@ -83,7 +83,7 @@ fn measure(
 
 #[test]
 fn cases_take_turns_until_what_decides_is_narrow() {
-    let repeat = Repeat { least: 2, most: 50, narrow_percent: 5.0 };
+    let repeat = Repeat { min: 2, max: 50, precision_percent: 5.0 };
     let (run, order, done) = measure(&["a", "b"], repeat, Vec::new());
     done.unwrap();
     assert_eq!(order.get(..4).unwrap(), ["a", "b", "b", "a"]);
@@ -91,18 +91,18 @@ fn cases_take_turns_until_what_decides_is_narrow() {
     // repetitions.
     let values = run.values("a", "x");
     assert!(values.len() > 4 && values.len() < 20, "{values:?}");
-    assert!(Estimate::of(&values).unwrap().relative_half().unwrap() <= 0.05);
+    assert!(Statistics::from_samples(&values).unwrap().relative_half_width().unwrap() <= 0.05);
     assert_eq!(run.values("b", "x").len(), values.len());
 }
 
 #[test]
 fn what_was_measured_before_is_not_measured_again() {
-    let before = vec![Part {
+    let before = vec![Repetition {
         case: "a".to_owned(),
         values: [("x".to_owned(), 1.0)].into(),
-        ..Part::default()
+        ..Repetition::default()
     }];
-    let repeat = Repeat { least: 1, most: 1, narrow_percent: 5.0 };
+    let repeat = Repeat { min: 1, max: 1, precision_percent: 5.0 };
     let (run, order, done) = measure(&["a", "b"], repeat, before);
     done.unwrap();
     assert_eq!(order, ["b"]);
@@ -111,7 +111,7 @@ fn what_was_measured_before_is_not_measured_again() {
 
 #[test]
 fn a_case_that_fails_is_given_up_and_the_others_go_on() {
-    let repeat = Repeat { least: 4, most: 4, narrow_percent: 5.0 };
+    let repeat = Repeat { min: 4, max: 4, precision_percent: 5.0 };
     let (run, order, done) = measure(&["c", "b"], repeat, Vec::new());
     done.unwrap();
     assert_eq!(order.iter().filter(|of| *of == "c").count(), FAILURES_MOST);

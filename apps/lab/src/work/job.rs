@@ -9,9 +9,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use suimon_lab_run::Language;
-use suimon_lab_run::folder::Done;
+use suimon_lab_run::folder::RequestResult;
 
-use crate::guard::ASKED_BY;
+use crate::guard::PARENT_WORKER;
 use crate::plan::Scale;
 use crate::report;
 use crate::results::Results;
@@ -65,7 +65,7 @@ impl Job {
             .arg("--work-folder")
             .arg(work_folder)
             .args(requested.profile.then_some("--profile"))
-            .env(ASKED_BY, std::process::id().to_string())
+            .env(PARENT_WORKER, std::process::id().to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(output.try_clone()?)
@@ -116,7 +116,7 @@ impl Job {
     }
 
     /// Returns the result, after writing a report about the completed parts.
-    pub(super) fn done(mut self) -> Done {
+    pub(super) fn done(mut self) -> RequestResult {
         let found = self.find_run();
         let is_whole = self.ended.is_some_and(|of| of.success());
         let mut error = (!is_whole).then(|| self.last_output_line());
@@ -128,7 +128,7 @@ impl Job {
         if let (None, Some(Err(wrong))) = (&error, reported) {
             error = Some(format!("the report cannot be written: {wrong:#}"));
         }
-        Done { run: self.run, error }
+        RequestResult { run: self.run, error }
     }
 
     fn last_output_line(&mut self) -> String {

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use suimon_lab_run::folder::Done;
+use suimon_lab_run::folder::RequestResult;
 
 /// Number of ended requests that are kept.
 pub(super) const ENDED_KEPT: usize = 16;
 
 /// Writes the result of a request, then removes the request, so that observers always see one of
 /// them.
-pub(super) fn end(request: &Path, done: &Done) -> Result<()> {
+pub(super) fn end(request: &Path, done: &RequestResult) -> Result<()> {
     write(&request.with_extension("done"), done)?;
     remove(&request.with_extension("stop"))?;
     remove(request)

@@ -56,7 +56,8 @@ fn what_is_withdrawn_is_not_begun_and_what_ended_long_ago_is_forgotten() {
         paths.iter().map(|of| of.file_stem().unwrap().to_string_lossy().into_owned()).collect()
     };
     assert_eq!((names("json"), names("stop")), (vec!["2".into(), "3".into()], vec!["2".into()]));
-    let done: Done = serde_json::from_slice(&fs::read(requests.join("1.done")).unwrap()).unwrap();
+    let done: RequestResult =
+        serde_json::from_slice(&fs::read(requests.join("1.done")).unwrap()).unwrap();
     assert!(done.error.unwrap().contains("withdrawn"));
     for number in 10..10 + ENDED_KEPT {
         fs::write(requests.join(format!("{number}.done")), "{}").unwrap();

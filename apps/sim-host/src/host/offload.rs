@@ -3,8 +3,8 @@
 
 use suimon_frame::Offloads;
 use suimon_offload::{
-    Capability, DeviceFeatures, Doer, FeatureState, OffloadSwitches, PortKind, Side, assign,
-    effective,
+    DeviceFeatures, FeatureState, OffloadCapability, OffloadSwitches, Performer, PortKind, Side,
+    effective, performer_at_device,
 };
 
 use crate::host::spec::NicSpec;
@@ -29,11 +29,13 @@ pub(crate) fn by_nic(nic: &NicSpec, switches: &OffloadSwitches) -> ByNic {
     let is_nic = |side, capability| {
         let findings = effective(Offloads::TCP, switches, PortKind::Uplink, side).findings;
         let finding = findings.iter().find(|of| of.capability == capability);
-        finding.is_some_and(|finding| assign(side, finding, &device).doer == Doer::Nic)
+        finding.is_some_and(|finding| {
+            performer_at_device(side, finding, &device).performer == Performer::Nic
+        })
     };
     ByNic {
-        checksum: is_nic(Side::Egress, Capability::Checksum),
-        segmentation: is_nic(Side::Egress, Capability::Tcp4Segmentation),
-        receive_checksum: is_nic(Side::Ingress, Capability::Checksum),
+        checksum: is_nic(Side::Egress, OffloadCapability::Checksum),
+        segmentation: is_nic(Side::Egress, OffloadCapability::Tcp4Segmentation),
+        receive_checksum: is_nic(Side::Ingress, OffloadCapability::Checksum),
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn vfs(weights: &[u8], vfs: u16) -> Vec<Option<u16>> {
         failover.handle(Time::ZERO, &Event::NicSet { nic, iov_weight, adapters });
     }
     while let Some(action) = failover.poll_action() {
-        if let Action::GiveVf { nic, vf, .. } = action {
+        if let Action::PlugVf { nic, vf, .. } = action {
             failover.handle(Time::ZERO, &Event::VfPathReady { nic, vf });
         }
     }

@@ -18,8 +18,8 @@
 //! E5540). Voltages, idle states and power of a core are assumed or calibrated in each scenario.
 
 use suimon_power::{
-    Assert, Cpu, FrequencyPolicy, IdleState, Machine, PowerSpec, Records, SettingId, Turbo,
-    TurboFile, decide, reconcile,
+    Cpu, FrequencyPolicy, HostPowerSettings, IdleState, Overwrite, PowerSpec, Records, SettingId,
+    Turbo, TurboFile, decide, reconcile,
 };
 use suimon_quantity::Time;
 
@@ -54,7 +54,7 @@ struct Core {
 pub(crate) struct Energy {
     spec: EnergySpec,
     sharing: Sharing,
-    pub(crate) machine: Machine,
+    pub(crate) machine: HostPowerSettings,
     clocks: Vec<Clock>,
     cores: Vec<Core>,
     /// Energy in mW · ns.
@@ -238,7 +238,7 @@ impl Energy {
 
 /// Returns the machine as initialized by the kernel: `acpi-cpufreq`, one policy per CPU, turbo
 /// enabled.
-fn offered(spec: &EnergySpec, sharing: Sharing) -> Machine {
+fn offered(spec: &EnergySpec, sharing: Sharing) -> HostPowerSettings {
     let khz = |mhz: Option<&u64>| mhz.map_or(1, |mhz| *mhz as u32 * 1000);
     let (least, most) = (khz(spec.mhz.first()), khz(spec.mhz.last()));
     let idle = |(number, of): (u8, &IdleSpec)| IdleState {
@@ -264,7 +264,7 @@ fn offered(spec: &EnergySpec, sharing: Sharing) -> Machine {
         khz_max: Some(most),
         ..FrequencyPolicy::default()
     };
-    Machine {
+    HostPowerSettings {
         cpus: (0..sharing.logical_cpus).map(cpu).collect(),
         policies: (0..sharing.logical_cpus).map(policy).collect(),
         turbo: Some(Turbo { file: TurboFile::Boost, on: true }),
@@ -273,12 +273,12 @@ fn offered(spec: &EnergySpec, sharing: Sharing) -> Machine {
 
 /// Applies a plan to a machine as `plane/node` does: turbo alone first, since it determines the
 /// available settings, with at most three iterations.
-fn settle(spec: &PowerSpec, machine: &mut Machine) {
+fn settle(spec: &PowerSpec, machine: &mut HostPowerSettings) {
     let mut records = Records::new();
     for _ in 0..3 {
         let wanted: Vec<_> =
             decide(spec, machine).into_iter().flat_map(|target| target.settings).collect();
-        let todo = reconcile(&wanted, machine, &records, &Assert::All);
+        let todo = reconcile(&wanted, machine, &records, &Overwrite::All);
         let is_turbo = |id: SettingId| matches!(id, SettingId::Turbo(_) | SettingId::Boost(_));
         let has_turbo = todo.writes.iter().any(|of| is_turbo(of.id));
         for of in todo.writes.iter().filter(|of| !has_turbo || is_turbo(of.id)) {
@@ -290,7 +290,7 @@ fn settle(spec: &PowerSpec, machine: &mut Machine) {
     }
 }
 
-fn write(machine: &mut Machine, id: SettingId, value: &str) {
+fn write(machine: &mut HostPowerSettings, id: SettingId, value: &str) {
     if let SettingId::Turbo(file) = id {
         machine.turbo = Some(Turbo { file, on: (value == "1") == (file == TurboFile::Boost) });
         return;

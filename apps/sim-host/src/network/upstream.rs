@@ -6,7 +6,7 @@ use anyhow::Result;
 use suimon_frame::{Frame, MacAddr};
 use suimon_quantity::PortId;
 use suimon_teaming::{
-    Acceptance, Change, Incoming, MemberId, MemberLink, MemberSpec, Team, TeamId, TeamMode,
+    Acceptance, Incoming, MemberId, MemberLink, MemberSpec, Team, TeamChange, TeamId, TeamMode,
     TeamPort, TeamSpec,
 };
 
@@ -60,7 +60,7 @@ impl Upstream {
         self.is_up.get(member as usize).copied().unwrap_or_default()
     }
 
-    fn observe(&mut self, change: &Change) {
+    fn observe(&mut self, change: &TeamChange) {
         for announced in &change.announcements {
             self.learned.insert(announced.port.0, announced.member.0);
         }
@@ -82,7 +82,7 @@ impl Upstream {
         let distribution = self.team.distribution();
         let Some(slot) = distribution.slot(MemberId(member)) else { return false };
         let source = MacAddr::new([0x00, 0x50, 0x56, 0, 0, 1]);
-        let incoming = Incoming { source, is_heard_here: false };
+        let incoming = Incoming { source, is_received_here: false };
         distribution.accepts(slot, &incoming) == Acceptance::Accept
             && distribution.reaches(slot, PortId(vm))
     }

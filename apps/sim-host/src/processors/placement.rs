@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
-use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
+use suimon_quantity::{Direction, PortId, QueueId, Time, WorkerId};
 use suimon_sim_kernel::SECOND;
-use suimon_vmq::{Measurements, Move, NicSpec, Processor, ProcessorBusy, QueueBusy, Vmq, VmqSpec};
+use suimon_vmq::{Measurements, Move, NicSpec, QueueBusy, Vmq, VmqSpec, WorkerBusy, WorkerSpec};
 
 /// Interval of load measurements in ns.
 pub(crate) const PERIOD_NS: u64 = SECOND / 4;
@@ -34,7 +34,7 @@ impl Placement {
     /// The policy rejects the configuration.
     pub(crate) fn new(
         spec: VmqSpec,
-        processors: &[Processor],
+        processors: &[WorkerSpec],
         vms: u32,
     ) -> Result<(Self, Vec<u16>, Moves)> {
         let vmq = Vmq::new(spec, processors, Time::ZERO)?;
@@ -54,12 +54,12 @@ impl Placement {
     /// Processes the measurement of a period. Returns the moves to carry out.
     pub(crate) fn observe(&mut self, busy: Busy, now: Time) -> Moves {
         let queues = (0..).zip(busy.queues);
-        let processors = (0..).zip(busy.processors);
+        let workers = (0..).zip(busy.processors);
         let measurements = Measurements {
             period: Duration::from_nanos(PERIOD_NS),
             queues: queues.map(|(vm, busy_ns)| QueueBusy { queue: queue(vm), busy_ns }).collect(),
-            processors: processors
-                .map(|(at, busy_ns)| ProcessorBusy { processor: ProcessorId(at), busy_ns })
+            workers: workers
+                .map(|(at, busy_ns)| WorkerBusy { worker: WorkerId(at), busy_ns })
                 .collect(),
         };
         let observed = self.vmq.observe(&measurements, now);
@@ -69,7 +69,7 @@ impl Placement {
     /// Reports the completion of a move.
     pub(crate) fn moved(&mut self, vm: u32, to: u16, now: Time) {
         self.moving -= 1;
-        self.vmq.handle_moved(queue(vm), ProcessorId(to), now);
+        self.vmq.handle_moved(queue(vm), WorkerId(to), now);
     }
 
     /// Changes the limit of the number of workers. Returns the moves to carry out.

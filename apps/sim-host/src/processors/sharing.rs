@@ -10,8 +10,8 @@
 //! to 30 %" for Hyper-Threading (Marr et al., Intel Technology Journal 6(1), 2002). κ is defined by
 //! the scenario.
 
-use suimon_quantity::ProcessorId;
-use suimon_vmq::Processor;
+use suimon_quantity::WorkerId;
+use suimon_vmq::WorkerSpec;
 
 /// CPUs and their shared resources.
 #[derive(Clone, Copy, Debug)]
@@ -46,9 +46,9 @@ impl Sharing {
     }
 
     /// Returns the CPUs in the form used by policies.
-    pub(crate) fn processors(&self) -> Vec<Processor> {
-        let of = |number| Processor {
-            number: ProcessorId(number),
+    pub(crate) fn processors(&self) -> Vec<WorkerSpec> {
+        let of = |number| WorkerSpec {
+            number: WorkerId(number),
             core: self.core(number).into(),
             numa_node: self.numa_node(number),
         };

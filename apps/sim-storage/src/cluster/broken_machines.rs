@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, Kept, Member, MemberAction, MemberEvent, NodeId,
-    Terms,
+    Allocator, AllocatorAction, AllocatorEvent, DurableState, Member, MemberAction, MemberEvent,
+    NodeId, Parameters,
 };
 use suimon_quantity::Time;
 
@@ -35,16 +35,16 @@ struct BrokenAllocator(Allocator, How);
 impl Machines for Broken {
     fn member(
         &self,
-        terms: Terms,
+        terms: Parameters,
         now: Time,
         node: NodeId,
         incarnation: u64,
-        kept: Kept,
+        kept: DurableState,
     ) -> Box<dyn MemberMachine> {
         Box::new(BrokenMember(Member::new(terms, now, node, incarnation, kept), self.0))
     }
 
-    fn allocator(&self, terms: Terms) -> Box<dyn AllocatorMachine> {
+    fn allocator(&self, terms: Parameters) -> Box<dyn AllocatorMachine> {
         Box::new(BrokenAllocator(Allocator::new(terms), self.0))
     }
 }

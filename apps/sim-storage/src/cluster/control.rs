@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use suimon_cluster_qos::{DiskLoad, Terms};
+use suimon_cluster_qos::{DiskLoad, Parameters};
 use suimon_quantity::Time;
 use suimon_sim_kernel::{RandomStream, SECOND};
 
@@ -62,7 +62,7 @@ pub(crate) struct Topology {
 }
 
 pub(crate) struct Control {
-    pub(crate) terms: Terms,
+    pub(crate) terms: Parameters,
     pub(crate) spec: ClusterSpec,
     pub(crate) machines: Box<dyn Machines>,
     pub(crate) capabilities: Vec<u64>,
@@ -91,7 +91,7 @@ impl Control {
         seed: u64,
         machines: Box<dyn Machines>,
     ) -> Self {
-        let terms = Terms::default();
+        let terms = Parameters::default();
         let mut on_store = vec![Vec::new(); topology.capabilities.len()];
         for (node, stores) in (0..).zip(&topology.stores) {
             for store in stores {

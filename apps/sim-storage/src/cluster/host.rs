@@ -1,6 +1,6 @@
 //! State of a node of the cluster: its connection to etcd, its lease, and its participants.
 
-use suimon_cluster_qos::{Kept, NodeId, Terms};
+use suimon_cluster_qos::{DurableState, NodeId, Parameters};
 use suimon_quantity::Time;
 
 use crate::cluster::clock::Clock;
@@ -66,7 +66,7 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new(
         machines: &dyn Machines,
-        terms: Terms,
+        terms: Parameters,
         node: u32,
         clock: Clock,
         stores: &[u32],
@@ -74,7 +74,7 @@ impl Host {
     ) -> Self {
         let local = clock.at(Time::ZERO);
         let participant = |store: &u32| {
-            let member = machines.member(terms, local, NodeId(node), 1, Kept::default());
+            let member = machines.member(terms, local, NodeId(node), 1, DurableState::default());
             Participant::new(*store, member, machines.allocator(terms))
         };
         Self {
@@ -94,7 +94,7 @@ impl Host {
     }
 
     /// Resets the state that a restarted daemon does not keep.
-    pub(crate) fn forget(&mut self, machines: &dyn Machines, terms: Terms, now: Time) {
+    pub(crate) fn forget(&mut self, machines: &dyn Machines, terms: Parameters, now: Time) {
         let (local, node) = (self.clock.at(now), NodeId(self.node));
         let incarnation = u64::from(self.epoch) + 1;
         for participant in &mut self.participants {

@@ -10,7 +10,7 @@
 use std::rc::Rc;
 
 use suimon_cluster_qos::{
-    AllocatorAction, AllocatorEvent, Capability, Grant, NodeId, Notice, Term,
+    AllocatorAction, AllocatorEvent, Grant, NodeId, Notice, SharedStoreCapacity, Term,
 };
 use suimon_quantity::Time;
 
@@ -61,7 +61,7 @@ impl Control {
         let (has_session, lease, epoch) = (host.has_session(now), host.session.lease, host.epoch);
         let participant = self.participant(at);
         if participant.leader.is_some()
-            || participant.candidacy.stands_at() > now
+            || participant.candidacy.campaign_at() > now
             || participant.leadership != Leadership::None
             || !has_session
             || participant.leaves.is_some()
@@ -181,7 +181,7 @@ impl Control {
             let grants = records.into_iter().map(|(node, grant)| (node, (*grant).clone()));
             let event = AllocatorEvent::Elected {
                 term: Term(term),
-                capability: Capability::Declared(self.capabilities[store as usize]),
+                capacity: SharedStoreCapacity::Declared(self.capabilities[store as usize]),
                 records: grants.collect(),
                 policies: Vec::new(),
             };
@@ -236,7 +236,7 @@ impl Control {
                     self.lose_leadership(now, at, model);
                     self.pursue_leadership(now, at);
                 }
-                AllocatorAction::Tell { notice } => self.tell_of_store(store, &notice),
+                AllocatorAction::Notify { notice } => self.tell_of_store(store, &notice),
             }
         }
         self.arm(at, Machine::Allocator);
@@ -293,15 +293,17 @@ impl Control {
 
     fn tell_of_store(&mut self, store: u32, notice: &Notice) {
         let (what, node, iops) = match notice {
-            Notice::Refused { node, promises } => (StoreWord::Refused, node.0, promises.asked_iops),
+            Notice::Refused { node, admission } => {
+                (StoreWord::Refused, node.0, admission.requested_iops)
+            }
             Notice::MinimumUnmet(unmet) => {
                 (StoreWord::MinimumUnmet, unmet.node.0, unmet.delivered_iops)
             }
             Notice::MinimumMet { node, .. } => (StoreWord::MinimumMet, node.0, 0),
-            Notice::ForeignLoad { delivered_iops, .. } => {
+            Notice::ExternalLoad { delivered_iops, .. } => {
                 (StoreWord::ForeignLoad, 0, *delivered_iops)
             }
-            Notice::ForeignLoadGone => (StoreWord::ForeignLoadGone, 0, 0),
+            Notice::ExternalLoadEnded => (StoreWord::ForeignLoadGone, 0, 0),
             Notice::NodeSilent { node, reserved_iops } => {
                 (StoreWord::NodeSilent, node.0, *reserved_iops)
             }

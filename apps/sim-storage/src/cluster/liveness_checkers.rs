@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_cluster_qos::{PROMISED_PERCENT_MAX, Terms};
+use suimon_cluster_qos::{GUARANTEED_PERCENT_MAX, Parameters};
 use suimon_quantity::Time;
 use suimon_sim_kernel::{Checker, Complaints, SECOND};
 
@@ -92,9 +92,9 @@ pub(crate) struct Minimums {
 }
 
 impl Minimums {
-    pub(crate) fn new(place: &Place, terms: &Terms) -> Self {
+    pub(crate) fn new(place: &Place, terms: &Parameters) -> Self {
         let room = |(capability, nodes): (&u64, &u64)| {
-            let promisable = capability * PROMISED_PERCENT_MAX / 100;
+            let promisable = capability * GUARANTEED_PERCENT_MAX / 100;
             (promisable.saturating_sub(nodes * terms.floor_iops), 0)
         };
         Self {
@@ -264,7 +264,7 @@ pub(crate) struct Spare {
 }
 
 impl Spare {
-    pub(crate) fn new(place: &Place, terms: &Terms) -> Self {
+    pub(crate) fn new(place: &Place, terms: &Parameters) -> Self {
         let usage = Usage { quiet_from: place.recovery_ns, ..Usage::default() };
         let mut stores = vec![usage; place.capabilities.len()];
         for (node, store) in &place.disks {

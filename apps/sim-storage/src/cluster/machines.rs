@@ -2,8 +2,8 @@
 //! also use incorrect ones that violate guarantees.
 
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, Kept, Member, MemberAction, MemberEvent, NodeId,
-    Terms,
+    Allocator, AllocatorAction, AllocatorEvent, DurableState, Member, MemberAction, MemberEvent,
+    NodeId, Parameters,
 };
 use suimon_quantity::Time;
 
@@ -36,14 +36,14 @@ pub(crate) trait Machines {
     /// Equivalent of [`Member::new`].
     fn member(
         &self,
-        terms: Terms,
+        terms: Parameters,
         now: Time,
         node: NodeId,
         incarnation: u64,
-        kept: Kept,
+        kept: DurableState,
     ) -> Box<dyn MemberMachine>;
     /// Equivalent of [`Allocator::new`].
-    fn allocator(&self, terms: Terms) -> Box<dyn AllocatorMachine>;
+    fn allocator(&self, terms: Parameters) -> Box<dyn AllocatorMachine>;
 }
 
 /// Factory of the production state machines.
@@ -52,16 +52,16 @@ pub(crate) struct Production;
 impl Machines for Production {
     fn member(
         &self,
-        terms: Terms,
+        terms: Parameters,
         now: Time,
         node: NodeId,
         incarnation: u64,
-        kept: Kept,
+        kept: DurableState,
     ) -> Box<dyn MemberMachine> {
         Box::new(Member::new(terms, now, node, incarnation, kept))
     }
 
-    fn allocator(&self, terms: Terms) -> Box<dyn AllocatorMachine> {
+    fn allocator(&self, terms: Parameters) -> Box<dyn AllocatorMachine> {
         Box::new(Allocator::new(terms))
     }
 }

@@ -132,7 +132,7 @@ impl Control {
                     let when = |part: Option<(u64, Time)>| {
                         part.map_or((0, 0), |(iops, time)| (iops, clock.when(time).as_ns()))
                     };
-                    let (leased, late) = (when(cap.leased), when(cap.late));
+                    let (leased, late) = (when(cap.leased), when(cap.later));
                     let to = HeldTo {
                         leased_iops: leased.0,
                         leased_until_ns: leased.1,
@@ -154,9 +154,9 @@ impl Control {
                         });
                     }
                 }
-                MemberAction::Keep { kept } => self.participant(at).kept = kept,
+                MemberAction::Persist { durable } => self.participant(at).kept = durable,
                 MemberAction::Send { report } => self.report(now, at, report),
-                MemberAction::Tell { notice } => {
+                MemberAction::Notify { notice } => {
                     let what = match notice {
                         MemberNotice::Leased => MemberWord::Leased,
                         MemberNotice::Lapsed => MemberWord::Lapsed,

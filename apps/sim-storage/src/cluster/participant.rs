@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use suimon_cluster_qos::{Candidacy, Kept, Report};
+use suimon_cluster_qos::{Candidacy, DurableState, Report};
 use suimon_quantity::Time;
 
 use crate::cluster::keyspace::Change;
@@ -25,7 +25,7 @@ pub(crate) struct Participant {
     pub(crate) store: u32,
     pub(crate) member: Box<dyn MemberMachine>,
     pub(crate) allocator: Box<dyn AllocatorMachine>,
-    pub(crate) kept: Kept,
+    pub(crate) kept: DurableState,
     /// Next deadlines of member and allocator.
     pub(crate) due: [Option<Time>; 2],
     /// Last known leader: node, start of its daemon, and revision.
@@ -56,7 +56,7 @@ impl Participant {
             store,
             member,
             allocator,
-            kept: Kept::default(),
+            kept: DurableState::default(),
             due: [None; 2],
             // Assumes a leader until the first read.
             leader: Some((u32::MAX, 0, 0)),

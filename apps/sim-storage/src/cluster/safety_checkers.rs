@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use suimon_cluster_qos::Terms;
+use suimon_cluster_qos::Parameters;
 use suimon_quantity::Time;
 use suimon_sim_kernel::{Checker, Complaints};
 
@@ -105,7 +105,7 @@ pub(crate) struct Leases {
 }
 
 impl Leases {
-    pub(crate) fn new(terms: &Terms) -> Self {
+    pub(crate) fn new(terms: &Parameters) -> Self {
         let span = terms.lease.max(Duration::from_millis(1)).as_nanos();
         let slower = span * u128::from(terms.drift_ppm) / 1_000_000;
         Self {

@@ -158,7 +158,7 @@ impl Pool {
                 max_iops: of.max,
                 fallback_iops: None,
                 weight: of.weight,
-                demanded_iops: if lacks { delivered } else { of.want() },
+                demand_iops: if lacks { delivered } else { of.want() },
                 delivered_iops: delivered,
                 waits_for_grant: lacks,
                 waits_for_store: false,

@@ -1,6 +1,6 @@
 //! Demands, minimums and faults, drawn from a seed.
 
-use suimon_cluster_qos::{PROMISED_PERCENT_MAX, Terms};
+use suimon_cluster_qos::{GUARANTEED_PERCENT_MAX, Parameters};
 use suimon_sim_kernel::{RandomStream, SECOND};
 
 use crate::cluster::{Fault, draw};
@@ -21,9 +21,9 @@ struct Room(Vec<u64>);
 
 impl Room {
     fn new(scenario: &FleetScenario, places: &[(u32, u32)]) -> Self {
-        let promisable = scenario.declared() * PROMISED_PERCENT_MAX / 100;
+        let promisable = scenario.declared() * GUARANTEED_PERCENT_MAX / 100;
         let mut room = vec![promisable; scenario.stores as usize];
-        let floor = Terms::default().floor_iops;
+        let floor = Parameters::default().floor_iops;
         for (_, store) in places.iter().step_by(scenario.disks_per_store as usize) {
             room[*store as usize] = room[*store as usize].saturating_sub(floor);
         }

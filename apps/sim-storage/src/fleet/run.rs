@@ -1,7 +1,7 @@
 //! Execution and summary of a fleet scenario.
 
 use anyhow::Result;
-use suimon_cluster_qos::Terms;
+use suimon_cluster_qos::Parameters;
 use suimon_quantity::Time;
 use suimon_sim_kernel::{
     Checker, InvalidKeys, Observer, Options, Outcome, RandomStream, SECOND, Scenario, Trace,
@@ -108,7 +108,7 @@ fn checkers(
     places: Vec<(u32, u32)>,
     capabilities: &[u64],
 ) -> Vec<Box<dyn Checker<Fact>>> {
-    let terms = Terms::default();
+    let terms = Parameters::default();
     let mut nodes = vec![0; scenario.stores as usize];
     for (_, store) in places.iter().step_by(scenario.disks_per_store as usize) {
         nodes[*store as usize] += 1;

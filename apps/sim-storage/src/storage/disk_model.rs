@@ -1,7 +1,7 @@
 //! Nodes of a run as the cluster's model of disks.
 
 use suimon_cluster_qos::DiskLoad;
-use suimon_quantity::{Cap, DiskId, Time};
+use suimon_quantity::{DiskId, Time, TimedRateLimit};
 use suimon_storage_qos::Change;
 
 use crate::cluster::{DiskModel, HeldTo};
@@ -28,10 +28,10 @@ impl DiskModel for SharedStore<'_> {
         let of = &mut self.0[node as usize];
         if of.shared.is_some() {
             let when = |iops: u64, ns: u64| (iops > 0).then(|| (iops, of.clock(Time::from_ns(ns))));
-            let cap = Cap {
+            let cap = TimedRateLimit {
                 leased: when(to.leased_iops, to.leased_until_ns),
                 reserved_iops: to.reserved_iops,
-                late: when(to.late_iops, to.late_from_ns),
+                later: when(to.late_iops, to.late_from_ns),
             };
             of.apply(now, Change::Cap(Some(cap)));
         }

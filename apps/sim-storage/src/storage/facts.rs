@@ -74,8 +74,8 @@ impl Note for Fact {
             Self::Told { event, .. } => match event {
                 Event::MinimumUnmet(_) => "told-minimum-unmet",
                 Event::MinimumMet { .. } => "told-minimum-met",
-                Event::CapabilityLow(_) => "told-capability-low",
-                Event::CapabilityEnough { .. } => "told-capability-enough",
+                Event::CapacityLow(_) => "told-capability-low",
+                Event::CapacitySufficient { .. } => "told-capability-enough",
             },
         }
     }

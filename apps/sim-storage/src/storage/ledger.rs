@@ -1,7 +1,7 @@
 //! Delivered operations of each disk over time.
 
 use suimon_sim_kernel::SECOND;
-use suimon_storage_qos::{Event, Holder};
+use suimon_storage_qos::{Event, LimitsOwner};
 
 use crate::cluster::{ClusterFact, StoreWord};
 
@@ -72,7 +72,7 @@ impl Ledger {
     pub(crate) fn unmet_told(&self, disk: u32, from_ns: u64) -> Option<u64> {
         let is_it = |event: &Event| {
             matches!(event, Event::MinimumUnmet(unmet)
-                if matches!(unmet.holder, Holder::Disk(of) if of.0 == disk))
+                if matches!(unmet.holder, LimitsOwner::Disk(of) if of.0 == disk))
         };
         let told = self.told.iter().find(|(at, _, event)| *at >= from_ns && is_it(event));
         told.map(|(at, _, _)| *at)

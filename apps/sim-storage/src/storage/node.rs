@@ -116,7 +116,7 @@ impl Node {
         let submitted = self.scheduler.own_mut().submit(clock, slot, bytes, tag)?;
         match submitted {
             Submitted::Dispatch => self.under_way += 1,
-            Submitted::Waits => self.waiting += 1,
+            Submitted::Queued => self.waiting += 1,
         }
         Ok(submitted)
     }

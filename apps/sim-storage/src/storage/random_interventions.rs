@@ -1,6 +1,6 @@
 //! Events of swarm runs: changes of limits, VMs that start and stop, and faults.
 
-use suimon_cluster_qos::{PROMISED_PERCENT_MAX, Terms};
+use suimon_cluster_qos::{GUARANTEED_PERCENT_MAX, Parameters};
 use suimon_quantity::Iops;
 use suimon_sim_kernel::{RandomStream, SECOND};
 use suimon_storage_qos::{Limits, Weight};
@@ -42,8 +42,8 @@ pub(crate) fn draw_all(
     // Sorted, so that rejections do not depend on the order of drawing.
     interventions.sort_by_key(|(at, _)| *at);
     if let Some(cluster) = &scenario.cluster {
-        let promisable = can * cluster.declared_percent / 100 * PROMISED_PERCENT_MAX / 100;
-        let floors = Terms::default().floor_iops * scenario.node.len() as u64;
+        let promisable = can * cluster.declared_percent / 100 * GUARANTEED_PERCENT_MAX / 100;
+        let floors = Parameters::default().floor_iops * scenario.node.len() as u64;
         fit(&mut interventions, disks as usize, promisable.saturating_sub(floors));
     }
     interventions

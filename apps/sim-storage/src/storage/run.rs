@@ -2,13 +2,13 @@
 
 use anyhow::{Result, bail};
 use serde::Serialize;
-use suimon_cluster_qos::Terms;
-use suimon_quantity::{Cap, Time};
+use suimon_cluster_qos::Parameters;
+use suimon_quantity::{Time, TimedRateLimit};
 use suimon_sim_kernel::{
     Checker, Figure, InvalidKeys, Observer, Options, Outcome, SECOND, Scenario, Trace,
 };
 use suimon_storage_qos::{
-    Capability, Change, Event, Holder, Store, StoreScheduler, StoreSpec, Unmet,
+    Capacity, Change, Event, LimitsOwner, Store, StoreScheduler, StoreSpec, Unmet,
 };
 
 use crate::cluster::{
@@ -117,7 +117,7 @@ pub(crate) fn run_with(
     if let Some(refusal) = &world.refused {
         bail!("step: limits were rejected: {refusal}");
     }
-    let is_told = !is_swarm;
+    let is_reported = !is_swarm;
     let sum = Sum { scenario, ledger: &world.ledger, can };
     let mut about =
         vec![format!("the measured capacity of the array is {can} operations of 8 KB per second")];
@@ -126,9 +126,13 @@ pub(crate) fn run_with(
         events: world.happened(),
         virtual_s: seconds,
         about,
-        steps: if is_told { serde_json::to_value(sum.steps())? } else { serde_json::Value::Null },
-        table: if is_told { sum.table() } else { Vec::new() },
-        figures: if is_told { sum.figures() } else { Vec::new() },
+        steps: if is_reported {
+            serde_json::to_value(sum.steps())?
+        } else {
+            serde_json::Value::Null
+        },
+        table: if is_reported { sum.table() } else { Vec::new() },
+        figures: if is_reported { sum.figures() } else { Vec::new() },
         told: sum.told(),
         ..Outcome::default()
     };
@@ -151,13 +155,13 @@ fn nodes(
         let mut store = Store::default();
         let mut scheduler = make(StoreSpec::default());
         let clock = node.clock();
-        let change: Change = store.set_capability(Capability::Measured(can));
+        let change: Change = store.set_capacity(Capacity::Measured(can));
         scheduler.apply(clock.at(Time::ZERO), change);
         let mut node = Node::new(store, scheduler, clock);
         if scenario.cluster.is_some() {
             // Without a grant the node may not dispatch requests.
             node.shared = Some(Shared::default());
-            node.apply(Time::ZERO, Change::Cap(Some(Cap::default())));
+            node.apply(Time::ZERO, Change::Cap(Some(TimedRateLimit::default())));
         }
         node
     };
@@ -171,7 +175,7 @@ fn checkers(scenario: &StorageScenario, can: u64) -> Vec<Box<dyn Checker<Fact>>>
     let swarm = scenario.swarm.as_ref();
     let recovery_s = swarm.map_or(0, |swarm| swarm.recovery_s);
     if let Some(cluster) = &scenario.cluster {
-        let terms = Terms::default();
+        let terms = Parameters::default();
         let declared = declared(cluster, can);
         let disks: Vec<(u32, u32)> =
             scenario.disks().iter().map(|disk| (disk.node as u32, 0)).collect();
@@ -276,14 +280,14 @@ impl Sum<'_> {
     }
 
     fn words(&self, event: &Event) -> String {
-        let of = |holder: &Holder| match holder {
-            Holder::Disk(disk) => self.scenario.disks()[disk.0 as usize].name.to_owned(),
-            Holder::Policy(policy) => format!("policy {}", policy.0),
+        let of = |holder: &LimitsOwner| match holder {
+            LimitsOwner::Disk(disk) => self.scenario.disks()[disk.0 as usize].name.to_owned(),
+            LimitsOwner::Policy(policy) => format!("policy {}", policy.0),
         };
         match event {
             Event::MinimumUnmet(Unmet {
                 holder,
-                entitled_iops,
+                guaranteed_iops,
                 delivered_iops,
                 shortfall,
                 lasting,
@@ -292,16 +296,16 @@ impl Sum<'_> {
                 let seconds = lasting.as_secs();
                 let holder = of(holder);
                 format!(
-                    "{holder} gets {delivered_iops} of {entitled_iops} guaranteed IOPS for \
+                    "{holder} gets {delivered_iops} of {guaranteed_iops} guaranteed IOPS for \
                      {seconds} s: {shortfall:?}"
                 )
             }
             Event::MinimumMet { holder, .. } => format!("{} gets its minimum again", of(holder)),
-            Event::CapabilityLow(low) => format!(
+            Event::CapacityLow(low) => format!(
                 "the store delivers {} IOPS and needs {}",
                 low.estimate_iops, low.needed_iops
             ),
-            Event::CapabilityEnough { .. } => "the store delivers enough again".to_owned(),
+            Event::CapacitySufficient { .. } => "the store delivers enough again".to_owned(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Runs of scenarios, and detection of violations by checkers.
 
-use suimon_quantity::{Cap, Iops, Time};
+use suimon_quantity::{Iops, Time, TimedRateLimit};
 use suimon_sim_kernel::{Options, Outcome, Use};
 use suimon_storage_qos::{Change, Limits, Next, StoreScheduler, StoreSpec};
 
@@ -120,7 +120,7 @@ impl Scheduler for Broken {
             }
             Change::Cap(Some(cap)) if self.how == How::Unheld => {
                 let leased = cap.leased.map(|(iops, until)| (iops * 3 / 2, until));
-                Change::Cap(Some(Cap { leased, ..cap }))
+                Change::Cap(Some(TimedRateLimit { leased, ..cap }))
             }
             other => other,
         };

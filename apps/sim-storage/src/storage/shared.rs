@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use suimon_cluster_qos::{Coverage, DiskKey, DiskLoad};
 use suimon_quantity::{Iops, Time};
-use suimon_storage_qos::{Change, Done, FlowSlot, Holder, Limits};
+use suimon_storage_qos::{Change, DiskCounters, FlowSlot, Limits, LimitsOwner};
 
 /// Number of samples over which loads are reported, as in `plane/node`.
 const LOOKS: usize = 2;
@@ -14,7 +14,7 @@ const LOOKS: usize = 2;
 /// Desired limits, and the minimum in effect.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
-    holder: Holder,
+    holder: LimitsOwner,
     limits: Limits,
     min_iops: u64,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     limits: BTreeMap<u32, Limits>,
     flows: BTreeMap<FlowSlot, Wanted>,
     reserved_iops: u64,
-    looks: VecDeque<(Time, BTreeMap<u32, Done>)>,
+    looks: VecDeque<(Time, BTreeMap<u32, DiskCounters>)>,
 }
 
 impl Shared {
@@ -72,7 +72,12 @@ impl Shared {
     }
 
     /// Appends the recent loads of all disks, given the current totals.
-    pub(crate) fn loads(&mut self, now: Time, done: BTreeMap<u32, Done>, into: &mut Vec<DiskLoad>) {
+    pub(crate) fn loads(
+        &mut self,
+        now: Time,
+        done: BTreeMap<u32, DiskCounters>,
+        into: &mut Vec<DiskLoad>,
+    ) {
         let before = self.looks.front().cloned();
         for (disk, limits) in &self.limits {
             let before = before.as_ref().and_then(|(at, of)| Some((*at, *of.get(disk)?)));
@@ -87,7 +92,7 @@ impl Shared {
                 max_iops: limits.max_iops.map(|max| max.per_second()),
                 fallback_iops: None,
                 weight: u32::from(limits.weight.number()),
-                demanded_iops: did.demanded_iops,
+                demand_iops: did.demanded_iops,
                 delivered_iops: did.delivered_iops,
                 waits_for_grant: did.waits_for_cap,
                 waits_for_store: did.waits_for_device,

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde::Serialize;
 use suimon_quantity::Time;
-use suimon_recording::{Fault, Names};
+use suimon_recording::{Names, RecordError};
 
 /// Figure with the recorded and the calculated value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -28,7 +28,7 @@ impl Row {
 /// Policy that processes the recorded inputs twice: with the recorded and with changed settings.
 pub(crate) trait WhatIf {
     /// Processes an input of the policy.
-    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), Fault>;
+    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), RecordError>;
 
     /// Returns the results; empty if no setting applies.
     ///

@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use suimon_quantity::{DiskId, Iops, Time};
-use suimon_recording::{Fault, Names, StoreInput, decode_store_birth, decode_store_input};
+use suimon_recording::{
+    Names, RecordError, StoreInput, decode_store_initial_state, decode_store_input,
+};
 use suimon_storage_qos::{
-    Change, Completed, DiskSlot, FlowSlot, Holder, Limits, Next, Operation, PROMISED_PERCENT_MAX,
-    SAMPLE, StoreScheduler, StoreSpec, Submitted, Weight,
+    Change, Completed, DiskSlot, FlowSlot, Limits, LimitsOwner, MINIMUMS_PERCENT_MAX, Next,
+    Operation, SAMPLE, StoreScheduler, StoreSpec, Submitted, Weight,
 };
 
 use crate::recording::calculation::{Row, WhatIf};
@@ -55,7 +57,7 @@ pub(crate) struct DisksWhatIf {
 impl DisksWhatIf {
     pub(crate) fn begin(birth: &[u8], settings: Vec<Setting>) -> Result<Self> {
         Ok(Self {
-            spec: decode_store_birth(birth)?,
+            spec: decode_store_initial_state(birth)?,
             settings,
             changes: Vec::new(),
             disks: BTreeMap::new(),
@@ -102,11 +104,11 @@ impl DisksWhatIf {
     }
 
     fn changed(&self, names: &Names, change: Change) -> Result<Change> {
-        let Change::Flow { flow, holder: Holder::Disk(id), limits } = change else {
+        let Change::Flow { flow, holder: LimitsOwner::Disk(id), limits } = change else {
             return Ok(change);
         };
         let limits = self.set(&name_of(names, id), limits)?;
-        Ok(Change::Flow { flow, holder: Holder::Disk(id), limits })
+        Ok(Change::Flow { flow, holder: LimitsOwner::Disk(id), limits })
     }
 
     fn note_slot(&mut self, change: &Change) {
@@ -121,14 +123,14 @@ fn name_of(names: &Names, disk: DiskId) -> String {
 }
 
 impl WhatIf for DisksWhatIf {
-    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), Fault> {
+    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), RecordError> {
         if self.shared.is_some() {
             return Ok(());
         }
         self.end = self.end.max(at);
         match decode_store_input(input)? {
             StoreInput::Submit { slot, bytes, .. } => self.arrive(at, slot, bytes),
-            StoreInput::Together { slot, sizes, .. } => {
+            StoreInput::SubmitBatch { slot, sizes, .. } => {
                 sizes.into_iter().for_each(|bytes| self.arrive(at, slot, bytes));
             }
             StoreInput::Completed { slot, of } => self.complete(at, slot, of),
@@ -208,15 +210,15 @@ fn refused(changes: &[(Time, Change)]) -> Option<String> {
             Change::RemoveFlow(flow) => {
                 flows.remove(flow);
             }
-            Change::Capability(iops) => capability = *iops,
+            Change::Capacity(iops) => capability = *iops,
             _ => {}
         }
         let sum: u64 = flows.values().sum();
-        let most = capability.map(|iops| iops * PROMISED_PERCENT_MAX / 100);
+        let most = capability.map(|iops| iops * MINIMUMS_PERCENT_MAX / 100);
         if let Some(most) = most.filter(|most| sum > *most) {
             return Some(format!(
                 "the sum of the minimums, {sum} IOPS, would be rejected; the permitted sum is \
-                 {most} IOPS, {PROMISED_PERCENT_MAX} % of the store's capacity"
+                 {most} IOPS, {MINIMUMS_PERCENT_MAX} % of the store's capacity"
             ));
         }
     }
@@ -377,7 +379,7 @@ impl<'r> Run<'r> {
                 going.came_ns = now.as_ns();
                 match submitted {
                     Submitted::Dispatch => self.send(now, slot, arrival.bytes),
-                    Submitted::Waits => going.waiting.push_back(arrival.bytes),
+                    Submitted::Queued => going.waiting.push_back(arrival.bytes),
                 }
                 self.expect(slot);
             }

@@ -8,7 +8,8 @@ use anyhow::Result;
 use serde::Serialize;
 use suimon_quantity::Time;
 use suimon_recording::{
-    About, Difference, Fault, Kind, Loss, Machine, Names, Record, StreamId, begin, decode,
+    Difference, Kind, Loss, Names, Origin, PolicyReplay, Record, RecordError, StreamId, begin,
+    decode,
 };
 
 use crate::recording::names::{learn, store_name};
@@ -51,7 +52,7 @@ pub(crate) struct StreamReport {
 /// Result of the replay of a recording.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Replay {
-    pub(crate) about: About,
+    pub(crate) about: Origin,
     pub(crate) streams: Vec<StreamReport>,
     /// Offset of an incomplete block at the end of the file.
     pub(crate) cut: Option<u64>,
@@ -60,7 +61,7 @@ pub(crate) struct Replay {
 }
 
 struct Stream {
-    machine: Box<dyn Machine>,
+    machine: Box<dyn PolicyReplay>,
     report: StreamReport,
 }
 
@@ -70,13 +71,13 @@ pub(crate) fn replay<R: Read>(mut recording: Recording<R>) -> Result<Replay> {
     let mut replay = Replay::default();
     let mut now = Vec::new();
     recording.for_each(|offset, record| {
-        let wrong = |fault: Fault| fault.at(offset);
+        let wrong = |fault: RecordError| fault.at(offset);
         match record {
-            Record::About(text) => replay.about = decode(text).map_err(wrong)?,
+            Record::Origin(text) => replay.about = decode(text).map_err(wrong)?,
             Record::Names(text) => learn(&mut replay.names, decode(text).map_err(wrong)?),
-            Record::Begin { stream, at, kind, name, birth } => {
+            Record::Begin { stream, at, kind, name, initial_state: birth } => {
                 if streams.contains_key(&stream) {
-                    return Err(wrong(Fault::BeginsTwice(stream.0)).into());
+                    return Err(wrong(RecordError::DuplicateBegin(stream.0)).into());
                 }
                 let machine = begin(kind, at, birth).map_err(wrong)?;
                 let report = new_report(stream, kind, name, at);
@@ -84,7 +85,7 @@ pub(crate) fn replay<R: Read>(mut recording: Recording<R>) -> Result<Replay> {
             }
             Record::Step { stream, at, input, decision } => {
                 let of = streams.get_mut(&stream);
-                let of = of.ok_or_else(|| wrong(Fault::NotBegun(stream.0)))?;
+                let of = of.ok_or_else(|| wrong(RecordError::MissingBegin(stream.0)))?;
                 of.step(offset, at, (input, decision), &mut now).map_err(wrong)?;
             }
             Record::Lost { stream, loss } => {
@@ -117,7 +118,7 @@ impl Stream {
         at: Time,
         (input, recorded): (&[u8], &[u8]),
         now: &mut Vec<u8>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), RecordError> {
         let report = &mut self.report;
         // Later decisions depend on the differing one and are not compared.
         if report.differs.is_some() {
@@ -132,8 +133,8 @@ impl Stream {
                 offset,
                 at_ns: at.as_ns(),
                 step: report.steps,
-                told: self.machine.tell_input(input).chars().take(SHOWN_MAX).collect(),
-                difference: self.machine.differ(recorded, now),
+                told: self.machine.describe_input(input).chars().take(SHOWN_MAX).collect(),
+                difference: self.machine.difference(recorded, now),
             });
         }
         Ok(())
@@ -149,7 +150,7 @@ impl Replay {
     /// Returns the result as text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        let About { version, host, .. } = &self.about;
+        let Origin { version, host, .. } = &self.about;
         let _ = writeln!(text, "recorded on {host} by suimond {version}");
         for of in &self.streams {
             let seconds = (of.last_ns.saturating_sub(of.began_ns)) as f64 / 1e9;

@@ -4,16 +4,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, Capability, DiskKey, DiskLoad, Kept, Member,
-    MemberAction, MemberEvent, NodeId, Term, Terms,
+    Allocator, AllocatorAction, AllocatorEvent, DiskKey, DiskLoad, DurableState, Member,
+    MemberAction, MemberEvent, NodeId, Parameters, SharedStoreCapacity, Term,
 };
-use suimon_quantity::{Direction, DiskId, Iops, PortId, ProcessorId, QueueId, Time};
+use suimon_quantity::{Direction, DiskId, Iops, PortId, QueueId, Time, WorkerId};
 use suimon_recording::{
-    About, MemberBirth, Recorded, Sink, StreamId, encode_about, encode_block, file_header,
+    MemberInitialState, Origin, Recorded, Sink, StreamId, encode_about, encode_block, file_header,
 };
 use suimon_sim_kernel::{RandomStream, SECOND};
 use suimon_storage_qos::{
-    Assignment, Borrower, Capability as Declared, Completed, Completion, DiskSlot, Limits, Next,
+    Assignment, Borrower, Capacity as Declared, Completed, Completion, DiskSlot, Limits, Next,
     Normalization, Operation, Proposal, Store, StoreScheduler, StoreSpec, Submitted,
 };
 use suimon_teaming::lacp::{Action, Activity, Lacp, LacpSpec, Link, PortSpec, Timer};
@@ -21,7 +21,7 @@ use suimon_teaming::{
     Algorithm, BUCKETS, BucketLoad, MemberId, MemberLink, MemberSpec, Team, TeamId, TeamMode,
     TeamPort, TeamSpec,
 };
-use suimon_vmq::{Measurements, NicSpec, Processor, ProcessorBusy, QueueBusy, Vmq, VmqSpec};
+use suimon_vmq::{Measurements, NicSpec, QueueBusy, Vmq, VmqSpec, WorkerBusy, WorkerSpec};
 
 /// Sink that keeps the bodies of blocks.
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl Sink for Bodies {
         StreamId(*streams)
     }
 
-    fn take(&self, _stream: StreamId, body: Vec<u8>) -> bool {
+    fn accept_block(&self, _stream: StreamId, body: Vec<u8>) -> bool {
         self.bodies.lock().unwrap().push(body);
         true
     }
@@ -51,7 +51,7 @@ pub(super) fn kept() -> (Arc<Bodies>, Arc<dyn Sink>) {
 impl Bodies {
     /// Returns the bodies of all blocks.
     pub(super) fn bodies(&self) -> Vec<Vec<u8>> {
-        let about = encode_about(&About { host: "h".to_owned(), ..About::default() });
+        let about = encode_about(&Origin { host: "h".to_owned(), ..Origin::default() });
         [about].into_iter().chain(self.bodies.lock().unwrap().clone()).collect()
     }
 
@@ -164,8 +164,8 @@ fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
 fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
     let mut random = RandomStream::new(7, "vmq");
     let period = Duration::from_millis(250);
-    let processors: Vec<Processor> = (0..4)
-        .map(|of| Processor { number: ProcessorId(of), core: u32::from(of), numa_node: 0 })
+    let processors: Vec<WorkerSpec> = (0..4)
+        .map(|of| WorkerSpec { number: WorkerId(of), core: u32::from(of), numa_node: 0 })
         .collect();
     let at = |turn: u64| Time::from_ns(SECOND / 4 * (400 + turn));
     let spec = VmqSpec { max_processors: 4, ..VmqSpec::default() };
@@ -181,18 +181,18 @@ fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
         if turn % 40 == 1 {
             busy = busy.map(|_| random.below(240_000_000));
         }
-        let places: Vec<(QueueId, ProcessorId)> = vmq.placement().collect();
+        let places: Vec<(QueueId, WorkerId)> = vmq.placement().collect();
         let queues = (0..4).map(|of| QueueBusy { queue: queue(of), busy_ns: busy[of as usize] });
-        let works = |processor: ProcessorId| -> u64 {
-            let here = places.iter().filter(|(_, at)| *at == processor);
+        let works = |worker: WorkerId| -> u64 {
+            let here = places.iter().filter(|(_, at)| *at == worker);
             here.map(|(queue, _)| busy[queue.port.0 as usize]).sum()
         };
-        let processors = processors.iter().map(|of| ProcessorBusy {
-            processor: of.number,
+        let processors = processors.iter().map(|of| WorkerBusy {
+            worker: of.number,
             busy_ns: (works(of.number) + 5_000_000).min(250_000_000),
         });
         let (queues, processors) = (queues.collect(), processors.collect());
-        let observed = vmq.observe(&Measurements { period, queues, processors }, at(turn));
+        let observed = vmq.observe(&Measurements { period, queues, workers: processors }, at(turn));
         for of in observed.moves {
             vmq.handle_moved(of.queue, if random.percent(90) { of.to } else { of.from }, at(turn));
         }
@@ -204,13 +204,18 @@ fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
 fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
     let mut random = RandomStream::new(7, "cluster");
     let at = |turn: u64| Time::from_ns(SECOND * 300 + SECOND / 4 * turn);
-    let (node, terms) = (NodeId(3), Terms::default());
-    let birth = MemberBirth { terms, node, incarnation: 2, kept: Kept::default() };
+    let (node, terms) = (NodeId(3), Parameters::default());
+    let birth =
+        MemberInitialState { terms, node, incarnation: 2, durable: DurableState::default() };
     let (mut member, mut to_do) = Recorded::<Member>::member(Some(sink), (at(0), "san"), birth);
-    let mut leader = Recorded::<Allocator>::allocator(Some(sink), (at(0), "san"), terms);
-    let (capability, records) = (Capability::Declared(10_000), Vec::new());
-    let event =
-        AllocatorEvent::Elected { term: Term(5), capability, records, policies: Vec::new() };
+    let mut leader = Recorded::<Allocator>::leader(Some(sink), (at(0), "san"), terms);
+    let (capability, records) = (SharedStoreCapacity::Declared(10_000), Vec::new());
+    let event = AllocatorEvent::Elected {
+        term: Term(5),
+        capacity: capability,
+        records,
+        policies: Vec::new(),
+    };
     let mut to_write = leader.handle(at(0), event);
     for turn in 1..=turns {
         let now = at(turn);
@@ -222,7 +227,7 @@ fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
             max_iops: None,
             fallback_iops: None,
             weight: 100,
-            demanded_iops: demanded,
+            demand_iops: demanded,
             delivered_iops: demanded / 2,
             waits_for_grant: random.percent(30),
             waits_for_store: false,
@@ -329,7 +334,7 @@ pub(super) fn storage(sink: &Arc<dyn Sink>, ms: u64) {
     }
     let mut now = disks(&mut scheduler, from, ms);
     let mut own = Borrower::new(Normalization::default(), 1000);
-    let (me, other) = (ProcessorId(0), ProcessorId(1));
+    let (me, other) = (WorkerId(0), WorkerId(1));
     for slot in [DiskSlot(0), DiskSlot(1)] {
         own.add(slot);
     }
@@ -353,7 +358,7 @@ pub(super) fn storage(sink: &Arc<dyn Sink>, ms: u64) {
             }
         }
         while let Some(grant) = budget.poll_grant(now) {
-            let (of, borrower) = if grant.processor == me { (0, &mut own) } else { (1, &mut away) };
+            let (of, borrower) = if grant.worker == me { (0, &mut own) } else { (1, &mut away) };
             borrower.handle_grant(now, grant);
             while let Next::Dispatch { .. } = borrower.poll(now) {
                 under_way[of] += 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use suimon_quantity::Time;
-use suimon_recording::{Fault, Names, Policy, TeamDecision, TeamInput, decode};
+use suimon_recording::{Names, Policy, RecordError, TeamDecision, TeamInput, decode};
 use suimon_teaming::{Algorithm, BucketLoad, MemberId, Team, TeamSpec};
 
 use crate::recording::calculation::{Row, WhatIf};
@@ -81,7 +81,7 @@ impl TeamWhatIf {
 }
 
 impl WhatIf for TeamWhatIf {
-    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), Fault> {
+    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), RecordError> {
         let input: TeamInput = decode(input)?;
         if let TeamInput::Loads(loads) = &input {
             self.count_loads(loads);
@@ -91,7 +91,7 @@ impl WhatIf for TeamWhatIf {
         let input = match input {
             TeamInput::Spec(spec) => {
                 let spec = set(&self.settings, spec);
-                TeamInput::Spec(spec.map_err(|error| Fault::Body(error.to_string()))?)
+                TeamInput::Spec(spec.map_err(|error| RecordError::Body(error.to_string()))?)
             }
             // Flows are assumed to be on the member selected by the policy.
             TeamInput::Loads(mut loads) => {

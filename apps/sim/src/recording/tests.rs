@@ -168,7 +168,7 @@ fn another_algorithm_would_have_carried_the_same_bytes_otherwise() {
 }
 
 #[test]
-fn fewer_processors_would_have_been_busier_and_short() {
+fn fewer_workers_would_have_been_busier_and_short() {
     let file = recorded().file();
     let same = asked(&file, &["vmq.max_processors=4"]).unwrap();
     let (was, would) = row(&same, "workers with load by queues, maximum");
@@ -209,7 +209,7 @@ fn other_limits_would_have_given_disks_other_parts() {
     let (kept, sink) = kept();
     let names = [(70, "fast"), (71, "slow")].map(|(id, name)| (id, name.to_owned()));
     let names = Names { disks: names.into(), ..Names::default() };
-    sink.take(StreamId(0), encode_names(&names));
+    sink.accept_block(StreamId(0), encode_names(&names));
     storage(&sink, 2000);
     let file = kept.file();
     let number = |text: &str| text.parse::<i64>().unwrap();

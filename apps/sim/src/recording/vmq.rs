@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
-use suimon_quantity::{ProcessorId, QueueId, Time};
-use suimon_recording::{Fault, Names, Policy, VmqBirth, VmqInput, decode};
-use suimon_vmq::{Load, Measurements, ProcessorBusy, QueueBusy, Vmq, VmqSpec};
+use suimon_quantity::{QueueId, Time, WorkerId};
+use suimon_recording::{Names, Policy, RecordError, VmqInitialState, VmqInput, decode};
+use suimon_vmq::{Load, Measurements, QueueBusy, Vmq, VmqSpec, WorkerBusy};
 
 use crate::recording::calculation::{Row, WhatIf};
 use crate::recording::settings::Setting;
@@ -68,7 +68,7 @@ fn set(settings: &[Setting], mut spec: VmqSpec) -> Result<VmqSpec> {
 
 impl VmqWhatIf {
     pub(crate) fn begin(at: Time, birth: &[u8], settings: Vec<Setting>) -> Result<Self> {
-        let VmqBirth { spec, processors } = decode(birth)?;
+        let VmqInitialState { spec, workers: processors } = decode(birth)?;
         let other = set(&settings, spec.clone())?;
         Ok(Self {
             settings,
@@ -81,10 +81,10 @@ impl VmqWhatIf {
 
     /// Returns the measurements that would have resulted.
     fn measured(&self, of: &Measurements) -> (Measurements, u64) {
-        let was: BTreeMap<QueueId, ProcessorId> = self.recorded.placement().collect();
-        let would: BTreeMap<QueueId, ProcessorId> = self.other.placement().collect();
-        let sum = |places: &BTreeMap<QueueId, ProcessorId>| {
-            let mut sum = BTreeMap::<ProcessorId, u64>::new();
+        let was: BTreeMap<QueueId, WorkerId> = self.recorded.placement().collect();
+        let would: BTreeMap<QueueId, WorkerId> = self.other.placement().collect();
+        let sum = |places: &BTreeMap<QueueId, WorkerId>| {
+            let mut sum = BTreeMap::<WorkerId, u64>::new();
             for QueueBusy { queue, busy_ns } in &of.queues {
                 if let Some(at) = places.get(queue) {
                     *sum.entry(*at).or_default() += busy_ns;
@@ -96,12 +96,12 @@ impl VmqWhatIf {
         let period = u64::try_from(of.period.as_nanos()).unwrap_or(u64::MAX);
         let mut room = BTreeMap::new();
         let mut processors = Vec::new();
-        for ProcessorBusy { processor, busy_ns } in &of.processors {
+        for WorkerBusy { worker: processor, busy_ns } in &of.workers {
             let of = |sums: &BTreeMap<_, u64>| sums.get(processor).copied().unwrap_or_default();
             let others = busy_ns.saturating_sub(of(&own_was)).min(period);
             let own = of(&own_would).min(period - others);
             room.insert(*processor, (own, of(&own_would)));
-            processors.push(ProcessorBusy { processor: *processor, busy_ns: others + own });
+            processors.push(WorkerBusy { worker: *processor, busy_ns: others + own });
         }
         let mut short = 0;
         let queues = of.queues.iter().map(|QueueBusy { queue, busy_ns }| {
@@ -118,7 +118,7 @@ impl VmqWhatIf {
             QueueBusy { queue: *queue, busy_ns }
         });
         let queues = queues.collect();
-        (Measurements { period: of.period, queues, processors }, short)
+        (Measurements { period: of.period, queues, workers: processors }, short)
     }
 }
 
@@ -132,13 +132,13 @@ fn carry_out(vmq: &mut Vmq, at: Time, input: &VmqInput) -> u64 {
 }
 
 impl WhatIf for VmqWhatIf {
-    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), Fault> {
+    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), RecordError> {
         let input: VmqInput = decode(input)?;
         let mut told = match &input {
-            VmqInput::Configure(VmqBirth { spec, processors }) => {
+            VmqInput::Configure(VmqInitialState { spec, workers: processors }) => {
                 let spec = set(&self.settings, spec.clone());
-                let spec = spec.map_err(|error| Fault::Body(error.to_string()))?;
-                Some(VmqInput::Configure(VmqBirth { spec, processors: processors.clone() }))
+                let spec = spec.map_err(|error| RecordError::Body(error.to_string()))?;
+                Some(VmqInput::Configure(VmqInitialState { spec, workers: processors.clone() }))
             }
             // Results of moves were reported for the recorded placement only.
             VmqInput::Found { .. } | VmqInput::Moved { .. } => None,
@@ -199,8 +199,8 @@ impl Sum {
             .map(|queue| queue.queue)
             .collect();
         let places = vmq.placement().filter(|(queue, _)| works.contains(queue));
-        let used: BTreeSet<ProcessorId> = places.map(|(_, at)| at).collect();
-        let busiest = of.processors.iter().map(|of| of.busy_ns).max().unwrap_or_default();
+        let used: BTreeSet<WorkerId> = places.map(|(_, at)| at).collect();
+        let busiest = of.workers.iter().map(|of| of.busy_ns).max().unwrap_or_default();
         let busiest = (busiest.saturating_mul(1000) / period).min(1000);
         self.ns += period;
         self.used += used.len() as u64 * period;

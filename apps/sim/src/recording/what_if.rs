@@ -8,7 +8,7 @@ use std::io::Read;
 use anyhow::{Result, bail};
 use serde::Serialize;
 use suimon_quantity::Time;
-use suimon_recording::{About, Fault, Kind, Loss, Names, Record, StreamId, decode};
+use suimon_recording::{Kind, Loss, Names, Origin, Record, RecordError, StreamId, decode};
 use suimon_sim_kernel::columns;
 
 use crate::recording::calculation::{Row, WhatIf};
@@ -32,7 +32,7 @@ pub(crate) struct Told {
 /// Result of the calculation for a recording.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Answer {
-    pub(crate) about: About,
+    pub(crate) about: Origin,
     pub(crate) settings: Vec<String>,
     pub(crate) policies: Vec<Told>,
     pub(crate) cut: Option<u64>,
@@ -52,13 +52,13 @@ pub(crate) fn what_if<R: Read>(
 ) -> Result<Answer> {
     let mut streams = BTreeMap::<StreamId, Stream>::new();
     let mut seen = BTreeSet::new();
-    let (mut about, mut names) = (About::default(), Names::default());
+    let (mut about, mut names) = (Origin::default(), Names::default());
     recording.for_each(|offset, record| {
-        let wrong = |fault: Fault| fault.at(offset);
+        let wrong = |fault: RecordError| fault.at(offset);
         match record {
-            Record::About(text) => about = decode(text).map_err(wrong)?,
+            Record::Origin(text) => about = decode(text).map_err(wrong)?,
             Record::Names(text) => learn(&mut names, decode(text).map_err(wrong)?),
-            Record::Begin { stream, at, kind, name, birth } => {
+            Record::Begin { stream, at, kind, name, initial_state: birth } => {
                 seen.insert(format!("{kind} {name}"));
                 if let Some(of) = begin(kind, at, (name, birth), settings)? {
                     let name = name.to_owned();
@@ -137,7 +137,7 @@ impl Answer {
     /// Returns the results as text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        let About { version, host, .. } = &self.about;
+        let Origin { version, host, .. } = &self.about;
         let _ = writeln!(text, "recorded on {host} by suimond {version}");
         let _ = writeln!(text, "what if {}", self.settings.join(", "));
         for Told { policy, name, rows, notes } in &self.policies {

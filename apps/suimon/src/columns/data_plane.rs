@@ -79,7 +79,7 @@ pub(crate) const VMQS: Columns = Columns {
     ],
 };
 
-pub(crate) const VMQ_PROCESSORS: Columns = Columns {
+pub(crate) const VMQ_WORKERS: Columns = Columns {
     commands: &["vmq show NAME"],
     row: "worker",
     path: "workers[]",
@@ -155,7 +155,7 @@ pub(crate) const QUEUES: Columns = Columns {
     ],
 };
 
-pub(crate) const PROCESSORS: Columns = Columns {
+pub(crate) const WORKERS: Columns = Columns {
     commands: &["worker list"],
     row: "worker (data-plane thread)",
     path: "[]",

@@ -92,7 +92,7 @@ pub(crate) const TOP_DISKS: Columns = Columns {
     ],
 };
 
-pub(crate) const TOP_PROCESSORS: Columns = Columns {
+pub(crate) const TOP_WORKERS: Columns = Columns {
     commands: &["top"],
     row: "worker",
     path: "workers[]",

@@ -22,8 +22,7 @@ pub(crate) struct DiskRates {
     pub(crate) latency_ns: Option<u64>,
     /// Guaranteed rate in normalised operations per second over the last 5 s, like the following
     /// two.
-    #[serde(rename = "guaranteed_iops")]
-    pub(crate) entitled_iops: u64,
+    pub(crate) guaranteed_iops: u64,
     #[serde(rename = "demand_iops")]
     pub(crate) demanded_iops: u64,
     pub(crate) delivered_iops: u64,
@@ -48,7 +47,7 @@ impl DiskRates {
             written_bytes_per_s: rate(|disk| disk.written_bytes),
             others_per_s: rate(|disk| disk.others),
             latency_ns: growth(before.latency_ns, after.latency_ns).checked_div(requests),
-            entitled_iops: qos.entitled_iops,
+            guaranteed_iops: qos.entitled_iops,
             demanded_iops: qos.demanded_iops,
             delivered_iops: qos.delivered_iops,
             qos_wait_ns: wait(&qos),

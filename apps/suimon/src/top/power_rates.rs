@@ -4,7 +4,7 @@ use serde::Serialize;
 use suimon_contract::{PowerEffect, TopPower};
 
 use crate::top::disk_rates::DiskRates;
-use crate::top::rates::ProcessorRates;
+use crate::top::rates::WorkerRates;
 
 /// Power of the host, and work per watt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -32,11 +32,11 @@ impl PowerRates {
     pub(super) fn between(
         before: &TopPower,
         after: &TopPower,
-        processors: &[ProcessorRates],
+        processors: &[WorkerRates],
         disks: &[DiskRates],
     ) -> Self {
         let milliwatts = milliwatts(before, after);
-        let frames = processors.iter().map(|processor| processor.frames_per_s);
+        let frames = processors.iter().map(|worker| worker.frames_per_s);
         let requests =
             disks.iter().flat_map(|disk| [disk.reads_per_s, disk.writes_per_s, disk.others_per_s]);
         let per_watt = |all: &mut dyn Iterator<Item = u64>| {

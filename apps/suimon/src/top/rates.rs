@@ -10,7 +10,7 @@ use crate::top::power_rates::PowerRates;
 
 /// Rates of all objects between two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Rates {
+pub(crate) struct DiskAndWorkerRates {
     /// Time of the later snapshot in milliseconds since 1970-01-01 UTC.
     pub(crate) time_unix_ms: u64,
     /// Time between the snapshots in ns.
@@ -24,8 +24,7 @@ pub(crate) struct Rates {
     /// Rates of disks, by name.
     pub(crate) disks: Vec<DiskRates>,
     /// Rates of workers, by number.
-    #[serde(rename = "workers")]
-    pub(crate) processors: Vec<ProcessorRates>,
+    pub(crate) workers: Vec<WorkerRates>,
     /// Power, and work per power.
     pub(crate) power: PowerRates,
 }
@@ -107,7 +106,7 @@ pub(crate) struct PortRates {
 
 /// Rates and time shares of one worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct ProcessorRates {
+pub(crate) struct WorkerRates {
     pub(crate) id: u16,
     pub(crate) cpu: Option<u16>,
     pub(crate) queues: usize,
@@ -187,7 +186,7 @@ pub(super) fn growth(before: u64, after: u64) -> u64 {
     after.checked_sub(before).unwrap_or(after)
 }
 
-impl Rates {
+impl DiskAndWorkerRates {
     /// Returns the rates between two snapshots. An object that exists in the later one only has
     /// rates of 0.
     pub(crate) fn between(before: &TopSnapshot, after: &TopSnapshot) -> Self {
@@ -202,9 +201,9 @@ impl Rates {
                 })
                 .collect()
         };
-        let processors = after.processors.iter().map(|processor| {
-            let earlier = before.processors.iter().find(|earlier| earlier.id == processor.id);
-            processor_rates(interval, earlier.unwrap_or(processor), processor)
+        let processors = after.processors.iter().map(|worker| {
+            let earlier = before.processors.iter().find(|earlier| earlier.id == worker.id);
+            worker_rates(interval, earlier.unwrap_or(worker), worker)
         });
         let disks = after.disks.iter().map(|disk| {
             let earlier = before.disks.iter().find(|earlier| earlier.name == disk.name);
@@ -220,7 +219,7 @@ impl Rates {
             teams: after.teams.iter().map(|team| TeamRates::of(team, &uplinks)).collect(),
             uplinks,
             disks,
-            processors,
+            workers: processors,
             power,
         }
     }
@@ -241,12 +240,12 @@ fn port_rates(interval: Interval, before: &TopPort, after: &TopPort) -> PortRate
     }
 }
 
-fn processor_rates(
+fn worker_rates(
     interval: Interval,
     before: &ProcessorStatus,
     after: &ProcessorStatus,
-) -> ProcessorRates {
-    ProcessorRates {
+) -> WorkerRates {
+    WorkerRates {
         id: after.id,
         cpu: after.cpu,
         queues: after.queues,
@@ -307,7 +306,7 @@ pub(crate) mod tests {
     }
 
     fn snapshot(ns: u64, nics: Vec<TopPort>, busy_ns: u64) -> TopSnapshot {
-        let processor = ProcessorStatus {
+        let worker = ProcessorStatus {
             id: 0,
             cpu: Some(3),
             queues: 4,
@@ -344,7 +343,7 @@ pub(crate) mod tests {
                 members: ["wan", "spare"].map(|name| name.parse().unwrap()).to_vec(),
             }],
             disks: vec![top_disk(ns / 1_000_000)],
-            processors: vec![processor],
+            processors: vec![worker],
             power: TopPower {
                 plan: Some("balanced".to_owned()),
                 effect: PowerEffect::Full,
@@ -356,11 +355,11 @@ pub(crate) mod tests {
     }
 
     /// Returns the rates of two seconds in which one NIC carried frames and another appeared.
-    pub(crate) fn example() -> Rates {
+    pub(crate) fn example() -> DiskAndWorkerRates {
         let before = snapshot(1_000_000_000, vec![port("web", 1000)], 0);
         let nics = vec![port("new", 500), port("web", 2_501_000)];
         let after = snapshot(3_000_000_000, nics, 1_500_000_000);
-        Rates::between(&before, &after)
+        DiskAndWorkerRates::between(&before, &after)
     }
 
     #[test]
@@ -372,11 +371,11 @@ pub(crate) mod tests {
         assert_eq!(web.rx_bits_per_s, 10_000_000_000);
         assert_eq!(web.rx_drops_per_s, 125_000);
         assert_eq!(rates.nics[0].rx_frames_per_s, 0, "appeared meanwhile");
-        assert_eq!(rates.processors[0].busy_permille, 750);
+        assert_eq!(rates.workers[0].busy_permille, 750);
         assert_eq!(rates.power.milliwatts, Some(42_000));
         assert_eq!(rates.power.frames_per_s_per_watt, Some(178_571), "7.5 million by 42");
         assert_eq!(rates.power.disk_requests_per_s_per_watt, Some(47), "2000 by 42");
-        let shares = rates.processors[0].stages_permille;
+        let shares = rates.workers[0].stages_permille;
         assert_eq!(shares.of("idle"), 250);
         assert_eq!(shares.of("copy_out"), 375);
         assert_eq!(shares.0.iter().map(|(_, share)| share).sum::<u64>(), 1002, "rounded");
@@ -412,10 +411,10 @@ pub(crate) mod tests {
     fn counters_that_began_anew_and_no_time_do_no_harm() {
         let before = snapshot(5, vec![port("web", u64::MAX / 4000)], 0);
         let after = snapshot(5, vec![port("web", 10)], 0);
-        let rates = Rates::between(&before, &after);
+        let rates = DiskAndWorkerRates::between(&before, &after);
         assert_eq!(rates.nics[0].rx_frames_per_s, 10_000_000_000);
-        let back = Rates::between(&after, &snapshot(0, Vec::new(), 0));
+        let back = DiskAndWorkerRates::between(&after, &snapshot(0, Vec::new(), 0));
         assert_eq!(back.interval_ns, 0);
-        assert_eq!(rates.processors[0].stages_permille.of("idle"), 0, "nothing new");
+        assert_eq!(rates.workers[0].stages_permille.of("idle"), 0, "nothing new");
     }
 }

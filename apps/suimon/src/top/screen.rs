@@ -11,7 +11,7 @@ use ratatui::widgets::{Block, Borders, Paragraph};
 
 use crate::exit::Failure;
 use crate::output::Context;
-use crate::top::rates::Rates;
+use crate::top::rates::DiskAndWorkerRates;
 use crate::top::text::{self, tables};
 use crate::units;
 
@@ -36,7 +36,7 @@ pub(super) async fn run(
             }
             match context.client.top().await {
                 Ok(after) => {
-                    view.rates = Some(Rates::between(&before, &after));
+                    view.rates = Some(DiskAndWorkerRates::between(&before, &after));
                     view.trouble = None;
                     before = after;
                 }
@@ -86,7 +86,7 @@ async fn wait(
 /// State of the screen: rates, view and scroll position.
 struct View {
     shows: text::View,
-    rates: Option<Rates>,
+    rates: Option<DiskAndWorkerRates>,
     trouble: Option<String>,
     /// Lines of the first table above the visible area.
     scroll: u16,

@@ -6,11 +6,11 @@ use crate::columns;
 use crate::table::{Table, or_dash};
 use crate::top::disk_rates::DiskRates;
 use crate::top::power_rates::PowerRates;
-use crate::top::rates::{PortRates, ProcessorRates, Rates, TeamRates};
+use crate::top::rates::{DiskAndWorkerRates, PortRates, TeamRates, WorkerRates};
 use crate::units;
 
 /// Returns all tables of a view as text.
-pub(super) fn render(rates: &Rates, view: View) -> String {
+pub(super) fn render(rates: &DiskAndWorkerRates, view: View) -> String {
     let mut text = String::new();
     for (title, table) in tables(rates, view) {
         if !text.is_empty() {
@@ -33,8 +33,8 @@ pub(super) enum View {
 }
 
 /// Returns the tables with their titles, most important first.
-pub(super) fn tables(rates: &Rates, view: View) -> Vec<(&'static str, Table)> {
-    let processors_table = ("Workers", processors(&rates.processors));
+pub(super) fn tables(rates: &DiskAndWorkerRates, view: View) -> Vec<(&'static str, Table)> {
+    let workers_table = ("Workers", workers(&rates.workers));
     match view {
         View::Rates => {
             let mut tables = vec![("NICs", ports(&rates.nics)), ("Uplinks", ports(&rates.uplinks))];
@@ -44,15 +44,12 @@ pub(super) fn tables(rates: &Rates, view: View) -> Vec<(&'static str, Table)> {
             if !rates.disks.is_empty() {
                 tables.push(("Disks", disks(&rates.disks)));
             }
-            tables.push(processors_table);
+            tables.push(workers_table);
             tables.push(("Power", power(&rates.power)));
             tables
         }
         View::Stages => {
-            vec![
-                ("Stages of each worker, % of its time", stages(&rates.processors)),
-                processors_table,
-            ]
+            vec![("Stages of each worker, % of its time", stages(&rates.workers)), workers_table]
         }
     }
 }
@@ -142,7 +139,7 @@ fn disks(disks: &[DiskRates]) -> Table {
             units::size(disk.written_bytes_per_s),
             or_dash(disk.latency_ns.map(units::latency)),
             or_dash(disk.qos_wait_ns.map(units::latency)),
-            units::count(disk.entitled_iops),
+            units::count(disk.guaranteed_iops),
             units::count(disk.demanded_iops),
             units::count(disk.delivered_iops),
         ]);
@@ -150,18 +147,18 @@ fn disks(disks: &[DiskRates]) -> Table {
     table
 }
 
-fn processors(processors: &[ProcessorRates]) -> Table {
-    let mut table = Table::new(&columns::TOP_PROCESSORS);
-    for processor in processors {
+fn workers(workers: &[WorkerRates]) -> Table {
+    let mut table = Table::new(&columns::TOP_WORKERS);
+    for worker in workers {
         table.row([
-            processor.id.to_string(),
-            processor.cpu.map_or_else(|| "any".to_owned(), |cpu| cpu.to_string()),
-            processor.queues.to_string(),
-            percent(processor.cpu_permille),
-            percent(processor.busy_permille),
-            units::frame_rate(processor.frames_per_s),
-            units::count(processor.batches_per_s),
-            units::count(processor.sleeps_per_s),
+            worker.id.to_string(),
+            worker.cpu.map_or_else(|| "any".to_owned(), |cpu| cpu.to_string()),
+            worker.queues.to_string(),
+            percent(worker.cpu_permille),
+            percent(worker.busy_permille),
+            units::frame_rate(worker.frames_per_s),
+            units::count(worker.batches_per_s),
+            units::count(worker.sleeps_per_s),
         ]);
     }
     table
@@ -169,12 +166,12 @@ fn processors(processors: &[ProcessorRates]) -> Table {
 
 /// Returns a table of workers by stage: first the stages without frames, then those of a frame in
 /// processing order.
-fn stages(processors: &[ProcessorRates]) -> Table {
+fn stages(workers: &[WorkerRates]) -> Table {
     let mut table = Table::new(&columns::TOP_STAGES);
-    for processor in processors {
-        let share = |stage| percent(processor.stages_permille.of(stage));
+    for worker in workers {
+        let share = |stage| percent(worker.stages_permille.of(stage));
         table.row([
-            processor.id.to_string(),
+            worker.id.to_string(),
             share("idle"),
             share("poll"),
             share("copy_in"),
@@ -232,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_are_shares_of_a_processors_time() {
+    fn stages_are_shares_of_a_workers_time() {
         insta::assert_snapshot!(super::render(&example(), View::Stages), @r"
         Stages of each worker, % of its time
         ID  IDLE  POLL  COPY IN  CLASSIFY  COALESCE  SEGMENT  CHECKSUM  COPY OUT  NOTIFY

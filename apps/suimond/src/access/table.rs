@@ -69,7 +69,7 @@ type Key = (Guarded, Option<IpAddr>);
 struct Entry {
     failures: u32,
     /// Time of the last response.
-    turn: Instant,
+    round: Instant,
     last: Instant,
     /// Hash of the last wrong credentials.
     fingerprint: Option<u64>,
@@ -100,14 +100,14 @@ impl Table {
         self.make_room(now, key);
         let entry = self.entries.entry(key).or_insert_with(|| Entry::new(now));
         if entry.last + FORGET_AFTER <= now {
-            (entry.failures, entry.turn) = (0, now);
+            (entry.failures, entry.round) = (0, now);
         }
         let step = STEP_FIRST.saturating_mul(1 << entry.failures.min(16)).min(STEP_MAX);
         entry.failures = entry.failures.saturating_add(1);
         let is_same = entry.fingerprint.replace(fingerprint) == Some(fingerprint);
         let most = if is_same { SAME_MAX } else { DELAY_MAX };
-        let turn = (entry.turn.max(now) + step).min(now + most);
-        entry.turn = entry.turn.max(turn);
+        let turn = (entry.round.max(now) + step).min(now + most);
+        entry.round = entry.round.max(turn);
         entry.last = now;
         entry.add(now, 1, (now, now));
         turn - now
@@ -166,7 +166,7 @@ impl Table {
 impl Entry {
     const fn new(now: Instant) -> Self {
         let (fingerprint, pending, reported) = (None, None, None);
-        Self { failures: 0, turn: now, last: now, fingerprint, pending, reported }
+        Self { failures: 0, round: now, last: now, fingerprint, pending, reported }
     }
 
     /// Adds `count` wrong credentials to the next report.

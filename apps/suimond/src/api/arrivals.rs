@@ -9,7 +9,7 @@ use suimon_contract::{
     ApiError, Arrival, ArrivalRequest, ErrorBody, ErrorCode, MigrateVmRequest, Name, Operation,
     VmConfig,
 };
-use suimon_node::FarLine;
+use suimon_node::PeerStream;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -20,7 +20,7 @@ use crate::api::disk_jobs::request;
 use crate::api::failure::{Failure, InPath, Parameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
-use crate::api::upgraded::Asked;
+use crate::api::upgraded::UpgradeRequest;
 
 /// Returns the router of migration endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
@@ -62,10 +62,10 @@ async fn migrate(
     let name = name_in_path::<VmConfig>(&name)?;
     let wanted: MigrateVmRequest = request(&body)?;
     if dry_run {
-        let plan = state.ask(move |node| node.check_migration(&name, &wanted)).await?;
+        let plan = state.call_blocking(move |node| node.check_migration(&name, &wanted)).await?;
         return Ok(Json(plan).into_response());
     }
-    state.ask(move |node| node.migrate_vm(&name, wanted)).await.map(accepted)
+    state.call_blocking(move |node| node.migrate_vm(&name, wanted)).await.map(accepted)
 }
 
 /// Prepares the migration of a VM to this host. Used between nodes.
@@ -80,10 +80,10 @@ async fn prepare(
 ) -> Result<Response, Failure> {
     let arriving: ArrivalRequest = request(&body)?;
     if dry_run {
-        let plan = state.ask(move |node| node.check_arrival(&arriving)).await?;
+        let plan = state.call_blocking(move |node| node.check_arrival(&arriving)).await?;
         return Ok(Json(plan).into_response());
     }
-    state.ask(move |node| node.prepare_arrival(arriving)).await.map(accepted)
+    state.call_blocking(move |node| node.prepare_arrival(arriving)).await.map(accepted)
 }
 
 /// Returns the state of an incoming migration. Used between nodes.
@@ -96,7 +96,7 @@ async fn show(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,
 ) -> Result<Json<Arrival>, Failure> {
-    state.ask(move |node| node.arrival(&id)).await.map(Json)
+    state.call_blocking(move |node| node.arrival(&id)).await.map(Json)
 }
 
 /// Abandons an incoming migration unless this host already owns the VM. Used between nodes.
@@ -107,7 +107,7 @@ async fn abandon(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,
 ) -> Result<Json<Arrival>, Failure> {
-    state.ask(move |node| node.abandon_arrival(&id)).await.map(Json)
+    state.call_blocking(move |node| node.abandon_arrival(&id)).await.map(Json)
 }
 
 /// Transfers ownership of the VM to this host. Used between nodes.
@@ -120,7 +120,7 @@ async fn activate(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,
 ) -> Result<Json<Arrival>, Failure> {
-    state.ask(move |node| node.activate_arrival(&id)).await.map(Json)
+    state.call_blocking(move |node| node.activate_arrival(&id)).await.map(Json)
 }
 
 /// Receives memory and device state of an incoming VM. Used between nodes.
@@ -135,8 +135,8 @@ async fn memory(
     InPath(id): InPath<String>,
     mut request: Request,
 ) -> Result<Response, Failure> {
-    let asked = Asked::of(&mut request, MEMORY_PROTOCOL)?;
-    begin(&state, id, FarLine::Memory, asked).await
+    let asked = UpgradeRequest::of(&mut request, MEMORY_PROTOCOL)?;
+    begin(&state, id, PeerStream::Memory, asked).await
 }
 
 /// Receives the contents of a disk of an incoming VM. Used between nodes.
@@ -152,20 +152,20 @@ async fn disk(
     InPath((id, disk)): InPath<(String, String)>,
     mut request: Request,
 ) -> Result<Response, Failure> {
-    let asked = Asked::of(&mut request, NBD_PROTOCOL)?;
+    let asked = UpgradeRequest::of(&mut request, NBD_PROTOCOL)?;
     let disk = disk.parse::<Name>().map_err(|error| {
         let text = format!("the arriving VM has no disk of this name: {error}");
         ApiError::new(ErrorCode::NotFound, text).about(format!("disk/{disk}"))
     })?;
-    begin(&state, id, FarLine::Disk(disk), asked).await
+    begin(&state, id, PeerStream::Disk(disk), asked).await
 }
 
 async fn begin(
     state: &ApiState,
     id: String,
-    line: FarLine,
-    asked: Asked,
+    line: PeerStream,
+    asked: UpgradeRequest,
 ) -> Result<Response, Failure> {
-    let end = state.ask(move |node| node.arrival_line(&id, &line)).await?;
-    Ok(asked.grant(end, state))
+    let end = state.call_blocking(move |node| node.arrival_line(&id, &line)).await?;
+    Ok(asked.accept(end, state))
 }

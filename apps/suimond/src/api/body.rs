@@ -15,7 +15,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest part of an oversized body that is read and discarded. If the connection closed while the
 /// client was still sending, the client would get a connection reset instead of the response (RFC
 /// 9112, section 9.6). Larger bodies are cut off.
-const FORGOTTEN_BYTES_MAX: usize = 16 * JSON_BYTES_MAX;
+const DISCARDED_BYTES_MAX: usize = 16 * JSON_BYTES_MAX;
 
 /// Complete body of at most [`JSON_BYTES_MAX`] bytes.
 pub(crate) struct Body(pub Bytes);
@@ -42,7 +42,7 @@ async fn read(mut stream: BodyDataStream) -> Result<Body, Failure> {
         })?;
         if part.len() > JSON_BYTES_MAX - bytes.len() {
             drop(bytes);
-            return Err(forget(stream).await);
+            return Err(discard(stream).await);
         }
         bytes.extend_from_slice(&part);
     }
@@ -50,8 +50,8 @@ async fn read(mut stream: BodyDataStream) -> Result<Body, Failure> {
 }
 
 /// Discards the rest of an oversized body and returns the error.
-async fn forget(mut stream: BodyDataStream) -> Failure {
-    let mut left = FORGOTTEN_BYTES_MAX;
+async fn discard(mut stream: BodyDataStream) -> Failure {
+    let mut left = DISCARDED_BYTES_MAX;
     while let Some(Ok(part)) = stream.next().await {
         let Some(after) = left.checked_sub(part.len()) else { break };
         left = after;

@@ -64,10 +64,10 @@ pub(super) async fn begin(
     options.snaplen = snaplen.unwrap_or(options.snaplen).min(options.snaplen);
     let is_uplink = matches!(key, PortKey::Uplink(_));
     let name = key.to_string();
-    let capture = state.ask(move |node| node.capture(&key, options)).await?;
+    let capture = state.call_blocking(move |node| node.capture(&key, options)).await?;
     let operation = capture.operation().map_or(0, |operation| operation.id);
     let (pieces, receiver) = mpsc::channel(PIECES_WAITING);
-    let ended = state.news.ended.clone();
+    let ended = state.notifications.ended.clone();
     let writer = Writer {
         unix_offset_ns: capture.unix_offset_ns(),
         capture,
@@ -112,7 +112,7 @@ impl Writer {
             if !piece.is_empty() && !self.send(std::mem::take(&mut piece)) {
                 return;
             }
-            let Some(wanted) = self.wanted() else { break };
+            let Some(wanted) = self.filter() else { break };
             if self.pieces.is_closed() || *self.ended.borrow() {
                 break;
             }
@@ -127,7 +127,7 @@ impl Writer {
     }
 
     /// Returns the number of frames that may be read next; `None` once a limit is reached.
-    fn wanted(&self) -> Option<usize> {
+    fn filter(&self) -> Option<usize> {
         let CaptureParameters { max_frames, max_bytes, .. } = self.parameters;
         let frames = max_frames.map(|max| max.value().saturating_sub(self.frames));
         let is_full = max_bytes.is_some_and(|max| self.bytes >= max.value());

@@ -103,7 +103,7 @@ async fn delete(
 #[utoipa::path(get, path = "/1.0/cluster/flows", tag = "cluster", operation_id = "list_cluster_flows",
     responses((status = OK, body = Vec<ClusterDisk>), (status = "4XX", body = ErrorBody)))]
 async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<ClusterDisk>>, Failure> {
-    state.ask(|node| node.cluster_flows()).await.map(Json)
+    state.call_blocking(|node| node.cluster_flows()).await.map(Json)
 }
 
 /// Removes a permanently failed node from the cluster and releases its reservations.
@@ -117,6 +117,6 @@ async fn remove(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
 ) -> Result<StatusCode, Failure> {
-    state.ask(move |node| node.remove_cluster_node(&name)).await?;
+    state.call_blocking(move |node| node.remove_cluster_node(&name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use suimon_contract::{
     ConvertDiskRequest, DiskConfig, ErrorBody, Operation, SnapshotDiskRequest, parse_request,
 };
-use suimon_node::DiskWork;
+use suimon_node::DiskFileJob;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -38,7 +38,7 @@ async fn check(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
 ) -> Result<Response, Failure> {
-    begin(&state, &name, DiskWork::Check).await
+    begin(&state, &name, DiskFileJob::Check).await
 }
 
 /// Writes the image file of a disk anew without unused blocks.
@@ -52,7 +52,7 @@ async fn compact(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
 ) -> Result<Response, Failure> {
-    begin(&state, &name, DiskWork::Compact).await
+    begin(&state, &name, DiskFileJob::Compact).await
 }
 
 /// Copies a disk to another file of its store, in another format or kind.
@@ -68,7 +68,7 @@ async fn convert(
     InPath(name): InPath<String>,
     Body(body): Body,
 ) -> Result<Response, Failure> {
-    begin(&state, &name, DiskWork::Convert(request(&body)?)).await
+    begin(&state, &name, DiskFileJob::Convert(request(&body)?)).await
 }
 
 /// Creates a snapshot: later writes go to a new differencing file over the current one.
@@ -84,7 +84,7 @@ async fn snapshot(
     InPath(name): InPath<String>,
     Body(body): Body,
 ) -> Result<Response, Failure> {
-    begin(&state, &name, DiskWork::Snapshot(request(&body)?)).await
+    begin(&state, &name, DiskFileJob::Snapshot(request(&body)?)).await
 }
 
 /// Merges the file of a differencing disk into its parent, which then is the file of the disk.
@@ -98,7 +98,7 @@ async fn merge(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
 ) -> Result<Response, Failure> {
-    begin(&state, &name, DiskWork::Merge).await
+    begin(&state, &name, DiskFileJob::Merge).await
 }
 
 /// Closes the image of a disk and opens it again.
@@ -112,12 +112,12 @@ async fn reopen(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
 ) -> Result<Response, Failure> {
-    begin(&state, &name, DiskWork::Reopen).await
+    begin(&state, &name, DiskFileJob::Reopen).await
 }
 
-async fn begin(state: &ApiState, name: &str, work: DiskWork) -> Result<Response, Failure> {
+async fn begin(state: &ApiState, name: &str, work: DiskFileJob) -> Result<Response, Failure> {
     let name = name_in_path::<DiskConfig>(name)?;
-    state.ask(move |node| node.work_on_disk(&name, work)).await.map(accepted)
+    state.call_blocking(move |node| node.start_disk_job(&name, work)).await.map(accepted)
 }
 
 pub(super) fn request<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {

@@ -21,61 +21,61 @@ const COMMAND: &str = "x-suimon-command";
 const TOKEN: &str = "token";
 
 /// Error response: status, name of its component, meaning.
-struct Refusal {
+struct ErrorResponse {
     status: u16,
     name: &'static str,
     meaning: &'static str,
 }
 
-const MALFORMED: Refusal = Refusal {
+const MALFORMED: ErrorResponse = ErrorResponse {
     status: 400,
     name: "Malformed",
     meaning: "The body is not JSON, or a value has the wrong type.",
 };
-const UNAUTHORIZED: Refusal = Refusal {
+const UNAUTHORIZED: ErrorResponse = ErrorResponse {
     status: 401,
     name: "Unauthorized",
     meaning: "The bearer token is missing or wrong. Only over TCP: the Unix socket requires none. The \
               response to a wrong token is delayed by 0.25 to 10 s, and its connection is closed.",
 };
-const NOT_FOUND: Refusal = Refusal {
+const NOT_FOUND: ErrorResponse = ErrorResponse {
     status: 404,
     name: "NotFound",
     meaning: "No object has the name or number in the path.",
 };
-const BODY_TIMEOUT: Refusal = Refusal {
+const BODY_TIMEOUT: ErrorResponse = ErrorResponse {
     status: 408,
     name: "BodyTimeout",
     meaning: "The body of the request was not received within the time limit.",
 };
-const CONFLICT: Refusal = Refusal {
+const CONFLICT: ErrorResponse = ErrorResponse {
     status: 409,
     name: "Conflict",
     meaning: "The object exists already or is in use, or its present state does not permit the request.",
 };
-const TOO_LARGE: Refusal = Refusal {
+const TOO_LARGE: ErrorResponse = ErrorResponse {
     status: 413,
     name: "BodyTooLarge",
     meaning: "The body of the request is larger than 4 MiB.",
 };
-const UNPROCESSABLE: Refusal = Refusal {
+const UNPROCESSABLE: ErrorResponse = ErrorResponse {
     status: 422,
     name: "Unprocessable",
     meaning: "A key or parameter is unknown or missing, a value is out of its range, or a rule is \
               violated that JSON Schema cannot express, such as a reference to a missing resource.",
 };
-const UPGRADE_REQUIRED: Refusal = Refusal {
+const UPGRADE_REQUIRED: ErrorResponse = ErrorResponse {
     status: 426,
     name: "UpgradeRequired",
     meaning: "The header `Upgrade` does not name the protocol of this operation.",
 };
-const HOST_ERROR: Refusal = Refusal {
+const HOST_ERROR: ErrorResponse = ErrorResponse {
     status: 500,
     name: "HostError",
     meaning: "An error of the host or of the daemon prevented the request.",
 };
 
-const REFUSALS: [Refusal; 9] = [
+const REFUSALS: [ErrorResponse; 9] = [
     MALFORMED,
     UNAUTHORIZED,
     NOT_FOUND,
@@ -89,7 +89,7 @@ const REFUSALS: [Refusal; 9] = [
 
 /// Placeholder status in a handler's description for errors of the host, expanded to the actual
 /// statuses.
-const ASKS: &str = "4XX";
+const HOST_ERRORS: &str = "4XX";
 
 /// Completes a document generated from the descriptions of the handlers.
 pub(super) fn complete(document: &mut OpenApi) {
@@ -117,7 +117,7 @@ pub(super) fn complete(document: &mut OpenApi) {
         .collect();
     for (path, item) in &mut document.paths.paths {
         for operation in operations_mut(item) {
-            refuse(path, operation);
+            add_error_responses(path, operation);
             link(path, operation, &known);
             describe_body(operation);
             describe_responses(operation);
@@ -145,7 +145,7 @@ fn describe_old_paths(document: &mut OpenApi) {
     }
 }
 
-impl Refusal {
+impl ErrorResponse {
     fn response(&self) -> Response {
         let mut description = self.meaning.to_owned();
         let codes: Vec<String> = ErrorCode::ALL
@@ -174,9 +174,9 @@ fn name_command(operation: &mut Operation) {
 }
 
 /// Adds the error responses.
-fn refuse(path: &str, operation: &mut Operation) {
+fn add_error_responses(path: &str, operation: &mut Operation) {
     let responses = &mut operation.responses.responses;
-    let asks = responses.remove(ASKS).is_some();
+    let asks = responses.remove(HOST_ERRORS).is_some();
     responses.remove("5XX");
     responses.remove("404");
     let is_upgraded = responses.contains_key("101");

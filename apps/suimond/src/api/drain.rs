@@ -38,10 +38,10 @@ async fn drain(
 ) -> Result<Response, Failure> {
     let wanted: DrainRequest = request(&body)?;
     if dry_run {
-        let plan = state.ask(move |node| node.check_drain(&name, &wanted)).await?;
+        let plan = state.call_blocking(move |node| node.check_drain(&name, &wanted)).await?;
         return Ok(Json(plan).into_response());
     }
-    state.ask(move |node| node.drain(&name, wanted)).await.map(accepted)
+    state.call_blocking(move |node| node.drain(&name, wanted)).await.map(accepted)
 }
 
 /// Ends the drain of a node, so that VMs can migrate to it.
@@ -55,6 +55,6 @@ async fn undrain(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
 ) -> Result<StatusCode, Failure> {
-    state.ask(move |node| node.undrain(&name)).await?;
+    state.call_blocking(move |node| node.undrain(&name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

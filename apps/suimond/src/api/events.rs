@@ -109,18 +109,18 @@ async fn follow(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<FollowParameters>,
 ) -> Result<Response, Failure> {
-    let place = state.news.event_follower()?;
+    let place = state.notifications.event_follower()?;
     let FollowParameters { after, severity, subject, id } = parameters;
     let wanted = filter(severity, subject, id);
     let seen = after.map(Count::value).unwrap_or_else(|| state.node.last_events(0, &wanted).seen);
-    let follower = EventFollower { state: state.clone(), seen, wanted, _place: place };
-    Ok(lines(follower, state.news))
+    let follower = EventFollower { state: state.clone(), seen, filter: wanted, _place: place };
+    Ok(lines(follower, state.notifications))
 }
 
 struct EventFollower {
     state: ApiState,
     seen: u64,
-    wanted: EventFilter,
+    filter: EventFilter,
     _place: OwnedSemaphorePermit,
 }
 
@@ -128,7 +128,7 @@ impl Lines for EventFollower {
     type Line = Event;
 
     fn next_lines(&mut self) -> Next<Event> {
-        let mut page = self.state.node.events(self.seen, FOLLOW_EVENTS, &self.wanted);
+        let mut page = self.state.node.events(self.seen, FOLLOW_EVENTS, &self.filter);
         self.seen = page.seen;
         if let Some(first) = page.events.first_mut().filter(|_| page.lost > 0) {
             first.fields.insert("lost_before".to_owned(), page.lost.to_string());
@@ -136,7 +136,9 @@ impl Lines for EventFollower {
         Next::More(page.events.into_iter().map(Event::with_new_names).collect())
     }
 
-    fn watched(news: &mut crate::api::state::News) -> &mut tokio::sync::watch::Receiver<u64> {
+    fn watched(
+        news: &mut crate::api::state::Notifications,
+    ) -> &mut tokio::sync::watch::Receiver<u64> {
         &mut news.events
     }
 }

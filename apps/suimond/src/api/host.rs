@@ -100,7 +100,7 @@ async fn apply(
 ) -> Result<Response, Failure> {
     let text = body.clone();
     let applied = async {
-        let config = state.ask(move |_| parse_apply(&body)).await?;
+        let config = state.call_blocking(move |_| parse_apply(&body)).await?;
         let old_names = old_names_of_apply(&text);
         change_noting(&state, Edit::Apply(Box::new(config)), parameters, &old_names).await
     };
@@ -111,7 +111,7 @@ async fn apply(
 #[utoipa::path(get, path = "/1.0/workers", tag = "workers",
     operation_id = "list_workers", responses((status = OK, body = Vec<ProcessorStatus>)))]
 async fn workers(State(state): State<ApiState>) -> Result<Json<Vec<ProcessorStatus>>, Failure> {
-    state.read(|node| node.processors()).await.map(Json)
+    state.read(|node| node.workers()).await.map(Json)
 }
 
 /// Returns the counters of all ports, disks and workers at one moment.
@@ -128,7 +128,8 @@ async fn top(State(state): State<ApiState>) -> Result<Json<TopSnapshot>, Failure
     responses((status = OK, content_type = "text/plain", body = String)))]
 async fn export_metrics(State(state): State<ApiState>) -> Result<Response, Failure> {
     let refused = state.failures.totals();
-    let text =
-        state.ask(move |node| metrics::render(&metrics::Readings::of(node, refused))).await?;
+    let text = state
+        .call_blocking(move |node| metrics::render(&metrics::Readings::of(node, refused)))
+        .await?;
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }

@@ -31,7 +31,7 @@ const REPORT_POLICY: &str = "sandbox allow-scripts; default-src 'none'; style-sr
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(status))
-        .routes(routes!(list, ask))
+        .routes(routes!(list, request_run))
         .routes(routes!(show))
         .routes(routes!(report))
         .routes(routes!(withdraw))
@@ -58,9 +58,9 @@ async fn list(State(state): State<ApiState>) -> Result<Json<Vec<LabRun>>, Failur
 #[utoipa::path(post, path = "/1.0/lab/runs", tag = "lab", operation_id = "request_lab_run",
     request_body = LabRunRequest,
     responses((status = ACCEPTED, body = LabRequest), (status = "4XX", body = ErrorBody)))]
-async fn ask(State(state): State<ApiState>, Body(body): Body) -> Result<Response, Failure> {
+async fn request_run(State(state): State<ApiState>, Body(body): Body) -> Result<Response, Failure> {
     let wanted: LabRunRequest = parse_request(&body).map_err(|error| error.about("lab"))?;
-    let request = with_lab(&state, move |lab| lab.ask(now_ms(), &wanted)).await?;
+    let request = with_lab(&state, move |lab| lab.request(now_ms(), &wanted)).await?;
     Ok((StatusCode::ACCEPTED, Json(request)).into_response())
 }
 
@@ -132,7 +132,7 @@ async fn with_lab<T: Send + 'static>(
     call: impl FnOnce(&Lab) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, Failure> {
     let lab = Arc::clone(&state.lab);
-    state.ask(move |_| call(&lab)).await
+    state.call_blocking(move |_| call(&lab)).await
 }
 
 fn now_ms() -> u64 {

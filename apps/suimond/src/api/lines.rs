@@ -13,7 +13,7 @@ use serde::Serialize;
 use suimon_contract::to_json;
 use tokio::sync::watch;
 
-use crate::api::state::News;
+use crate::api::state::Notifications;
 
 /// Idle time after which an empty line is sent to detect a closed connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -35,11 +35,11 @@ pub(super) trait Lines: Send + 'static {
     fn next_lines(&mut self) -> Next<Self::Line>;
 
     /// Returns the receiver that signals new lines.
-    fn watched(news: &mut News) -> &mut watch::Receiver<u64>;
+    fn watched(news: &mut Notifications) -> &mut watch::Receiver<u64>;
 }
 
 /// Returns a streaming response that ends with `source` or with the daemon.
-pub(super) fn lines<L: Lines>(source: L, news: News) -> Response {
+pub(super) fn lines<L: Lines>(source: L, news: Notifications) -> Response {
     let follower = Follower { source, news, ending: false, last_said: false };
     let stream = futures_util::stream::unfold(follower, |mut follower| async move {
         let bytes = follower.next_bytes().await?;
@@ -51,7 +51,7 @@ pub(super) fn lines<L: Lines>(source: L, news: News) -> Response {
 
 struct Follower<L> {
     source: L,
-    news: News,
+    news: Notifications,
     /// True if the daemon is stopping: the currently available lines are the last.
     ending: bool,
     last_said: bool,

@@ -45,7 +45,7 @@ pub(crate) use body::Body;
 pub(crate) use changes::name_in_path;
 pub use failure::Failure;
 pub(crate) use failure::Parameters;
-pub use state::{ApiState, EVENT_FOLLOWERS_MAX, News, NewsSender};
+pub use state::{ApiState, EVENT_FOLLOWERS_MAX, NotificationSender, Notifications};
 
 #[derive(OpenApi)]
 #[openapi(info(

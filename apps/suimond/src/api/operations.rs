@@ -15,7 +15,7 @@ use crate::api::bounded::{Bounded, Count};
 use crate::api::failure::{Failure, InPath, Parameters};
 use crate::api::json::Json;
 use crate::api::lines::{Lines, Next, lines};
-use crate::api::state::{ApiState, News};
+use crate::api::state::{ApiState, Notifications};
 
 /// Default time in seconds that a request waits for an operation.
 const WAIT_DEFAULT_S: u64 = 30;
@@ -88,7 +88,7 @@ async fn wait(
     let timeout_s = parameters.timeout_s.map_or(WAIT_DEFAULT_S, WaitSeconds::value);
     let deadline = tokio::time::sleep(Duration::from_secs(timeout_s));
     tokio::pin!(deadline);
-    let mut news = state.news.clone();
+    let mut news = state.notifications.clone();
     loop {
         news.operations.borrow_and_update();
         let operation = state.node.operation(id).ok_or_else(|| not_found(id))?;
@@ -121,14 +121,14 @@ async fn follow(
     if state.node.operation(id).is_none() {
         return Err(not_found(id));
     }
-    let news = state.news.clone();
-    Ok(lines(OperationFollower { state, id, said: None }, news))
+    let news = state.notifications.clone();
+    Ok(lines(OperationFollower { state, id, last_sent: None }, news))
 }
 
 struct OperationFollower {
     state: ApiState,
     id: u64,
-    said: Option<Operation>,
+    last_sent: Option<Operation>,
 }
 
 impl Lines for OperationFollower {
@@ -139,13 +139,13 @@ impl Lines for OperationFollower {
             return Next::Last(Vec::new());
         };
         let has_ended = operation.state != OperationState::Running;
-        let is_new = self.said.as_ref() != Some(&operation);
-        self.said = Some(operation.clone());
+        let is_new = self.last_sent.as_ref() != Some(&operation);
+        self.last_sent = Some(operation.clone());
         let lines = if is_new { vec![operation] } else { Vec::new() };
         if has_ended { Next::Last(lines) } else { Next::More(lines) }
     }
 
-    fn watched(news: &mut News) -> &mut watch::Receiver<u64> {
+    fn watched(news: &mut Notifications) -> &mut watch::Receiver<u64> {
         &mut news.operations
     }
 }

@@ -51,8 +51,9 @@ async fn hand_over(
         ApiError::new(ErrorCode::NotFound, text).about(format!("queue/{port}"))
     })?;
     let index = u16::try_from(index.value()).unwrap_or(u16::MAX);
-    let mut operation =
-        state.ask(move |node| node.move_queue(&port, side, index, request.processor)).await?;
+    let mut operation = state
+        .call_blocking(move |node| node.move_queue(&port, side, index, request.processor))
+        .await?;
     operation.warnings = warnings(&old_names);
     Ok(accepted(operation))
 }

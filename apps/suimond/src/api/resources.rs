@@ -185,7 +185,7 @@ impl Served for NodeConfig {
     }
 
     fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
-        node.far_node(name)
+        node.peer_node(name)
     }
 }
 
@@ -211,7 +211,7 @@ pub(super) fn router<R: Served>() -> OpenApiRouter<ApiState> {
          name are unchanged."
     );
     let delete =
-        format!("Deletes {noun}. Fails if another resource refers to it.{}", kept(R::KIND));
+        format!("Deletes {noun}. Fails if another resource refers to it.{}", retained(R::KIND));
     let item = [
         (
             HttpMethod::Get,
@@ -279,7 +279,7 @@ const fn plural(kind: Kind) -> &'static str {
 }
 
 /// Returns what remains after a resource of this kind was deleted, as a sentence.
-const fn kept(kind: Kind) -> &'static str {
+const fn retained(kind: Kind) -> &'static str {
     match kind {
         Kind::Store => " The files in its directory stay.",
         Kind::Disk => " The image file stays, except with `with_file`.",
@@ -304,7 +304,7 @@ async fn show<R: Served>(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
 ) -> Result<Json<R::Status>, Failure> {
-    state.ask(move |node| R::observe(node, &name)).await.map(Json)
+    state.call_blocking(move |node| R::observe(node, &name)).await.map(Json)
 }
 
 async fn create<R: Served>(

@@ -18,7 +18,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[utoipa::path(get, path = "/1.0/sriov", tag = "sriov", operation_id = "list_sriov",
     responses((status = OK, body = Vec<SriovAdapter>)))]
 async fn list(State(state): State<ApiState>) -> Result<Json<Vec<SriovAdapter>>, Failure> {
-    state.ask(|node| node.sriov_adapters()).await.map(Json)
+    state.call_blocking(|node| node.sriov_adapters()).await.map(Json)
 }
 
 /// Returns an SR-IOV adapter with its virtual functions.
@@ -29,5 +29,5 @@ async fn show(
     State(state): State<ApiState>,
     InPath(adapter): InPath<String>,
 ) -> Result<Json<SriovAdapter>, Failure> {
-    state.ask(move |node| node.sriov_adapter(&adapter)).await.map(Json)
+    state.call_blocking(move |node| node.sriov_adapter(&adapter)).await.map(Json)
 }

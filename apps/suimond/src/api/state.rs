@@ -21,7 +21,7 @@ pub struct ApiState {
     /// Node that the API controls.
     pub node: Arc<Node>,
     /// Notifications of the node.
-    pub news: News,
+    pub notifications: Notifications,
     /// OpenAPI document as text.
     pub openapi: Arc<str>,
     /// Web console, if configured.
@@ -37,7 +37,7 @@ impl ApiState {
     ///
     /// # Errors
     /// The error of the call; `internal` if it panicked.
-    pub async fn ask<T, E>(
+    pub async fn call_blocking<T, E>(
         &self,
         call: impl FnOnce(&Node) -> Result<T, E> + Send + 'static,
     ) -> Result<T, Failure>
@@ -64,12 +64,12 @@ impl ApiState {
         &self,
         call: impl FnOnce(&Node) -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        self.ask(move |node| Ok::<T, Failure>(call(node))).await
+        self.call_blocking(move |node| Ok::<T, Failure>(call(node))).await
     }
 }
 
 /// Sender of the node's notifications to streams and waiting requests.
-pub struct NewsSender {
+pub struct NotificationSender {
     events: watch::Sender<u64>,
     operations: watch::Sender<u64>,
     ended: watch::Sender<bool>,
@@ -77,7 +77,7 @@ pub struct NewsSender {
 
 /// Receiver of the node's notifications.
 #[derive(Clone)]
-pub struct News {
+pub struct Notifications {
     /// Sequence number of the last event.
     pub events: watch::Receiver<u64>,
     /// Number of changes of operations.
@@ -88,13 +88,13 @@ pub struct News {
     event_followers: Arc<Semaphore>,
 }
 
-impl NewsSender {
+impl NotificationSender {
     /// Returns a sender and its receiver.
-    pub fn new() -> (Self, News) {
+    pub fn new() -> (Self, Notifications) {
         let (events, events_news) = watch::channel(0);
         let (operations, operations_news) = watch::channel(0);
         let (ended, ended_news) = watch::channel(false);
-        let news = News {
+        let news = Notifications {
             events: events_news,
             operations: operations_news,
             ended: ended_news,
@@ -109,7 +109,7 @@ impl NewsSender {
     }
 }
 
-impl NodeListener for NewsSender {
+impl NodeListener for NotificationSender {
     fn handle_events(&self, sequence: u64) {
         self.events.send_replace(sequence);
     }
@@ -123,7 +123,7 @@ impl NodeListener for NewsSender {
     }
 }
 
-impl News {
+impl Notifications {
     /// Acquires a permit for a follower of the event log.
     ///
     /// # Errors

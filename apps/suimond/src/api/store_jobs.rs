@@ -42,7 +42,7 @@ async fn measure(
 ) -> Result<Response, Failure> {
     let name = name_in_path::<StoreConfig>(&name)?;
     let asked = if body.is_empty() { MeasureStoreRequest::default() } else { request(&body)? };
-    state.ask(move |node| node.measure_store(&name, asked)).await.map(accepted)
+    state.call_blocking(move |node| node.measure_store(&name, asked)).await.map(accepted)
 }
 
 /// Returns format, size, ids and parent of an image file in a store.
@@ -56,7 +56,7 @@ async fn image_info(
 ) -> Result<Json<ImageInfo>, Failure> {
     let name = name_in_path::<StoreConfig>(&name)?;
     let asked: ImageRequest = request(&body)?;
-    state.ask(move |node| node.image_info(&name, &asked)).await.map(Json)
+    state.call_blocking(move |node| node.image_info(&name, &asked)).await.map(Json)
 }
 
 /// Checks the metadata of an image file in a store. Nothing is written.
@@ -70,7 +70,7 @@ async fn image_check(
 ) -> Result<Json<ImageCheck>, Failure> {
     let name = name_in_path::<StoreConfig>(&name)?;
     let asked: ImageRequest = request(&body)?;
-    state.ask(move |node| node.image_check(&name, &asked)).await.map(Json)
+    state.call_blocking(move |node| node.image_check(&name, &asked)).await.map(Json)
 }
 
 /// Repairs the metadata of an image file in a store, after a backup beside the file.
@@ -87,7 +87,7 @@ async fn image_repair(
 ) -> Result<Json<ImageChanges>, Failure> {
     let name = name_in_path::<StoreConfig>(&name)?;
     let asked: ImageRequest = request(&body)?;
-    state.ask(move |node| node.image_repair(&name, &asked)).await.map(Json)
+    state.call_blocking(move |node| node.image_repair(&name, &asked)).await.map(Json)
 }
 
 /// Records the new path of the parent in a differencing image, after a backup beside the file.
@@ -101,5 +101,5 @@ async fn image_relink(
 ) -> Result<Json<ImageChanges>, Failure> {
     let name = name_in_path::<StoreConfig>(&name)?;
     let asked: ImageRequest = request(&body)?;
-    state.ask(move |node| node.image_relink(&name, &asked)).await.map(Json)
+    state.call_blocking(move |node| node.image_relink(&name, &asked)).await.map(Json)
 }

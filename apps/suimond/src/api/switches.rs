@@ -22,5 +22,5 @@ async fn addresses(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
 ) -> Result<Json<Vec<AddressStatus>>, Failure> {
-    state.ask(move |node| node.addresses(&name)).await.map(Json)
+    state.call_blocking(move |node| node.addresses(&name)).await.map(Json)
 }

@@ -10,16 +10,16 @@ use hyper_util::rt::TokioIo;
 use suimon_contract::{ApiError, ErrorCode};
 
 use crate::api::failure::Failure;
-use crate::api::state::{ApiState, News};
-use crate::line::{carry, local};
+use crate::api::state::{ApiState, Notifications};
+use crate::line::{copy, local};
 
 /// Request to upgrade a connection to a protocol.
-pub(super) struct Asked {
+pub(super) struct UpgradeRequest {
     upgrade: OnUpgrade,
     protocol: &'static str,
 }
 
-impl Asked {
+impl UpgradeRequest {
     /// Extracts the upgrade request for this protocol.
     ///
     /// # Errors
@@ -40,16 +40,16 @@ impl Asked {
 
     /// Returns the response that accepts the upgrade. Bytes are then copied between the client and
     /// `line` in both directions until one side closes or the daemon ends.
-    pub(super) fn grant(self, line: OwnedFd, state: &ApiState) -> Response {
+    pub(super) fn accept(self, line: OwnedFd, state: &ApiState) -> Response {
         let headers = [
             (header::CONNECTION, HeaderValue::from_static("upgrade")),
             (header::UPGRADE, HeaderValue::from_static(self.protocol)),
         ];
-        tokio::spawn(self.carried(line, state.news.clone()));
+        tokio::spawn(self.carried(line, state.notifications.clone()));
         (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
     }
 
-    async fn carried(self, line: OwnedFd, mut news: News) {
+    async fn carried(self, line: OwnedFd, mut news: Notifications) {
         let protocol = self.protocol;
         let (client, line) = match (self.upgrade.await, local(line)) {
             (Ok(client), Ok(line)) => (TokioIo::new(client), line),
@@ -63,7 +63,7 @@ impl Asked {
             }
         };
         tokio::select! {
-            ended = carry(client, line) => {
+            ended = copy(client, line) => {
                 if let Err(error) = ended {
                     tracing::debug!(protocol, %error, "an upgraded connection ended early");
                 }

@@ -32,5 +32,5 @@ async fn show(
     State(state): State<ApiState>,
     InPath(uplink): InPath<String>,
 ) -> Result<Json<VmqStatus>, Failure> {
-    state.ask(move |node| node.vmq(&uplink)).await.map(Json)
+    state.call_blocking(move |node| node.vmq(&uplink)).await.map(Json)
 }

@@ -8,7 +8,7 @@ use suimon_contract::{
     ApiError, ErrorBody, ErrorCode, FreezeVmRequest, Kind, Operation, StopVmRequest, VmConfig,
     VmGuest, libvirt_elements,
 };
-use suimon_node::VmWork;
+use suimon_node::VmAction;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -18,7 +18,7 @@ use crate::api::disk_jobs::request;
 use crate::api::failure::{Failure, InPath};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
-use crate::api::upgraded::Asked;
+use crate::api::upgraded::UpgradeRequest;
 
 /// Protocol name of an upgraded connection that carries a console's bytes.
 const CONSOLE: &str = "suimon-console";
@@ -47,7 +47,7 @@ async fn start(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
 ) -> Result<Response, Failure> {
-    begin(&state, &name, VmWork::Start).await
+    begin(&state, &name, VmAction::Start).await
 }
 
 /// Requests the guest to shut down, and waits for it.
@@ -61,7 +61,7 @@ async fn stop(
     InPath(name): InPath<String>,
     Body(body): Body,
 ) -> Result<Response, Failure> {
-    begin(&state, &name, VmWork::Stop(asked(&body)?)).await
+    begin(&state, &name, VmAction::Stop(requested(&body)?)).await
 }
 
 /// Kills a VM, like a loss of power.
@@ -74,7 +74,7 @@ async fn kill(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
 ) -> Result<Response, Failure> {
-    begin(&state, &name, VmWork::Kill).await
+    begin(&state, &name, VmAction::Kill).await
 }
 
 /// Pauses a running VM: stops its virtual CPUs.
@@ -85,7 +85,7 @@ async fn pause(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
 ) -> Result<Response, Failure> {
-    begin(&state, &name, VmWork::Pause).await
+    begin(&state, &name, VmAction::Pause).await
 }
 
 /// Resumes a paused VM.
@@ -96,7 +96,7 @@ async fn resume(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
 ) -> Result<Response, Failure> {
-    begin(&state, &name, VmWork::Resume).await
+    begin(&state, &name, VmAction::Resume).await
 }
 
 /// Resets a VM like a reset button. The QEMU process stays.
@@ -107,7 +107,7 @@ async fn reset(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
 ) -> Result<Response, Failure> {
-    begin(&state, &name, VmWork::Reset).await
+    begin(&state, &name, VmAction::Reset).await
 }
 
 /// Freezes the file systems of the guest through the guest agent, for a limited time.
@@ -119,7 +119,7 @@ async fn freeze(
     InPath(name): InPath<String>,
     Body(body): Body,
 ) -> Result<Response, Failure> {
-    begin(&state, &name, VmWork::Freeze(asked(&body)?)).await
+    begin(&state, &name, VmAction::Freeze(requested(&body)?)).await
 }
 
 /// Thaws the file systems of the guest through the guest agent.
@@ -130,17 +130,17 @@ async fn thaw(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,
 ) -> Result<Response, Failure> {
-    begin(&state, &name, VmWork::Thaw).await
+    begin(&state, &name, VmAction::Thaw).await
 }
 
 /// Parses the body; returns the default if it is empty.
-fn asked<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Failure> {
+fn requested<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Failure> {
     if body.is_empty() { Ok(T::default()) } else { Ok(request(body)?) }
 }
 
-async fn begin(state: &ApiState, name: &str, work: VmWork) -> Result<Response, Failure> {
+async fn begin(state: &ApiState, name: &str, work: VmAction) -> Result<Response, Failure> {
     let name = name_in_path::<VmConfig>(name)?;
-    state.ask(move |node| node.work_on_vm(&name, work)).await.map(accepted)
+    state.call_blocking(move |node| node.start_vm_action(&name, work)).await.map(accepted)
 }
 
 /// Returns operating system, host name and IP addresses as reported by the guest agent.
@@ -154,7 +154,7 @@ async fn guest(
     InPath(name): InPath<String>,
 ) -> Result<Json<VmGuest>, Failure> {
     let name = name_in_path::<VmConfig>(&name)?;
-    state.ask(move |node| node.vm_guest(&name)).await.map(Json)
+    state.call_blocking(move |node| node.vm_guest(&name)).await.map(Json)
 }
 
 /// Connects to the serial console of a VM, one client at a time.
@@ -170,9 +170,9 @@ async fn console(
     mut request: Request,
 ) -> Result<Response, Failure> {
     let name = name_in_path::<VmConfig>(&name)?;
-    let asked = Asked::of(&mut request, CONSOLE)?;
-    let line = state.ask(move |node| node.vm_console(&name)).await?;
-    Ok(asked.grant(line, &state))
+    let asked = UpgradeRequest::of(&mut request, CONSOLE)?;
+    let line = state.call_blocking(move |node| node.vm_console(&name)).await?;
+    Ok(asked.accept(line, &state))
 }
 
 /// Returns libvirt domain XML for the NICs and disks of a VM.

@@ -15,8 +15,8 @@ use suimon_contract::{ApiError, ErrorCode, Event, EventFilter};
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tower::ServiceExt;
 
-use super::{ConsoleState, guard};
-use crate::api::{Failure, News, Parameters};
+use super::{ConsoleState, access_check};
+use crate::api::{Failure, Notifications, Parameters};
 
 /// Interval of queries.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -101,7 +101,8 @@ pub(super) async fn follow(
         );
         return Err(ApiError::new(ErrorCode::InvalidValue, text).field("topics").into());
     }
-    let session = guard::cookie(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
+    let session =
+        access_check::cookie(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
     let follower = Follower::new(state, session, topics);
     let stream = futures_util::stream::unfold(follower, |mut follower| async move {
         let text = follower.next_text().await?;
@@ -113,7 +114,7 @@ pub(super) async fn follow(
 
 struct Follower {
     state: ConsoleState,
-    news: News,
+    news: Notifications,
     session: String,
     topics: Vec<String>,
     /// Last response sent of each topic.
@@ -121,7 +122,7 @@ struct Follower {
     ticks: Interval,
     /// Sequence number of the last log event seen, if events are followed.
     seen: Option<u64>,
-    said: Instant,
+    last_sent: Instant,
 }
 
 impl Follower {
@@ -131,9 +132,9 @@ impl Follower {
         let last = state.api.node.last_events(0, &EventFilter::default()).seen;
         let seen = topics.iter().any(|topic| topic == EVENTS).then_some(last);
         topics.retain(|topic| topic != EVENTS);
-        let news = state.api.news.clone();
+        let news = state.api.notifications.clone();
         let (sent, said) = (BTreeMap::new(), Instant::now());
-        Self { state, news, session, topics, sent, ticks, seen, said }
+        Self { state, news, session, topics, sent, ticks, seen, last_sent: said }
     }
 
     /// Returns the next text to send; `None` at the end.
@@ -152,11 +153,11 @@ impl Follower {
             for topic in self.topics.clone() {
                 text += &self.new_answer(&topic).await;
             }
-            if text.is_empty() && self.said.elapsed() >= KEEP_ALIVE {
+            if text.is_empty() && self.last_sent.elapsed() >= KEEP_ALIVE {
                 text.push_str(":\n\n");
             }
             if !text.is_empty() {
-                self.said = Instant::now();
+                self.last_sent = Instant::now();
                 return Some(text);
             }
         }

@@ -18,7 +18,7 @@ use tokio::net::UnixStream;
 use tokio::time::{interval, timeout};
 
 use super::logins::Credentials;
-use super::{ConsoleState, guard};
+use super::{ConsoleState, access_check};
 use crate::api::{Failure, name_in_path};
 use crate::line::local;
 
@@ -27,7 +27,7 @@ const SHOWN_BYTES: usize = 16 << 10;
 /// Largest message from the page.
 const TYPED_BYTES_MAX: usize = 64 << 10;
 /// Time limit for the page or guest to accept data, after which the connection ends.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WRITE_LIMIT: Duration = Duration::from_secs(30);
 /// Time limit for the message with the secret.
 pub(super) const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest number of connections that have not sent the secret.
@@ -44,7 +44,7 @@ pub(super) async fn open(
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, Failure> {
-    if !guard::is_of_own_page(&headers) {
+    if !access_check::is_same_origin(&headers) {
         let text = "the serial console is available on the console's own page only; use `suimon \
                     vm console` elsewhere";
         let error = ApiError::new(ErrorCode::PermissionDenied, text);
@@ -58,7 +58,8 @@ pub(super) async fn open(
         );
         ApiError::new(ErrorCode::Conflict, text)
     })?;
-    let session = guard::cookie(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
+    let session =
+        access_check::cookie(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
     let upgrade = upgrade.max_message_size(TYPED_BYTES_MAX).max_frame_size(TYPED_BYTES_MAX);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let (mut page, mut typed) = socket.split();
@@ -66,7 +67,7 @@ pub(super) async fn open(
         drop(place);
         let ended = if has_secret {
             match line(&state, &name).await {
-                Ok(line) => carry(&state, &session, line, (&mut page, typed)).await,
+                Ok(line) => copy(&state, &session, line, (&mut page, typed)).await,
                 Err(failure) => Some(failure),
             }
         } else {
@@ -76,9 +77,9 @@ pub(super) async fn open(
         };
         if let Some(failure) = ended {
             let text = serde_json::to_string(&failure.into_body()).unwrap_or_default();
-            let _ = timeout(PATIENCE, page.send(Message::text(text))).await;
+            let _ = timeout(WRITE_LIMIT, page.send(Message::text(text))).await;
         }
-        let _ = timeout(PATIENCE, page.close()).await;
+        let _ = timeout(WRITE_LIMIT, page.close()).await;
     }))
 }
 
@@ -105,7 +106,7 @@ async fn has_secret(
 async fn line(state: &ConsoleState, name: &str) -> Result<UnixStream, Failure> {
     let name = name_in_path::<VmConfig>(name)?;
     let about = format!("vm/{name}");
-    let line = state.api.ask(move |node| node.vm_console(&name)).await?;
+    let line = state.api.call_blocking(move |node| node.vm_console(&name)).await?;
     local(line).map_err(|error| {
         let text = format!("the serial console cannot be opened: {error}; retry");
         ApiError::new(ErrorCode::HostError, text).about(about).into()
@@ -114,23 +115,23 @@ async fn line(state: &ConsoleState, name: &str) -> Result<UnixStream, Failure> {
 
 /// Copies bytes until one side closes, the session ends or the daemon ends. Returns the reason to
 /// report.
-async fn carry(
+async fn copy(
     state: &ConsoleState,
     session: &str,
     line: UnixStream,
     (page, typed): (&mut SplitSink<WebSocket, Message>, SplitStream<WebSocket>),
 ) -> Option<Failure> {
     let (reads, writes) = line.into_split();
-    let mut news = state.api.news.clone();
+    let mut news = state.api.notifications.clone();
     tokio::select! {
-        () = show(reads, page) => {
+        () = copy_output(reads, page) => {
             Some(ended(
                 "the VM closed its serial console because it ended or was restarted; open it \
                  again"))
         }
-        () = hand_on(typed, writes, || state.console.logins().extend(Instant::now(), session)) => None,
+        () = copy_input(typed, writes, || state.console.logins().extend(Instant::now(), session)) => None,
         () = no_session(state, session) => {
-            Some(ApiError::new(ErrorCode::Unauthorized, guard::LOG_IN).into())
+            Some(ApiError::new(ErrorCode::Unauthorized, access_check::LOG_IN).into())
         }
         () = news.wait_end() => Some(ended(
             "the daemon is stopping; open the serial console again when it runs")),
@@ -142,13 +143,13 @@ fn ended(text: &str) -> Failure {
 }
 
 /// Copies output of the VM to the page until the VM closes or the page accepts no more data.
-async fn show(mut from: impl AsyncRead + Unpin, page: &mut SplitSink<WebSocket, Message>) {
+async fn copy_output(mut from: impl AsyncRead + Unpin, page: &mut SplitSink<WebSocket, Message>) {
     let mut buffer = vec![0; SHOWN_BYTES];
     loop {
         let count = from.read(&mut buffer).await.unwrap_or_default();
         let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else { return };
         let message = Message::Binary(Bytes::copy_from_slice(bytes));
-        if !matches!(timeout(PATIENCE, page.send(message)).await, Ok(Ok(()))) {
+        if !matches!(timeout(WRITE_LIMIT, page.send(message)).await, Ok(Ok(()))) {
             return;
         }
     }
@@ -156,7 +157,7 @@ async fn show(mut from: impl AsyncRead + Unpin, page: &mut SplitSink<WebSocket, 
 
 /// Copies input of the page to the VM until the page closes, the VM accepts no more data, or `may`
 /// returns false.
-async fn hand_on(
+async fn copy_input(
     mut typed: SplitStream<WebSocket>,
     mut to: impl AsyncWrite + Unpin,
     may: impl Fn() -> bool,
@@ -168,7 +169,7 @@ async fn hand_on(
             // The page sends no text; pings are answered by the library.
             _ => continue,
         };
-        if !may() || !matches!(timeout(PATIENCE, to.write_all(&bytes)).await, Ok(Ok(()))) {
+        if !may() || !matches!(timeout(WRITE_LIMIT, to.write_all(&bytes)).await, Ok(Ok(()))) {
             return;
         }
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use suimon_contract::{ApiError, ErrorCode};
 
 use super::logins::Credentials;
-use super::{ConsoleState, guard};
+use super::{ConsoleState, access_check};
 use crate::access::Guarded;
 use crate::api::{Body, Failure};
 use crate::server::Client;
@@ -83,7 +83,7 @@ pub(super) async fn log_in(
             }
         };
         let client = client.map(|Extension(client)| client);
-        let refusal = guard::unauthorized(text);
+        let refusal = access_check::unauthorized(text);
         return state
             .api
             .failures
@@ -114,7 +114,7 @@ pub(super) async fn show(State(state): State<ConsoleState>) -> Result<Response, 
 /// Logs out.
 pub(super) async fn log_out(State(state): State<ConsoleState>, headers: HeaderMap) -> Response {
     let console = &state.console;
-    if let Some(session) = guard::cookie(&headers, &console.cookie()) {
+    if let Some(session) = access_check::cookie(&headers, &console.cookie()) {
         console.logins().end_session(session);
     }
     let cookie = format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", console.cookie());

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use suimon_contract::{ApiError, ErrorCode};
 
 use super::logins::TICKET_SPAN;
-use super::{ConsoleState, guard};
+use super::{ConsoleState, access_check};
 use crate::api::{Body, Failure};
 
 /// Longest path of a ticket in bytes.
@@ -19,7 +19,7 @@ const PATH_BYTES_MAX: usize = 1024;
 /// Request for a ticket.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct RequestedSession {
     /// Path of the address, without a query.
     path: String,
 }
@@ -39,7 +39,7 @@ pub(super) async fn create(
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Response, Failure> {
-    let Wanted { path } = serde_json::from_slice(&body).map_err(|error| {
+    let RequestedSession { path } = serde_json::from_slice(&body).map_err(|error| {
         let text = format!("request a ticket with {{\"path\": …}}: {error}");
         ApiError::new(ErrorCode::Malformed, text)
     })?;
@@ -48,7 +48,8 @@ pub(super) async fn create(
                     requests with the header `X-Suimon-Session`";
         return Err(ApiError::new(ErrorCode::InvalidValue, text).field("path").into());
     }
-    let cookie = guard::cookie(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
+    let cookie =
+        access_check::cookie(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
     let created = state.console.logins().new_ticket(Instant::now(), &cookie, path);
     let created = created.map_err(|error| {
         let text = format!("the system has no random bytes: {error}; try again");
@@ -56,7 +57,7 @@ pub(super) async fn create(
     })?;
     let valid_s = TICKET_SPAN.as_secs();
     Ok(created.map_or_else(
-        || guard::unauthorized(guard::LOG_IN),
+        || access_check::unauthorized(access_check::LOG_IN),
         |ticket| Json(Ticket { ticket, valid_s }).into_response(),
     ))
 }

@@ -3,8 +3,8 @@
 use std::sync::PoisonError;
 
 use suimon_contract::{ApiError, ErrorCode, LabCompared, LabComparison, LabEstimate, LabFinding};
-use suimon_lab_run::folder::WHOLE;
-use suimon_lab_run::{Compared, Estimate, FORMAT, Finding, Run, compare};
+use suimon_lab_run::folder::RUN_FILE;
+use suimon_lab_run::{Comparison, FORMAT, Finding, Run, Statistics, compare};
 
 use super::runs::{WHOLE_BYTES_MAX, words};
 use super::{Lab, read, unread};
@@ -28,7 +28,7 @@ impl Lab {
 
     fn whole(&self, id: &str) -> Result<Run, ApiError> {
         let folder = self.run_folder(id)?;
-        let Some(mut run) = read::<Run>(&folder, WHOLE, WHOLE_BYTES_MAX)? else {
+        let Some(mut run) = read::<Run>(&folder, RUN_FILE, WHOLE_BYTES_MAX)? else {
             let text = format!(
                 "the run is incomplete and cannot be compared; complete it with `suimon lab run \
                  --resume {id}`"
@@ -37,7 +37,7 @@ impl Lab {
         };
         if run.format != FORMAT {
             let text = format!("has format {}, but this daemon reads format {FORMAT}", run.format);
-            return Err(unread(&folder.path(WHOLE), text));
+            return Err(unread(&folder.path(RUN_FILE), text));
         }
         // The folder's name takes precedence over the id in the file.
         id.clone_into(&mut run.id);
@@ -45,7 +45,7 @@ impl Lab {
     }
 }
 
-fn of_measure(of: Compared) -> LabCompared {
+fn of_measure(of: Comparison) -> LabCompared {
     LabCompared {
         case: of.case.id,
         case_words: words(of.case.words),
@@ -60,19 +60,19 @@ fn of_measure(of: Compared) -> LabCompared {
             Finding::Better => LabFinding::Better,
             Finding::Worse => LabFinding::Worse,
             Finding::Different => LabFinding::Different,
-            Finding::NotShown => LabFinding::NotShown,
-            Finding::TooFew => LabFinding::TooFew,
+            Finding::NotSignificant => LabFinding::NotShown,
+            Finding::TooFewSamples => LabFinding::TooFew,
         },
     }
 }
 
-fn estimate(of: &Estimate) -> LabEstimate {
+fn estimate(of: &Statistics) -> LabEstimate {
     LabEstimate {
         samples: of.samples as u64,
         mean: of.mean,
         median: of.median,
-        least: of.least,
-        most: of.most,
+        least: of.min,
+        most: of.max,
         interval: of.interval.map(|(low, high)| [low, high]),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::PoisonError;
 
 use suimon_contract::{ApiError, ErrorCode, LabRequest, LabRequestState, LabRunRequest, LabScale};
-use suimon_lab_run::folder::{Done, REQUESTS, Request, Worker, is_id};
+use suimon_lab_run::folder::{REQUESTS, RequestResult, RunRequest, Worker, is_id};
 
 use super::{Folder, Lab, SMALL_BYTES_MAX, plans, read, shown_id, worker};
 
@@ -20,7 +20,7 @@ impl Lab {
     /// # Errors
     /// No worker is running, the plan does not exist, this machine does not meet the plan's
     /// requirements, or too many requests are queued.
-    pub fn ask(&self, now_ms: u64, wanted: &LabRunRequest) -> Result<LabRequest, ApiError> {
+    pub fn request(&self, now_ms: u64, wanted: &LabRunRequest) -> Result<LabRequest, ApiError> {
         let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let refuse = |code, text: String| Err(ApiError::new(code, text).about("lab"));
         let folder = Folder::open(&self.results)?;
@@ -63,7 +63,7 @@ impl Lab {
             );
             return refuse(ErrorCode::Conflict, text);
         }
-        let request = Request {
+        let request = RunRequest {
             plan: wanted.plan.clone(),
             scale: wanted.scale.as_str().to_owned(),
             profile: wanted.profile,
@@ -161,7 +161,7 @@ fn request(
         run: None,
         error: None,
     };
-    let done = match read::<Done>(requests, &format!("{id}.done"), SMALL_BYTES_MAX) {
+    let done = match read::<RequestResult>(requests, &format!("{id}.done"), SMALL_BYTES_MAX) {
         Ok(done) => done,
         Err(error) => {
             told.error = Some(error.to_string());
@@ -176,7 +176,7 @@ fn request(
         told.error = done.error;
         return Ok(Some(told));
     }
-    match read::<Request>(requests, &format!("{id}.json"), REQUEST_BYTES_MAX) {
+    match read::<RunRequest>(requests, &format!("{id}.json"), REQUEST_BYTES_MAX) {
         Ok(None) => return Ok(None),
         Ok(Some(of)) => {
             let scales = [LabScale::Auto, LabScale::Quick, LabScale::Full];

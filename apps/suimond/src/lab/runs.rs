@@ -7,7 +7,9 @@ use suimon_contract::{
     ApiError, ErrorCode, LabFigure, LabProgress, LabRun, LabRunDetails, LabRunState,
     LabSimulatedFigure, LabWords,
 };
-use suimon_lab_run::folder::{HEAD, PAGE, PROGRESS, Progress, REPORT, WHOLE, is_id};
+use suimon_lab_run::folder::{
+    HEAD_FILE, HTML_REPORT_FILE, PROGRESS, Progress, REPORT, RUN_FILE, is_id,
+};
 use suimon_lab_run::{Origin, Words};
 
 use super::folder::{Folder, Stamp};
@@ -66,7 +68,7 @@ impl Listed {
                 continue;
             }
             let known = before.remove(&id).filter(|(of, _)| *of == stamps);
-            let told = known.map_or_else(|| told(&run, &id, &stamps), |(_, told)| told);
+            let told = known.map_or_else(|| entry(&run, &id, &stamps), |(_, told)| told);
             self.0.insert(id, (stamps, told.clone()));
             all.push(now(&run, told)?);
         }
@@ -89,20 +91,20 @@ fn split(id: &str) -> Option<(&str, &str)> {
 }
 
 fn stamps(run: &Folder) -> Result<Stamps, ApiError> {
-    Ok([run.stamp(REPORT)?, run.stamp(WHOLE)?, run.stamp(HEAD)?])
+    Ok([run.stamp(REPORT)?, run.stamp(RUN_FILE)?, run.stamp(HEAD_FILE)?])
 }
 
 /// Returns true if the folder contains a run.
 pub(super) fn is_run(folder: &Folder) -> Result<bool, ApiError> {
-    Ok(folder.has(WHOLE)? || folder.has(HEAD)?)
+    Ok(folder.has(RUN_FILE)? || folder.has(HEAD_FILE)?)
 }
 
 /// Returns the entry of a run in the list, read from the smallest available file.
-fn told(run: &Folder, id: &str, [report, whole, _]: &Stamps) -> LabRun {
+fn entry(run: &Folder, id: &str, [report, whole, _]: &Stamps) -> LabRun {
     let (name, most) = match (report, whole) {
         (Some(_), _) => (REPORT, REPORT_BYTES_MAX),
-        (None, Some(_)) if !matches!(run.has(HEAD), Ok(true)) => (WHOLE, WHOLE_BYTES_MAX),
-        _ => (HEAD, SMALL_BYTES_MAX),
+        (None, Some(_)) if !matches!(run.has(HEAD_FILE), Ok(true)) => (RUN_FILE, WHOLE_BYTES_MAX),
+        _ => (HEAD_FILE, SMALL_BYTES_MAX),
     };
     let (head, error) = match read::<Head>(run, name, most) {
         Ok(head) => (head, None),
@@ -122,8 +124,8 @@ fn told(run: &Folder, id: &str, [report, whole, _]: &Stamps) -> LabRun {
     };
     if let Some(head) = head {
         told.simulated = head.origin != Origin::Real;
-        told.scale = Some(words(Words::same(head.scale)).en);
-        told.began = Some(words(Words::same(head.began)).en);
+        told.scale = Some(words(Words::untranslated(head.scale)).en);
+        told.began = Some(words(Words::untranslated(head.began)).en);
         told.verdict = head.verdict.map(words);
     }
     told
@@ -157,7 +159,7 @@ fn now(run: &Folder, mut told: LabRun) -> Result<LabRun, ApiError> {
 
 /// Returns one run with its results.
 pub(super) fn details(folder: &Folder, id: &str) -> Result<LabRunDetails, ApiError> {
-    let run = now(folder, told(folder, id, &stamps(folder)?))?;
+    let run = now(folder, entry(folder, id, &stamps(folder)?))?;
     let report = match &run.error {
         // The error already names the damaged file.
         Some(_) => None,
@@ -167,7 +169,7 @@ pub(super) fn details(folder: &Folder, id: &str) -> Result<LabRunDetails, ApiErr
         report.unwrap_or(Report { cut_short: None, figures: Vec::new(), simulated: Vec::new() });
     Ok(LabRunDetails {
         run,
-        has_report: folder.has(PAGE)?,
+        has_report: folder.has(HTML_REPORT_FILE)?,
         cut_short: report.cut_short,
         figures: report.figures,
         simulated_figures: report.simulated,
@@ -176,7 +178,7 @@ pub(super) fn details(folder: &Folder, id: &str) -> Result<LabRunDetails, ApiErr
 
 /// Returns the report of a run as HTML.
 pub(super) fn report(folder: &Folder, id: &str) -> Result<Vec<u8>, ApiError> {
-    folder.file(PAGE, PAGE_BYTES_MAX)?.ok_or_else(|| {
+    folder.file(HTML_REPORT_FILE, PAGE_BYTES_MAX)?.ok_or_else(|| {
         let text = format!("the run has no report yet; create one with `suimon lab report {id}`");
         ApiError::new(ErrorCode::NotFound, text).about(format!("lab/{id}"))
     })
@@ -200,9 +202,9 @@ mod tests {
 
     #[test]
     fn a_text_that_is_much_too_long_is_cut_between_letters() {
-        let long = words(Words::same("水".repeat(5000)));
+        let long = words(Words::untranslated("水".repeat(5000)));
         assert_eq!((long.en.chars().count(), long.ja.chars().last()), (1001, Some('…')));
-        assert_eq!(words(Words::same("short")).en, "short");
+        assert_eq!(words(Words::untranslated("short")).en, "short");
     }
 
     #[test]

@@ -89,7 +89,7 @@ fn where_nobody_works_one_is_told_what_to_do() {
         let remedy = status.remedy.unwrap();
         assert!(remedy.contains("suimon lab work") && remedy.contains("--results"), "{remedy}");
         assert!(remedy.contains("SUIMON_LAB_RESULTS="), "the unit has it elsewhere: {remedy}");
-        let error = place.lab.ask(NOW, &wanted("vmq-teaming")).unwrap_err();
+        let error = place.lab.request(NOW, &wanted("vmq-teaming")).unwrap_err();
         assert!(error.message.contains("systemctl start suimon-lab"), "{error}");
     }
     let nowhere = Lab::new(Some(&LabConfig { results: "/nowhere/at/all".into() }));
@@ -102,8 +102,8 @@ fn where_nobody_works_one_is_told_what_to_do() {
 fn what_is_asked_for_is_written_for_the_worker_and_what_it_says_is_told() {
     let place = Place::new();
     place.with_worker();
-    let asked = place.lab.ask(NOW, &wanted("vmq-teaming")).unwrap();
-    let second = place.lab.ask(NOW, &wanted("vmq-teaming")).unwrap();
+    let asked = place.lab.request(NOW, &wanted("vmq-teaming")).unwrap();
+    let second = place.lab.request(NOW, &wanted("vmq-teaming")).unwrap();
     assert_eq!((asked.id.as_str(), second.id.as_str()), ("1800000000000", "1800000000001"));
     let file = place.folder.path().join("requests/1800000000000.json");
     let written: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
@@ -137,7 +137,7 @@ fn what_is_asked_for_is_written_for_the_worker_and_what_it_says_is_told() {
 fn those_who_ask_at_once_get_requests_of_their_own_and_no_more_than_may_wait() {
     let place = Place::new();
     place.with_worker();
-    let ask = || place.lab.ask(NOW, &wanted("vmq-teaming"));
+    let ask = || place.lab.request(NOW, &wanted("vmq-teaming"));
     let asked: Vec<_> = std::thread::scope(|scope| {
         let all: Vec<_> = (0..24).map(|_| scope.spawn(ask)).collect();
         all.into_iter().map(|one| one.join().unwrap()).collect()
@@ -158,7 +158,7 @@ fn those_who_ask_at_once_get_requests_of_their_own_and_no_more_than_may_wait() {
 fn what_waits_is_withdrawn_at_once_where_nobody_works() {
     let place = Place::new();
     place.with_worker();
-    let asked = place.lab.ask(NOW, &wanted("vmq-teaming")).unwrap();
+    let asked = place.lab.request(NOW, &wanted("vmq-teaming")).unwrap();
     let later = NOW + 60_000;
     assert_eq!(place.lab.status(later).unwrap().requests[0].state, LabRequestState::Waiting);
     assert_eq!(place.lab.withdraw(later, &asked.id).unwrap().state, LabRequestState::Failed);
@@ -174,17 +174,17 @@ fn what_cannot_be_run_is_refused() {
         ("../../etc/x", ErrorCode::UnknownReference, "no plan"),
         ("disk-io", ErrorCode::Unsupported, "suimon lab setup"),
     ] {
-        let error = place.lab.ask(NOW, &wanted(plan)).unwrap_err();
+        let error = place.lab.request(NOW, &wanted(plan)).unwrap_err();
         assert_eq!(error.code, code, "{error}");
         assert!(error.message.contains(text), "{error}");
     }
     // At another scale, the requirements are met.
     let wanted_auto = LabRunRequest { scale: LabScale::Auto, ..wanted("disk-io") };
-    place.lab.ask(NOW, &wanted_auto).unwrap();
+    place.lab.request(NOW, &wanted_auto).unwrap();
     for at in 1..16 {
-        place.lab.ask(NOW + at, &wanted("vmq-teaming")).unwrap();
+        place.lab.request(NOW + at, &wanted("vmq-teaming")).unwrap();
     }
-    let error = place.lab.ask(NOW + 100, &wanted("vmq-teaming")).unwrap_err();
+    let error = place.lab.request(NOW + 100, &wanted("vmq-teaming")).unwrap_err();
     assert_eq!(error.code, ErrorCode::Conflict);
 }
 
@@ -286,7 +286,7 @@ fn two_runs_that_came_to_their_end_are_compared() {
             .collect();
         json!({ "format": 1, "id": "x", "plan": "", "origin": { "kind": "real" }, "scale": "auto",
             "began": "", "took_s": 1.0, "command": "",
-            "machine": serde_json::to_value(suimon_lab_run::Machine::default()).unwrap(),
+            "machine": serde_json::to_value(suimon_lab_run::MachineInfo::default()).unwrap(),
             "setup": [], "cases": [{ "id": "a", "words": { "en": "A", "ja": "A" }, "seconds": 1.0 }],
             "measures": [{ "id": "m", "words": { "en": "M", "ja": "M" }, "unit": "MB/s",
                 "better": "higher", "decides": false }],

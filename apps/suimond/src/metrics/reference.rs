@@ -4,13 +4,13 @@ use suimon_contract::ProcessorStages;
 use suimon_forwarding::DropReason;
 
 use super::family::{Family, FamilyKind};
-use super::{disks, host, nbd, ports, power, processors, sriov, stores, teams, vmq, vms};
+use super::{disks, host, nbd, ports, power, sriov, stores, teams, vmq, vms, workers};
 
 /// Sections of the page: title and families.
 fn sections() -> [(&'static str, Vec<Family>); 11] {
     [
         ("Daemon and configuration", host::families()),
-        ("Workers", processors::families()),
+        ("Workers", workers::families()),
         ("Ports", ports::families()),
         ("Teams", teams::families()),
         ("Queues and VMQ", vmq::families()),

@@ -41,7 +41,7 @@ const QUEUES: [QueueMetric; 2] = [
     ),
 ];
 
-const PROCESSOR_QUEUES: Family = Family::gauge(
+const WORKER_QUEUES: Family = Family::gauge(
     "suimon_vmq_worker_queues",
     "",
     &["uplink", "worker"],
@@ -50,7 +50,7 @@ const PROCESSOR_QUEUES: Family = Family::gauge(
 
 pub(super) fn families() -> Vec<Family> {
     let queues = QUEUES.map(|(family, _)| family);
-    [MOVES].into_iter().chain(queues).chain([PROCESSOR_QUEUES]).collect()
+    [MOVES].into_iter().chain(queues).chain([WORKER_QUEUES]).collect()
 }
 
 impl Readings {
@@ -69,11 +69,11 @@ impl Readings {
             family.write_if_any(encoder, queues)?;
         }
         let permitted = self.vmqs.iter().flat_map(|vmq| {
-            vmq.processors.iter().filter(|processor| processor.permitted).map(move |processor| {
-                let labels = [vmq.uplink.to_string(), processor.processor.to_string()];
-                (labels, Value::Real(f64::from(processor.queues)))
+            vmq.processors.iter().filter(|worker| worker.permitted).map(move |worker| {
+                let labels = [vmq.uplink.to_string(), worker.processor.to_string()];
+                (labels, Value::Real(f64::from(worker.queues)))
             })
         });
-        PROCESSOR_QUEUES.write_if_any(encoder, permitted)
+        WORKER_QUEUES.write_if_any(encoder, permitted)
     }
 }

@@ -4,18 +4,18 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connections::Place;
+use super::connections::Slot;
 
 /// Connection of a request. The server adds it to the extensions of each request.
 #[derive(Clone)]
 pub(crate) struct Client {
     peer: Option<IpAddr>,
-    place: Arc<Place>,
+    slot: Arc<Slot>,
 }
 
 impl Client {
-    pub(super) const fn new(peer: Option<IpAddr>, place: Arc<Place>) -> Self {
-        Self { peer, place }
+    pub(super) const fn new(peer: Option<IpAddr>, place: Arc<Slot>) -> Self {
+        Self { peer, slot: place }
     }
 
     /// Returns the address of the peer; `None` for a local socket.
@@ -26,7 +26,7 @@ impl Client {
     /// Waits. The connection counts as idle meanwhile: a new connection replaces it if the listener
     /// has no slot left, so that delayed responses take no slot from other clients.
     pub(crate) async fn delay(&self, time: Duration) {
-        let _paused = self.place.pause();
+        let _paused = self.slot.pause();
         tokio::time::sleep(time).await;
     }
 }

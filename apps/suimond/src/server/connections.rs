@@ -35,7 +35,7 @@ struct Shared {
 #[derive(Default)]
 struct All {
     /// Counter of connections and of transitions to idle.
-    turn: u64,
+    round: u64,
     entries: BTreeMap<u64, Entry>,
 }
 
@@ -56,7 +56,7 @@ impl Connections {
 
     /// Reserves a slot for a new connection, which starts idle. Waits only if no connection is
     /// idle. Cancellation safe.
-    pub(super) async fn place(&self) -> Place {
+    pub(super) async fn slot(&self) -> Slot {
         loop {
             if let Some(place) = self.try_place() {
                 return place;
@@ -65,7 +65,7 @@ impl Connections {
         }
     }
 
-    fn try_place(&self) -> Option<Place> {
+    fn try_place(&self) -> Option<Slot> {
         let mut all = self.0.all();
         if all.entries.len() >= self.0.connections_max {
             let idle = all.entries.iter().filter(|(_, entry)| entry.busy == 0);
@@ -73,12 +73,12 @@ impl Connections {
             let id = *id;
             all.entries.remove(&id)?.turned_away.notify_one();
         }
-        let id = all.next_turn();
+        let id = all.next_round();
         let turned_away = Arc::new(Notify::new());
         let entry =
             Entry { busy: 0, idle_since: id, is_upgraded: false, turned_away: turned_away.clone() };
         all.entries.insert(id, entry);
-        Some(Place { shared: self.0.clone(), id, turned_away })
+        Some(Slot { shared: self.0.clone(), id, turned_away })
     }
 
     /// Returns when there is no connection.
@@ -104,7 +104,7 @@ impl Shared {
     /// Ends an activity of a connection, which is idle from now on if it was the last.
     fn end(&self, id: u64) {
         let mut all = self.all();
-        let turn = all.next_turn();
+        let turn = all.next_round();
         if let Some(entry) = all.entries.get_mut(&id) {
             entry.busy = entry.busy.saturating_sub(1);
             entry.idle_since = turn;
@@ -115,29 +115,29 @@ impl Shared {
 }
 
 impl All {
-    fn next_turn(&mut self) -> u64 {
-        self.turn = self.turn.wrapping_add(1);
-        self.turn
+    fn next_round(&mut self) -> u64 {
+        self.round = self.round.wrapping_add(1);
+        self.round
     }
 }
 
 /// Slot of one connection, released when dropped.
-pub(super) struct Place {
+pub(super) struct Slot {
     shared: Arc<Shared>,
     id: u64,
     turned_away: Arc<Notify>,
 }
 
-impl Place {
+impl Slot {
     /// Returns when the slot has been assigned to another connection.
     pub(super) async fn turned_away(&self) {
         self.turned_away.notified().await;
     }
 
     /// Marks the connection as busy until the result is dropped.
-    pub(super) fn begin(&self) -> Busy {
+    pub(super) fn begin(&self) -> Activity {
         self.shared.begin(self.id);
-        Busy { shared: self.shared.clone(), id: self.id }
+        Activity { shared: self.shared.clone(), id: self.id }
     }
 
     /// Reserves one of the [`UPGRADED_MAX`] upgrades. Returns false if there is none left.
@@ -168,7 +168,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.shared.all().entries.remove(&self.id);
         self.shared.changed.notify_one();
@@ -176,12 +176,12 @@ impl Drop for Place {
 }
 
 /// Activity of a connection, which ends when dropped.
-pub(super) struct Busy {
+pub(super) struct Activity {
     shared: Arc<Shared>,
     id: u64,
 }
 
-impl Drop for Busy {
+impl Drop for Activity {
     fn drop(&mut self) {
         self.shared.end(self.id);
     }
@@ -201,13 +201,13 @@ impl Drop for Paused {
 
 /// Service that marks its connection as busy from a request until the end of the response, and adds
 /// a [`Client`] to each request.
-pub(super) struct Attended<S> {
+pub(super) struct TrackedService<S> {
     pub(super) service: S,
-    pub(super) place: Arc<Place>,
+    pub(super) slot: Arc<Slot>,
     pub(super) peer: Option<IpAddr>,
 }
 
-impl<S> Service<Request<Incoming>> for Attended<S>
+impl<S> Service<Request<Incoming>> for TrackedService<S>
 where
     S: Service<Request<Incoming>, Response = Response<Body>>,
     S::Future: Send + 'static,
@@ -217,16 +217,16 @@ where
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        let busy = self.place.begin();
-        request.extensions_mut().insert(Client::new(self.peer, self.place.clone()));
+        let busy = self.slot.begin();
+        request.extensions_mut().insert(Client::new(self.peer, self.slot.clone()));
         let attended =
             |answer: Response<Body>, busy| answer.map(|body| AttendedBody { body, _busy: busy });
         let asks_for_upgrade = request.headers().contains_key(header::UPGRADE);
-        if asks_for_upgrade && !self.place.begin_upgrade() {
+        if asks_for_upgrade && !self.slot.begin_upgrade() {
             return Box::pin(async move { Ok(attended(too_many_upgrades(), busy)) });
         }
         let answer = self.service.call(request);
-        let place = Arc::clone(&self.place);
+        let place = Arc::clone(&self.slot);
         Box::pin(async move {
             let answer = answer.await;
             if asks_for_upgrade {
@@ -249,7 +249,7 @@ fn too_many_upgrades() -> Response<Body> {
 /// Body of a response. HTTP drops it after passing it to the connection.
 pub(super) struct AttendedBody {
     body: Body,
-    _busy: Busy,
+    _busy: Activity,
 }
 
 impl HttpBody for AttendedBody {

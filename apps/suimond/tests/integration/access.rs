@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use suimond::access::AccessFailures;
-use suimond::api::NewsSender;
+use suimond::api::NotificationSender;
 use suimond::server::{CONNECTIONS_MAX, Listener, serve};
 use suimond::tcp_api::{TcpApi, guarded};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -53,7 +53,7 @@ struct Server {
     connect: mpsc::UnboundedSender<Arrived>,
     /// Number of tokens that were guessed.
     guesses: AtomicU64,
-    _news: NewsSender,
+    _news: NotificationSender,
 }
 
 impl Server {
@@ -62,7 +62,7 @@ impl Server {
         let (config, _) = complete(directory.path());
         let (_, tokens) = TcpApi::load(&config).unwrap().bind().await.unwrap();
         let (connect, arrived) = mpsc::unbounded_channel();
-        let (sender, news) = NewsSender::new();
+        let (sender, news) = NotificationSender::new();
         let router = Router::new().route("/", get(|| async { "permitted" }));
         let router = guarded(router, tokens, AccessFailures::default());
         tokio::spawn(serve(InMemory(Mutex::new(arrived)), router, news));

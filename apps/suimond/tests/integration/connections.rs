@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use suimond::api::NewsSender;
+use suimond::api::NotificationSender;
 use suimond::server::{CONNECTIONS_MAX, HEAD_TIMEOUT, Listener, READ_TIMEOUT, UPGRADED_MAX, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{Mutex, mpsc};
@@ -46,13 +46,13 @@ impl Listener for InMemory {
 
 struct Server {
     connect: mpsc::UnboundedSender<DuplexStream>,
-    _news: NewsSender,
+    _news: NotificationSender,
 }
 
 impl Server {
     fn start() -> Self {
         let (connect, accepted) = mpsc::unbounded_channel();
-        let (sender, news) = NewsSender::new();
+        let (sender, news) = NotificationSender::new();
         let follow = || async {
             let words = futures_util::stream::unfold((), |()| async {
                 tokio::time::sleep(SAYS_EVERY).await;

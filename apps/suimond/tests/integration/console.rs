@@ -43,7 +43,7 @@ impl Site {
         let console = Arc::new(Console::load(&config).unwrap());
         let state = ApiState {
             node: server.node.clone(),
-            news: server.news.clone(),
+            notifications: server.news.clone(),
             openapi: api::openapi_document().unwrap().into(),
             console: Some(console.clone()),
             lab: server.lab.clone(),
@@ -81,8 +81,8 @@ impl Site {
     /// Logs in. Returns the session, or the status of the refusal.
     async fn log_in(&self, login: Value) -> Result<Session, u16> {
         let headers = [("x-suimon-console", "1"), ("content-type", "application/json")];
-        let way = (Method::POST, "/console/session");
-        let answer = self.send(way, &headers, &login.to_string()).await;
+        let transport = (Method::POST, "/console/session");
+        let answer = self.send(transport, &headers, &login.to_string()).await;
         let Some(cookie) = answer.headers().get("set-cookie") else {
             return Err(answer.status().as_u16());
         };

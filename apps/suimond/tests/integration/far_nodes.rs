@@ -15,9 +15,9 @@ use crate::support::Server;
 use hyper::Method;
 use serde_json::json;
 use suimon_contract::{ApiConfig, ErrorCode, NodeConfig};
-use suimon_node::{FarError, FarLine, FarNode, FarNodes};
-use suimond::far_nodes::HostFarNodes;
-use suimond::line::carry;
+use suimon_node::{PeerError, PeerNode, PeerNodes, PeerStream};
+use suimond::far_nodes::HostPeerNodes;
+use suimond::line::copy;
 use suimond::tcp_api::{TcpApi, guarded};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -48,8 +48,8 @@ fn config(folder: &Path, address: SocketAddr) -> NodeConfig {
 
 /// Calls the node on a thread that may block, as required by its interface.
 async fn ask<T: Send + 'static>(
-    node: &Arc<dyn FarNode>,
-    question: impl FnOnce(&dyn FarNode) -> T + Send + 'static,
+    node: &Arc<dyn PeerNode>,
+    question: impl FnOnce(&dyn PeerNode) -> T + Send + 'static,
 ) -> T {
     let node = node.clone();
     tokio::task::spawn_blocking(move || question(node.as_ref())).await.unwrap()
@@ -78,18 +78,20 @@ async fn a_node_tells_how_it_is_to_who_has_its_token() {
     let server = Server::with_web().await;
     let address = listen(&server).await;
     let good = config(server.directory.path(), address);
-    let nodes = HostFarNodes::default();
+    let nodes = HostPeerNodes::default();
     let node = nodes.node(&good).unwrap();
     let host = ask(&node, |node| node.host()).await.unwrap();
     assert_eq!((host.name.as_str(), host.nics), ("test", 1));
     let operation = ask(&node, |node| node.operation(1)).await.unwrap();
     assert_eq!(operation.kind, "switch add");
     let unknown = ask(&node, |node| node.operation(99)).await.unwrap_err();
-    assert!(matches!(unknown, FarError::Refused(errors) if errors[0].code == ErrorCode::NotFound));
+    assert!(
+        matches!(unknown, PeerError::Rejected(errors) if errors[0].code == ErrorCode::NotFound)
+    );
 
     let other = secret(server.directory.path().join("other"), &TOKEN.replace('0', "1"));
     let node = nodes.node(&NodeConfig { token_file: other.clone(), ..good.clone() }).unwrap();
-    let Err(FarError::Refused(errors)) = ask(&node, |node| node.host()).await else {
+    let Err(PeerError::Rejected(errors)) = ask(&node, |node| node.host()).await else {
         panic!("it took the token");
     };
     assert_eq!(errors[0].code, ErrorCode::Unauthorized);
@@ -161,10 +163,10 @@ impl Granting {
     }
 
     /// Opens a line and returns this host's end and the far end.
-    async fn line(&self, nodes: &HostFarNodes) -> (UnixStream, TlsStream<TcpStream>) {
+    async fn line(&self, nodes: &HostPeerNodes) -> (UnixStream, TlsStream<TcpStream>) {
         let address = self.listener.local_addr().unwrap();
         let node = nodes.node(&config(self.folder.path(), address)).unwrap();
-        let near = ask(&node, |node| node.line("00ff", &FarLine::Memory));
+        let near = ask(&node, |node| node.line("00ff", &PeerStream::Memory));
         let (near, far) = tokio::join!(near, self.grant());
         (UnixStream::from(near.unwrap()), far)
     }
@@ -190,10 +192,10 @@ impl Granting {
     /// Queries an operation, and responds with this status and body.
     async fn operation(
         &self,
-        nodes: &HostFarNodes,
+        nodes: &HostPeerNodes,
         status: &str,
         body: &str,
-    ) -> Result<suimon_contract::Operation, FarError> {
+    ) -> Result<suimon_contract::Operation, PeerError> {
         let address = self.listener.local_addr().unwrap();
         let node = nodes.node(&config(self.folder.path(), address)).unwrap();
         let asked = ask(&node, |node| node.operation(7));
@@ -219,14 +221,14 @@ impl Granting {
 /// terminals.
 #[tokio::test(flavor = "multi_thread")]
 async fn responses_of_a_hostile_node_are_bounded() {
-    let (nodes, granting) = (HostFarNodes::default(), Granting::new().await);
+    let (nodes, granting) = (HostPeerNodes::default(), Granting::new().await);
     let long = "\\u001b[2J".repeat(100_000);
     let is_fit = |text: &str| text.chars().count() <= 1000 && !text.chars().any(char::is_control);
 
     let error = format!("{{\"code\":\"conflict\",\"message\":\"{long}\",\"field\":\"{long}\"}}");
     let errors = format!("{{\"errors\":[{error}]}}");
     let refused = granting.operation(&nodes, "409 Conflict", &errors).await.unwrap_err();
-    let FarError::Refused(errors) = refused else { panic!("{refused:?}") };
+    let PeerError::Rejected(errors) = refused else { panic!("{refused:?}") };
     assert!(is_fit(&errors[0].message) && is_fit(errors[0].field.as_deref().unwrap()));
 
     let operation = json!({
@@ -244,7 +246,7 @@ async fn responses_of_a_hostile_node_are_bounded() {
         format!("\"{}\"", "x".repeat(9 << 20)),
     ] {
         let lost = granting.operation(&nodes, "200 OK", &body).await.unwrap_err();
-        let FarError::Unreachable(text) = lost else { panic!("{lost:?}") };
+        let PeerError::Unreachable(text) = lost else { panic!("{lost:?}") };
         assert!(is_fit(&text), "{} characters", text.chars().count());
     }
 }
@@ -255,7 +257,7 @@ fn pattern(bytes: usize) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_carries_both_directions_and_hands_on_that_one_ends() {
-    let (nodes, granting) = (HostFarNodes::default(), Granting::new().await);
+    let (nodes, granting) = (HostPeerNodes::default(), Granting::new().await);
     let (mut near, mut far) = granting.line(&nodes).await;
     let mut reads = near.try_clone().unwrap();
     let near = tokio::task::spawn_blocking(move || {
@@ -279,7 +281,7 @@ async fn a_line_carries_both_directions_and_hands_on_that_one_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_ends_with_either_of_its_ends() {
-    let (nodes, granting) = (HostFarNodes::default(), Granting::new().await);
+    let (nodes, granting) = (HostPeerNodes::default(), Granting::new().await);
     let (near, mut far) = granting.line(&nodes).await;
     let began = Instant::now();
     drop(near);
@@ -304,11 +306,11 @@ async fn a_line_ends_with_either_of_its_ends() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn how_much_a_line_carries_in_a_second() {
     const BYTES: usize = 4 << 30;
-    let (nodes, granting) = (HostFarNodes::default(), Granting::new().await);
+    let (nodes, granting) = (HostPeerNodes::default(), Granting::new().await);
     let (mut near, far) = granting.line(&nodes).await;
     let (carried, mut reads) = UnixStream::pair().unwrap();
     carried.set_nonblocking(true).unwrap();
-    tokio::spawn(carry(far, tokio::net::UnixStream::from_std(carried).unwrap()));
+    tokio::spawn(copy(far, tokio::net::UnixStream::from_std(carried).unwrap()));
     let began = Instant::now();
     let writes = std::thread::spawn(move || {
         let page = pattern(1 << 20);

@@ -34,7 +34,7 @@ async fn followers_that_never_read_leave_the_api_to_others() {
 async fn a_body_that_is_too_large_is_refused_when_it_was_sent() {
     static CHUNK: [u8; 64 << 10] = [b'x'; 64 << 10];
     let server = Server::with_web().await;
-    for (chunks, is_told) in [(80, true), (800, true), (2000, false)] {
+    for (chunks, is_reported) in [(80, true), (800, true), (2000, false)] {
         let mut stream = tokio::net::UnixStream::connect(&server.socket).await.unwrap();
         let bytes = chunks * CHUNK.len();
         let head = format!(
@@ -48,7 +48,7 @@ async fn a_body_that_is_too_large_is_refused_when_it_was_sent() {
         }
         let mut answer = Vec::new();
         let read = stream.read_to_end(&mut answer).await;
-        if is_told {
+        if is_reported {
             sent.and(read).unwrap();
             let answer = String::from_utf8(answer).unwrap();
             assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");

@@ -6,9 +6,9 @@ use crate::FrameMeta;
 #[test]
 fn the_example_of_rfc_1071_comes_out() {
     let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
-    assert_eq!(Sum::of(&bytes).word(), 0xddf2);
-    assert_eq!(Sum::of(&bytes).checksum(), 0x220d);
-    assert_eq!(Sum::of(&[]), Sum::ZERO);
+    assert_eq!(Sum::from_bytes(&bytes).word(), 0xddf2);
+    assert_eq!(Sum::from_bytes(&bytes).checksum(), 0x220d);
+    assert_eq!(Sum::from_bytes(&[]), Sum::ZERO);
 }
 
 #[test]
@@ -19,19 +19,19 @@ fn the_example_of_rfc_1624_comes_out() {
 #[test]
 fn sums_do_not_overflow_in_the_largest_frame() {
     let ones = vec![0xff; crate::FRAME_BYTES_MAX];
-    assert_eq!(Sum::of(&ones).word(), 0xffff);
-    assert_eq!(Sum::of(&ones).checksum_nonzero(), 0xffff);
+    assert_eq!(Sum::from_bytes(&ones).word(), 0xffff);
+    assert_eq!(Sum::from_bytes(&ones).checksum_nonzero(), 0xffff);
 }
 
 #[test]
 fn pseudo_headers_are_their_bytes() {
     let v4 = Sum::pseudo_ipv4([10, 0, 0, 1], [10, 0, 0, 2], 6, 0x1234);
-    assert_eq!(v4, Sum::of(&[10, 0, 0, 1, 10, 0, 0, 2, 0, 6, 0x12, 0x34]));
+    assert_eq!(v4, Sum::from_bytes(&[10, 0, 0, 1, 10, 0, 0, 2, 0, 6, 0x12, 0x34]));
     let source = core::array::from_fn(|at| at as u8);
     let destination = core::array::from_fn(|at| 0xf0 | at as u8);
     let v6 = Sum::pseudo_ipv6(source, destination, 17, 0x0001_0203);
     let bytes = [&source[..], &destination, &[0, 1, 2, 3, 0, 0, 0, 17]].concat();
-    assert_eq!(v6, Sum::of(&bytes));
+    assert_eq!(v6, Sum::from_bytes(&bytes));
 }
 
 #[test]
@@ -74,7 +74,7 @@ proptest! {
     ) {
         // An all-zero header is meaningless and excluded by RFC 1624.
         words.push(0x4500);
-        let sum = |words: &[u16]| words.iter().fold(Sum::ZERO, |sum, word| sum.plus(*word));
+        let sum = |words: &[u16]| words.iter().fold(Sum::ZERO, |sum, word| sum.add_word(*word));
         let old_checksum = sum(&words).checksum();
         let at = at.index(words.len() - 1);
         let updated = update(old_checksum, words[at], new_word);
@@ -84,7 +84,7 @@ proptest! {
 
     #[test]
     fn minus_undoes_plus(start in 1u16.., word in any::<u16>()) {
-        let sum = Sum::of_word(start).plus(word).minus(word);
+        let sum = Sum::from_word(start).add_word(word).sub_word(word);
         prop_assert_eq!(sum.word(), start);
     }
 }

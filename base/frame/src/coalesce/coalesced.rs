@@ -5,11 +5,11 @@ use crate::batch::BATCH_FRAMES_MAX;
 
 /// Destination of a frame, as far as relevant for coalescing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum CoalesceTarget {
     /// An egress that receives no coalesced frames, or none.
-    Apart,
+    Excluded,
     /// Several egresses: no frame may be moved past it.
-    All,
+    Multiple,
     /// This egress, which accepts large frames of these forms. Only frames with the same number are
     /// merged.
     Egress(u16, Offloads),
@@ -18,7 +18,7 @@ pub enum Lane {
 /// Result of coalescing a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coalesced {
-    pub(super) absorbed: u32,
+    pub(super) merged_count: u32,
     pub(super) units: u32,
 }
 
@@ -27,25 +27,25 @@ const _: () = assert!(BATCH_FRAMES_MAX <= u32::BITS as usize);
 impl Coalesced {
     /// Returns true if the frame at this index was merged into another one.
     #[inline]
-    pub const fn is_absorbed(self, at: usize) -> bool {
-        at < BATCH_FRAMES_MAX && self.absorbed >> at & 1 != 0
+    pub const fn was_merged_away(self, at: usize) -> bool {
+        at < BATCH_FRAMES_MAX && self.merged_count >> at & 1 != 0
     }
 
     /// Returns true if other frames were merged into the frame at this index.
     #[inline]
-    pub const fn is_unit(self, at: usize) -> bool {
+    pub const fn is_merged(self, at: usize) -> bool {
         at < BATCH_FRAMES_MAX && self.units >> at & 1 != 0
     }
 
     /// Returns the number of frames merged into others.
     #[inline]
-    pub const fn absorbed(self) -> u32 {
-        self.absorbed.count_ones()
+    pub const fn merged_count(self) -> u32 {
+        self.merged_count.count_ones()
     }
 
     /// Returns true if no frame was merged.
     #[inline]
     pub const fn is_empty(self) -> bool {
-        self.absorbed == 0
+        self.merged_count == 0
     }
 }

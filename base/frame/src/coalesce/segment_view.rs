@@ -4,7 +4,7 @@ use crate::Frame;
 use crate::checksum::{Sum, field};
 use crate::headers::{Headers, Transport};
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, Network};
-use crate::meta::{Checksum, Gso, GsoKind, LeavesAs};
+use crate::meta::{Checksum, EgressForm, Gso, GsoKind};
 use crate::octets::{array, u8_at, u16_at, u32_at};
 use crate::protocol;
 use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, TCP_SEQUENCE_AT, tcp_flags};
@@ -12,16 +12,16 @@ use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, TCP_SEQUENCE_AT, tcp_flags};
 /// Don't-fragment bit in IPv4's flags and offset word.
 const FORBIDS_FRAGMENTS: u16 = 0x4000;
 /// Control bits that exclude a segment from merging.
-const NEVER_JOINED: u8 = tcp_flags::SYN | tcp_flags::RST | tcp_flags::URG;
+const UNMERGEABLE_FLAGS: u8 = tcp_flags::SYN | tcp_flags::RST | tcp_flags::URG;
 
 /// Classification of a frame for coalescing.
 pub(super) enum Kind {
     /// Not TCP: belongs to no coalesced flow.
     NotTcp,
     /// Fragment, or frame with inconsistent headers: may belong to any flow.
-    Unreadable,
+    Unclassifiable,
     /// TCP segment that must not be merged.
-    Alone(SegmentView),
+    NotMergeable(SegmentView),
     /// One or more segments with payload, mergeable if the checksum is correct.
     Data(SegmentView),
 }
@@ -50,20 +50,20 @@ pub(super) struct SegmentView {
 
 /// Parses and classifies a frame.
 pub(super) fn classify(frame: &Frame) -> Kind {
-    let Ok(headers) = Headers::parse(frame.front()) else { return Kind::Unreadable };
+    let Ok(headers) = Headers::parse(frame.head()) else { return Kind::Unclassifiable };
     if headers.fragment.is_some() {
-        return Kind::Unreadable;
+        return Kind::Unclassifiable;
     }
     if headers.transport != Transport::Tcp {
         return Kind::NotTcp;
     }
     let view = SegmentView::of(frame, &headers);
-    if view.is_joinable(frame) { Kind::Data(view) } else { Kind::Alone(view) }
+    if view.is_joinable(frame) { Kind::Data(view) } else { Kind::NotMergeable(view) }
 }
 
 impl SegmentView {
     fn of(frame: &Frame, headers: &Headers) -> Self {
-        let bytes = frame.front();
+        let bytes = frame.head();
         let Headers { network_at, transport_at, payload_at, .. } = *headers;
         let is_ipv6 = headers.network == Network::Ipv6;
         let identification = if is_ipv6 { 0 } else { field(bytes, network_at + 4) };
@@ -92,10 +92,10 @@ impl SegmentView {
     /// checksum.
     fn is_joinable(&self, frame: &Frame) -> bool {
         // Merged frames leave as large frames with a partial checksum.
-        frame.meta.leaves_as == LeavesAs::Any
+        frame.meta.egress_form == EgressForm::Any
             && self.segment_bytes > 0
             && self.payload_bytes > 0
-            && self.flags & NEVER_JOINED == 0
+            && self.flags & UNMERGEABLE_FLAGS == 0
             && self.flags & tcp_flags::ACK != 0
             && self.gso.is_none_or(|gso| gso.kind == self.kind())
             && self.is_network_plain(frame)
@@ -104,7 +104,7 @@ impl SegmentView {
     /// Returns true for a network header without options or extensions, with consistent lengths and
     /// a correct header checksum.
     fn is_network_plain(&self, frame: &Frame) -> bool {
-        let bytes = frame.front();
+        let bytes = frame.head();
         let at = self.network_at;
         let stated = frame.len() - self.counted_from();
         if self.is_ipv6 {
@@ -113,7 +113,7 @@ impl SegmentView {
         }
         self.transport_at == at + IPV4_HEADER_BYTES
             && u16_at(bytes, at + 2).map(usize::from) == Some(stated)
-            && Sum::of(bytes.get(at..self.transport_at).unwrap_or_default()).word() == 0xffff
+            && Sum::from_bytes(bytes.get(at..self.transport_at).unwrap_or_default()).word() == 0xffff
             // 0xffff, the alternative form of zero, which a computed checksum never has.
             && field(bytes, at + 10) != 0xffff
     }
@@ -123,7 +123,7 @@ impl SegmentView {
         let bytes = frame.bytes();
         let stored = field(bytes, self.transport_at + TCP_CHECKSUM_AT);
         let transport = bytes.get(self.transport_at..).unwrap_or_default();
-        let pseudo = self.pseudo.plus(transport.len() as u16);
+        let pseudo = self.pseudo.add_word(transport.len() as u16);
         match frame.meta.checksum {
             Checksum::Partial { start, offset } => {
                 usize::from(start) == self.transport_at
@@ -132,7 +132,7 @@ impl SegmentView {
             }
             Checksum::Verified => stored != 0xffff,
             Checksum::Unknown => {
-                stored != 0xffff && pseudo.then(Sum::of(transport)).word() == 0xffff
+                stored != 0xffff && pseudo.concat(Sum::from_bytes(transport)).word() == 0xffff
             }
         }
     }
@@ -155,7 +155,7 @@ impl SegmentView {
 
     /// Returns true if addresses and ports equal those of `other` in `frame_of_other`.
     pub(super) fn is_same_flow(&self, frame: &Frame, other: &Self, frame_of_other: &Frame) -> bool {
-        let (bytes, others) = (frame.front(), frame_of_other.front());
+        let (bytes, others) = (frame.head(), frame_of_other.head());
         let are_equal = |from: usize, other_from: usize, len: usize| {
             bytes.get(from..from + len) == others.get(other_from..other_from + len)
         };
@@ -171,7 +171,7 @@ impl SegmentView {
     /// Returns true if the headers equal those of `first` in `head`, except for fields that differ
     /// between segments. Addresses and ports must already be known to be equal.
     pub(super) fn has_same_headers(&self, frame: &Frame, first: &Self, head: &Frame) -> bool {
-        let (bytes, others) = (frame.front(), head.front());
+        let (bytes, others) = (frame.head(), head.head());
         let are_equal = |from: usize, to: usize| bytes.get(from..to) == others.get(from..to);
         let (network, tcp) = (self.network_at, self.transport_at);
         let but_last_and_first = tcp_flags::CWR | tcp_flags::FIN | tcp_flags::PSH;
@@ -196,9 +196,9 @@ impl SegmentView {
 
 fn pseudo(bytes: &[u8], network_at: usize, is_ipv6: bool) -> Sum {
     let addresses = if is_ipv6 {
-        array::<32>(bytes, network_at + 8).map(|addresses| Sum::of(addresses))
+        array::<32>(bytes, network_at + 8).map(|addresses| Sum::from_bytes(addresses))
     } else {
-        array::<8>(bytes, network_at + 12).map(|addresses| Sum::of(addresses))
+        array::<8>(bytes, network_at + 12).map(|addresses| Sum::from_bytes(addresses))
     };
-    addresses.unwrap_or_default().plus(u16::from(protocol::TCP))
+    addresses.unwrap_or_default().add_word(u16::from(protocol::TCP))
 }

@@ -1,10 +1,10 @@
 use super::*;
 use crate::checksum::field;
-use crate::meta::LeavesAs;
+use crate::meta::EgressForm;
 use crate::test_streams::tcp4_segment;
 use crate::{GSO_SEGMENTS_MAX, Sum, VnetHeader, complete_checksum, segment};
 
-const EGRESS: Lane = Lane::Egress(0, Offloads::TCP);
+const EGRESS: CoalesceTarget = CoalesceTarget::Egress(0, Offloads::TCP);
 
 /// Returns the segment of a TCP/IPv4 stream at offset `sent`, with a partial checksum.
 fn part(sent: usize, payload_bytes: usize, segment_bytes: u16) -> Frame {
@@ -21,13 +21,13 @@ fn part(sent: usize, payload_bytes: usize, segment_bytes: u16) -> Frame {
     };
     let mut frame = Frame::new(0);
     frame.fill(&bytes);
-    frame.admit(&header, Offloads::TCP).unwrap();
+    frame.validate_ingress(&header, Offloads::TCP).unwrap();
     frame
 }
 
 /// Two large frames of many tiny segments each would exceed the segment limit of ports.
 #[test]
-fn no_unit_has_more_segments_than_a_frame_may_have() {
+fn merged_frames_respect_the_segment_limit() {
     let mut frames = [0, 8000].map(|sent| part(sent, 8000, 1));
     coalesce(&mut frames, |_| EGRESS);
     for frame in &mut frames {
@@ -37,21 +37,26 @@ fn no_unit_has_more_segments_than_a_frame_may_have() {
 }
 
 #[test]
-fn places_of_units_and_of_what_they_absorbed_are_told() {
+fn coalesced_reports_merged_and_absorbed_indices() {
     let mut frames: Vec<_> = (0..4).map(|nth| part(nth * 1000, 1000, 1000)).collect();
-    let lanes = [Lane::Apart, EGRESS, Lane::Apart, Lane::Egress(1, Offloads::TCP)];
+    let lanes = [
+        CoalesceTarget::Excluded,
+        EGRESS,
+        CoalesceTarget::Excluded,
+        CoalesceTarget::Egress(1, Offloads::TCP),
+    ];
     assert!(coalesce(&mut frames, |at| lanes[at]).is_empty());
     let mut frames: Vec<_> = [0, 0, 1, 2].map(|nth| part(nth * 1000, 1000, 1000)).into();
-    let lanes = [Lane::Apart, EGRESS, EGRESS, EGRESS];
+    let lanes = [CoalesceTarget::Excluded, EGRESS, EGRESS, EGRESS];
     let coalesced = coalesce(&mut frames, |at| lanes[at]);
-    let told = [0, 1, 2, 3, 32].map(|at| (coalesced.is_unit(at), coalesced.is_absorbed(at)));
+    let told = [0, 1, 2, 3, 32].map(|at| (coalesced.is_merged(at), coalesced.was_merged_away(at)));
     assert_eq!(told, [(false, false), (true, false), (false, true), (false, true), (false, false)]);
-    assert_eq!((coalesced.absorbed(), frames[1].len()), (2, 3054));
+    assert_eq!((coalesced.merged_count(), frames[1].len()), (2, 3054));
 }
 
 /// A batch of small frames costs one comparison per frame and no lookup of destinations.
 #[test]
-fn batches_in_which_nothing_can_begin_are_left_alone() {
+fn batches_without_mergeable_frames_are_unchanged() {
     let mut small: Vec<_> = (0..32).map(|nth| part(nth * 255, 255, 255)).collect();
     assert!(coalesce(&mut small, |_| panic!("small frames only")).is_empty());
     let mut one = [part(0, 1000, 1000)];
@@ -62,7 +67,7 @@ fn batches_in_which_nothing_can_begin_are_left_alone() {
 
 /// The first segment of a unit, initially unverified, is verified before a merge.
 #[test]
-fn nothing_joins_a_segment_whose_checksum_is_wrong() {
+fn segments_with_wrong_checksum_are_not_merged() {
     for damaged in 0..3 {
         let mut frames: Vec<_> = (0..3).map(|nth| part(nth * 1000, 1000, 1000)).collect();
         for frame in &mut frames {
@@ -71,7 +76,7 @@ fn nothing_joins_a_segment_whose_checksum_is_wrong() {
         }
         frames[damaged].bytes_mut()[500] ^= 1;
         let coalesced = coalesce(&mut frames, |_| EGRESS);
-        let absorbed = [0, 1, 2].map(|at| coalesced.is_absorbed(at));
+        let absorbed = [0, 1, 2].map(|at| coalesced.was_merged_away(at));
         let expected = [[false, false, true], [false, false, false], [false, true, false]][damaged];
         assert_eq!(absorbed, expected, "the damaged one is {damaged}");
     }
@@ -80,37 +85,37 @@ fn nothing_joins_a_segment_whose_checksum_is_wrong() {
 /// Units are large and have a partial checksum. A segment that must not leave in this form is not
 /// merged; it ends the unit of its flow, so that no frame moves past it.
 #[test]
-fn only_segments_that_may_leave_in_any_form_are_joined() {
-    use LeavesAs::{Any, Plain, Segments};
-    for (leaves_as, expected) in [
+fn segments_restricted_by_egress_form_are_not_merged() {
+    use EgressForm::{Any, Complete, Segmented};
+    for (egress_form, expected) in [
         ([Any, Any, Any], [false, true, true]),
-        ([Plain, Plain, Plain], [false, false, false]),
-        ([Segments, Segments, Segments], [false, false, false]),
-        ([Plain, Any, Any], [false, false, true]),
-        ([Any, Plain, Any], [false, false, false]),
-        ([Any, Any, Segments], [false, true, false]),
+        ([Complete, Complete, Complete], [false, false, false]),
+        ([Segmented, Segmented, Segmented], [false, false, false]),
+        ([Complete, Any, Any], [false, false, true]),
+        ([Any, Complete, Any], [false, false, false]),
+        ([Any, Any, Segmented], [false, true, false]),
     ] {
         let mut frames = [0, 1, 2].map(|nth| part(nth * 1000, 1000, 1000));
-        for (frame, leaves_as) in frames.iter_mut().zip(leaves_as) {
-            frame.meta.leaves_as = leaves_as;
+        for (frame, egress_form) in frames.iter_mut().zip(egress_form) {
+            frame.meta.egress_form = egress_form;
         }
         let coalesced = coalesce(&mut frames, |_| EGRESS);
-        let absorbed = [0, 1, 2].map(|at| coalesced.is_absorbed(at));
-        assert_eq!(absorbed, expected, "{leaves_as:?}");
-        let forms = frames.each_ref().map(|frame| frame.meta.leaves_as);
-        assert_eq!(forms, leaves_as);
+        let absorbed = [0, 1, 2].map(|at| coalesced.was_merged_away(at));
+        assert_eq!(absorbed, expected, "{egress_form:?}");
+        let forms = frames.each_ref().map(|frame| frame.meta.egress_form);
+        assert_eq!(forms, egress_form);
     }
 }
 
 /// Segmentation stores a zero checksum as zero. A segment with 0xffff instead would be changed.
 #[test]
-fn a_segment_with_the_other_form_of_zero_is_left_as_it_is() {
+fn segments_with_checksum_ffff_are_not_merged() {
     for checksum in [Checksum::Verified, Checksum::Unknown] {
         let mut frames = [0, 1].map(|nth| part(nth * 1000, 1000, 1000));
         let mut probe = part(0, 1000, 1000);
         complete_checksum(&mut probe);
         let stored = field(probe.bytes(), 50);
-        let word = Sum::of_word(field(probe.bytes(), 60)).plus(stored).word();
+        let word = Sum::from_word(field(probe.bytes(), 60)).add_word(stored).word();
         put(frames[0].bytes_mut(), 60, &word.to_be_bytes());
         for frame in &mut frames {
             complete_checksum(frame);

@@ -12,21 +12,21 @@ fn frame(meta: FrameMeta) -> Frame {
 #[test]
 fn an_untagged_frame_is_its_bytes() {
     let frame = frame(FrameMeta::default());
-    let wire = frame.wire();
+    let wire = frame.wire_format();
     assert_eq!(wire.front, frame.bytes());
     assert_eq!((wire.tag, wire.rest, wire.wire_len()), (None, &[][..], 60));
     assert_eq!(wire.header, VnetHeader { num_buffers: 1, ..VnetHeader::default() });
 }
 
 #[test]
-fn a_tag_stands_behind_the_addresses_and_shifts_the_offsets() {
+fn a_tag_follows_the_addresses_and_shifts_offsets() {
     let frame = frame(FrameMeta {
         checksum: Checksum::Partial { start: 34, offset: 16 },
         tag: VlanId::new(100).map(VlanTag::of),
         gso: None,
         ..FrameMeta::default()
     });
-    let wire = frame.wire();
+    let wire = frame.wire_format();
     assert_eq!(wire.front, &frame.bytes()[..12]);
     assert_eq!(wire.tag, Some([0x81, 0, 0, 100]));
     assert_eq!(wire.rest, &frame.bytes()[12..]);
@@ -35,9 +35,9 @@ fn a_tag_stands_behind_the_addresses_and_shifts_the_offsets() {
 }
 
 #[test]
-fn a_verified_checksum_is_said_to_be_valid_and_can_be_kept_quiet() {
+fn verified_checksum_sets_data_valid_unless_disabled() {
     let frame = frame(FrameMeta { checksum: Checksum::Verified, ..FrameMeta::default() });
-    let header = frame.wire().header;
+    let header = frame.wire_format().header;
     assert_eq!(header.flags, VnetHeader::DATA_VALID);
     assert_eq!(header.without_data_valid().flags, 0);
     let partial = VnetHeader { flags: VnetHeader::NEEDS_CSUM, ..header };
@@ -45,7 +45,7 @@ fn a_verified_checksum_is_said_to_be_valid_and_can_be_kept_quiet() {
 }
 
 #[test]
-fn the_words_of_a_plain_frame_are_those_of_its_header() {
+fn plain_words_equal_the_encoded_header() {
     for checksum in [
         Checksum::Unknown,
         Checksum::Verified,
@@ -53,7 +53,7 @@ fn the_words_of_a_plain_frame_are_those_of_its_header() {
         Checksum::Partial { start: u16::MAX, offset: u16::MAX },
     ] {
         let plain = frame(FrameMeta { checksum, ..FrameMeta::default() });
-        assert_eq!(plain.plain_words(), Some(plain.wire().header.words()));
+        assert_eq!(plain.plain_words(), Some(plain.wire_format().header.words()));
     }
     let tagged = frame(FrameMeta { tag: VlanId::new(1).map(VlanTag::of), ..FrameMeta::default() });
     assert_eq!(tagged.plain_words(), None);

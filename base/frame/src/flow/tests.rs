@@ -42,7 +42,7 @@ fn flows_spread_evenly_over_few_queues() {
 }
 
 #[test]
-fn all_fragments_of_a_datagram_belong_together() {
+fn fragments_of_a_datagram_share_a_hash() {
     let mut first = udp(5);
     first[20] = 0x20;
     let mut later = udp(0xabcd);
@@ -53,7 +53,7 @@ fn all_fragments_of_a_datagram_belong_together() {
 
 /// The first fragment may end within the transport header or the extension headers.
 #[test]
-fn a_first_fragment_without_its_transport_header_stays_with_the_others() {
+fn truncated_first_fragments_share_the_hash_of_their_datagram() {
     let mut first = udp(5);
     first[20] = 0x20;
     first[23] = 6;
@@ -79,7 +79,7 @@ fn ipv6_fragment(offset_and_more: [u8; 2], payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn ipv6_fragments_stay_together_whatever_headers_the_first_one_holds() {
+fn ipv6_fragments_share_a_hash_regardless_of_extension_headers() {
     let whole = [17, 0, 1, 4, 0, 0, 0, 0, 0, 53, 0, 53, 0, 16, 0, 0];
     let first = ipv6_fragment([0, 1], &whole);
     let cut_in_options = ipv6_fragment([0, 1], &[17, 9, 1, 4]);
@@ -91,7 +91,7 @@ fn ipv6_fragments_stay_together_whatever_headers_the_first_one_holds() {
 }
 
 #[test]
-fn only_the_fields_asked_for_matter() {
+fn hash_depends_only_on_selected_fields() {
     let mut other_address = udp(5);
     other_address[29] = 9;
     let mut other_mac = udp(5);
@@ -141,7 +141,7 @@ fn payload_checksum_and_identification_do_not_matter() {
 }
 
 #[test]
-fn addresses_protocol_and_link_addresses_matter_where_they_are_all_there_is() {
+fn hash_falls_back_to_addresses_and_macs() {
     let mut icmp = udp(5);
     icmp[23] = 1;
     let mut far = icmp.clone();
@@ -179,7 +179,7 @@ fn packet(is_ipv6: bool, protocol: u8) -> Vec<u8> {
 
 /// The fast path reads fields at fixed offsets.
 #[test]
-fn the_short_way_is_that_of_plain_packets_alone() {
+fn fast_path_accepts_only_plain_packets() {
     let is_plain = |bytes: &[u8]| Plain::of(bytes).is_some();
     for is_ipv6 in [false, true] {
         assert!(is_plain(&packet(is_ipv6, 6)) && is_plain(&packet(is_ipv6, 17)));
@@ -199,7 +199,7 @@ fn the_short_way_is_that_of_plain_packets_alone() {
 
 proptest! {
     #[test]
-    fn the_short_way_leads_where_the_long_one_does(
+    fn fast_path_equals_full_parser(
         is_ipv6: bool,
         protocol in prop::sample::select(vec![6_u8, 17, 17, 1, 44, 58]),
         changes in prop::collection::vec((12_usize..64, any::<u8>()), 0..3),

@@ -59,7 +59,7 @@ fn fragments_are_recognised_and_later_ones_have_no_transport_header() {
 }
 
 #[test]
-fn the_walk_over_extensions_is_bounded() {
+fn extension_header_count_is_limited() {
     let hop: &[u8] = &[60, 0, 0, 0, 0, 0, 0, 0];
     let last: &[u8] = &[6, 0, 0, 0, 0, 0, 0, 0];
     let mut chain = vec![hop; 7];
@@ -73,7 +73,7 @@ fn the_walk_over_extensions_is_bounded() {
 }
 
 #[test]
-fn contradictions_are_named() {
+fn inconsistent_headers_return_specific_errors() {
     let mut wrong = ipv4(5, 0, 6);
     wrong[14] = 0x65;
     assert_eq!(Headers::parse(&wrong), Err(HeaderError::Version { expected: 4, found: 6 }));
@@ -88,7 +88,7 @@ fn contradictions_are_named() {
 }
 
 #[test]
-fn every_cut_inside_the_headers_is_an_error() {
+fn truncated_headers_are_rejected() {
     for frame in [ipv4(15, 0, 6), ipv6(&[&[6, 0, 0, 0, 0, 0, 0, 0]], 0)] {
         let whole = Headers::parse(&frame).unwrap();
         for len in 0..whole.payload_at {

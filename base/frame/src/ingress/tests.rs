@@ -28,18 +28,18 @@ fn partial() -> VnetHeader {
     VnetHeader { gso_type: VnetHeader::GSO_NONE, gso_size: 0, ..large() }
 }
 
-fn admit(bytes: &[u8], header: &VnetHeader, allowed: Offloads) -> Result<Frame, MalformedFrame> {
+fn admit(bytes: &[u8], header: &VnetHeader, allowed: Offloads) -> Result<Frame, IngressError> {
     let mut frame = Frame::new(0);
     frame.fill(bytes);
-    frame.admit(header, allowed).map(|()| frame)
+    frame.validate_ingress(header, allowed).map(|()| frame)
 }
 
-fn refusal(bytes: &[u8], header: &VnetHeader) -> MalformedFrame {
+fn refusal(bytes: &[u8], header: &VnetHeader) -> IngressError {
     admit(bytes, header, ALL).map(|frame| frame.meta).unwrap_err()
 }
 
 #[test]
-fn a_large_frame_is_admitted_with_true_metadata() {
+fn admission_sets_metadata_of_large_frames() {
     let frame = admit(&tcp(), &large(), ALL).unwrap();
     assert_eq!(frame.meta.checksum, Checksum::Partial { start: 34, offset: 16 });
     let gso = Gso { kind: GsoKind::Tcp4, segment_bytes: 400, ecn: false };
@@ -51,7 +51,7 @@ fn a_large_frame_is_admitted_with_true_metadata() {
 #[test]
 fn metadata_of_an_earlier_frame_do_not_survive() {
     let mut frame = admit(&tcp(), &large(), ALL).unwrap();
-    frame.admit(&VnetHeader::default(), ALL).unwrap();
+    frame.validate_ingress(&VnetHeader::default(), ALL).unwrap();
     assert_eq!((frame.meta.gso, frame.meta.checksum), (None, Checksum::Unknown));
 }
 
@@ -72,14 +72,14 @@ fn a_tag_moves_from_the_bytes_to_the_metadata() {
 }
 
 #[test]
-fn a_tag_known_beside_the_bytes_is_kept_and_the_inner_one_stays() {
+fn metadata_tag_is_kept_and_inner_tag_stays() {
     let mut bytes = tcp();
     bytes.splice(12..12, [0x81, 0x00, 0, 7]);
     let mut frame = Frame::new(0);
     frame.fill(&bytes);
     let outer = VlanId::new(100).map(VlanTag::of);
     frame.meta.tag = outer;
-    frame.admit(&VnetHeader { csum_start: 38, ..large() }, ALL).unwrap();
+    frame.validate_ingress(&VnetHeader { csum_start: 38, ..large() }, ALL).unwrap();
     assert_eq!((frame.meta.tag, frame.bytes()), (outer, &bytes[..]));
     assert_eq!(frame.meta.checksum, Checksum::Partial { start: 38, offset: 16 });
 }
@@ -87,26 +87,23 @@ fn a_tag_known_beside_the_bytes_is_kept_and_the_inner_one_stays() {
 #[test]
 fn lengths_are_checked_with_and_without_header() {
     for len in [0, 13] {
-        assert_eq!(
-            refusal(&tcp()[..len], &VnetHeader::default()),
-            MalformedFrame::TooShort { len }
-        );
+        assert_eq!(refusal(&tcp()[..len], &VnetHeader::default()), IngressError::TooShort { len });
         let mut frame = Frame::new(0);
         frame.fill(&tcp()[..len]);
-        assert_eq!(frame.admit_plain(), Err(MalformedFrame::TooShort { len }));
+        assert_eq!(frame.validate_ingress_plain(), Err(IngressError::TooShort { len }));
     }
     let mut tag_only = tcp();
     tag_only[12] = 0x81;
     tag_only[13] = 0x00;
     for len in [14, 17] {
         let error = refusal(&tag_only[..len], &VnetHeader::default());
-        assert_eq!(error, MalformedFrame::TooShort { len });
+        assert_eq!(error, IngressError::TooShort { len });
     }
     assert_eq!(admit(&tag_only[..18], &VnetHeader::default(), ALL).unwrap().len(), 14);
 }
 
 #[test]
-fn csum_fields_and_hdr_len_mean_nothing_without_needs_csum() {
+fn checksum_fields_are_ignored_without_needs_csum() {
     let nonsense = VnetHeader {
         hdr_len: u16::MAX,
         csum_start: u16::MAX,
@@ -123,7 +120,7 @@ fn csum_fields_and_hdr_len_mean_nothing_without_needs_csum() {
 }
 
 #[test]
-fn what_was_not_negotiated_is_refused_by_name() {
+fn offloads_not_negotiated_are_rejected() {
     let not_allowed = |header: VnetHeader, allowed| {
         let text = admit(&tcp(), &header, allowed).map(|frame| frame.meta).unwrap_err().to_string();
         text.replace(" requests an offload that was not negotiated", "")
@@ -140,43 +137,43 @@ fn what_was_not_negotiated_is_refused_by_name() {
 }
 
 #[test]
-fn contradictory_large_frames_are_refused() {
+fn inconsistent_large_frames_are_rejected() {
     let plain = VnetHeader { flags: 0, ..large() };
-    assert_eq!(refusal(&tcp(), &plain), MalformedFrame::GsoWithoutChecksum { gso_type: 1 });
+    assert_eq!(refusal(&tcp(), &plain), IngressError::GsoWithoutChecksum { gso_type: 1 });
     for value in [2, 6, 0x80, 0x85] {
         let error = refusal(&tcp(), &VnetHeader { gso_type: value, ..large() });
-        assert_eq!(error, MalformedFrame::GsoType { value });
+        assert_eq!(error, IngressError::GsoType { value });
     }
     let no_size = VnetHeader { gso_size: 0, ..large() };
-    let error = MalformedFrame::GsoSize { gso_size: 0, payload_bytes: 1000 };
+    let error = IngressError::GsoSize { gso_size: 0, payload_bytes: 1000 };
     assert_eq!(refusal(&tcp(), &no_size), error);
     for kind in [VnetHeader::GSO_TCPV6, VnetHeader::GSO_UDP_L4] {
         let error = refusal(&tcp(), &VnetHeader { gso_type: kind, ..large() });
-        assert!(matches!(error, MalformedFrame::GsoHeaders { .. }), "{error}");
+        assert!(matches!(error, IngressError::GsoHeaders { .. }), "{error}");
     }
     let mut fragment = tcp();
     fragment[20] = 0x20;
-    assert!(matches!(refusal(&fragment, &large()), MalformedFrame::GsoHeaders { .. }));
+    assert!(matches!(refusal(&fragment, &large()), IngressError::GsoHeaders { .. }));
     let mut short_tcp = tcp();
     short_tcp[46] = 0x40;
-    assert!(matches!(refusal(&short_tcp, &large()), MalformedFrame::Headers(_)));
-    assert!(matches!(refusal(&tcp()[..53], &large()), MalformedFrame::Headers(_)));
+    assert!(matches!(refusal(&short_tcp, &large()), IngressError::Headers(_)));
+    assert!(matches!(refusal(&tcp()[..53], &large()), IngressError::Headers(_)));
 }
 
 #[test]
-fn the_work_of_one_large_frame_is_bounded() {
+fn segment_count_and_header_length_are_limited() {
     let mut bytes = tcp();
     bytes.resize(65_000, 0);
     let tiny = VnetHeader { gso_size: 7, ..large() };
     let payload_bytes = 65_000 - 54;
-    let error = MalformedFrame::GsoSize { gso_size: 7, payload_bytes };
+    let error = IngressError::GsoSize { gso_size: 7, payload_bytes };
     assert_eq!(refusal(&bytes, &tiny), error);
     assert!(admit(&bytes, &VnetHeader { gso_size: 8, ..large() }, ALL).is_ok());
     // IPv4 packets are limited to 65 535 bytes.
     bytes.resize(14 + 65_535, 0);
     assert!(admit(&bytes, &large(), ALL).is_ok());
     bytes.push(0);
-    let error = MalformedFrame::GsoLength { len: 65_550, header_bytes: 54 };
+    let error = IngressError::GsoLength { len: 65_550, header_bytes: 54 };
     assert_eq!(refusal(&bytes, &large()), error);
 }
 
@@ -185,17 +182,20 @@ fn a_partial_checksum_must_be_that_of_the_transport_header() {
     let place = |csum_start, csum_offset| VnetHeader { csum_start, csum_offset, ..partial() };
     for (start, offset) in [(34, 6), (35, 16), (33, 16), (14, 10), (54, 16), (54, 0)] {
         let error = refusal(&tcp(), &place(start, offset));
-        assert!(matches!(error, MalformedFrame::ChecksumPlace { .. }), "{start}+{offset}: {error}");
+        assert!(
+            matches!(error, IngressError::ChecksumPosition { .. }),
+            "{start}+{offset}: {error}"
+        );
         let header = VnetHeader { gso_type: 1, gso_size: 400, ..place(start, offset) };
-        assert!(matches!(refusal(&tcp(), &header), MalformedFrame::ChecksumPlace { .. }));
+        assert!(matches!(refusal(&tcp(), &header), IngressError::ChecksumPosition { .. }));
     }
     for (start, offset) in [(0, 16), (13, 16), (1053, 0), (34, 1019), (u16::MAX, u16::MAX)] {
         let error = refusal(&tcp(), &place(start, offset));
-        assert!(matches!(error, MalformedFrame::ChecksumOutside { .. }), "{start}+{offset}");
+        assert!(matches!(error, IngressError::ChecksumOutside { .. }), "{start}+{offset}");
     }
     let mut fragment = tcp();
     fragment[20] = 0x20;
-    assert_eq!(refusal(&fragment, &partial()), MalformedFrame::ChecksumOfFragment);
+    assert_eq!(refusal(&fragment, &partial()), IngressError::ChecksumOfFragment);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_tunnels_inner_checksum_may_be_partial() {
     let frame = admit(&vxlan, &inner, ALL).unwrap();
     assert_eq!(frame.meta.checksum, Checksum::Partial { start: 84, offset: 16 });
     let in_header = VnetHeader { csum_start: 38, csum_offset: 0, ..partial() };
-    assert!(matches!(refusal(&vxlan, &in_header), MalformedFrame::ChecksumPlace { .. }));
+    assert!(matches!(refusal(&vxlan, &in_header), IngressError::ChecksumPosition { .. }));
     // The same applies to unknown protocols.
     vxlan[12] = 0x99;
     assert!(admit(&vxlan, &inner, ALL).is_ok());
@@ -214,16 +214,16 @@ fn a_tunnels_inner_checksum_may_be_partial() {
 
 /// A tag inserted at the egress moves the start by four; the result must fit into 16 bits.
 #[test]
-fn a_checksum_starts_where_a_tag_still_fits_before_it() {
+fn checksum_start_leaves_room_for_a_tag() {
     let mut bytes = vec![0; FRAME_BYTES_MAX];
     bytes[12] = 0x99;
     let at = |csum_start| VnetHeader { csum_start, csum_offset: 0, ..partial() };
     let mut frame = admit(&bytes, &at(u16::MAX - 4), ALL).unwrap();
     frame.meta.tag = VlanId::new(1).map(VlanTag::of);
-    assert_eq!(frame.wire().header.csum_start, u16::MAX);
+    assert_eq!(frame.wire_format().header.csum_start, u16::MAX);
     assert!(matches!(
         refusal(&bytes, &at(u16::MAX - 3)),
-        MalformedFrame::ChecksumOutside { csum_start: 0xfffc, .. }
+        IngressError::ChecksumOutside { csum_start: 0xfffc, .. }
     ));
 }
 
@@ -243,14 +243,14 @@ fn datagram(is_ipv6: bool, from: u16, to: u16) -> (Vec<u8>, VnetHeader) {
     bytes[at + 4..at + 6].copy_from_slice(&301_u16.to_be_bytes());
     // Sum of the pseudo-header: both addresses, protocol and length.
     let addresses = if is_ipv6 { 22..54 } else { 26..34 };
-    let sum = Sum::of(&bytes[addresses]).plus(17).plus(301);
+    let sum = Sum::from_bytes(&bytes[addresses]).add_word(17).add_word(301);
     bytes[at + 6..at + 8].copy_from_slice(&(!sum.checksum()).to_be_bytes());
     let header = VnetHeader { csum_start: at as u16, csum_offset: 6, ..partial() };
     (bytes, header)
 }
 
 #[test]
-fn checksums_of_dhcp_messages_are_completed_when_they_come_in() {
+fn dhcp_checksums_are_completed_on_admission() {
     for (is_ipv6, from, to) in
         [(false, 67, 68), (false, 68, 67), (false, 67, 67), (true, 546, 547), (true, 547, 546)]
     {
@@ -259,8 +259,12 @@ fn checksums_of_dhcp_messages_are_completed_when_they_come_in() {
         assert_eq!(frame.meta.checksum, Checksum::Verified);
         let (at, addresses) = if is_ipv6 { (54, 22..54) } else { (34, 26..34) };
         // With a complete checksum, the total sum is 0 (RFC 768).
-        let sum = Sum::of(&bytes[addresses]).plus(17).plus(301);
-        assert_eq!(sum.then(Sum::of(&frame.bytes()[at..])).checksum(), 0, "{from} to {to}");
+        let sum = Sum::from_bytes(&bytes[addresses]).add_word(17).add_word(301);
+        assert_eq!(
+            sum.concat(Sum::from_bytes(&frame.bytes()[at..])).checksum(),
+            0,
+            "{from} to {to}"
+        );
         let (mut tagged, header) = datagram(is_ipv6, from, to);
         tagged.splice(12..12, [0x81, 0x00, 0, 5]);
         let start = header.csum_start + 4;

@@ -18,13 +18,13 @@ fn large() -> Frame {
     };
     let mut frame = Frame::new(0);
     frame.fill(&bytes);
-    frame.admit(&header, Offloads::TCP).unwrap();
+    frame.validate_ingress(&header, Offloads::TCP).unwrap();
     frame.meta.tag = VlanId::new(5).map(VlanTag::of);
     frame
 }
 
 #[test]
-fn fin_and_psh_stand_on_the_last_and_cwr_on_the_first() {
+fn fin_and_psh_are_in_the_last_segment_cwr_in_the_first() {
     let mut frame = large();
     let tag = frame.meta.tag;
     let mut segments = segment(&mut frame, false).unwrap();
@@ -37,7 +37,7 @@ fn fin_and_psh_stand_on_the_last_and_cwr_on_the_first() {
 }
 
 #[test]
-fn metadata_that_are_not_true_are_errors() {
+fn segmentation_rejects_wrong_metadata() {
     let try_with = |gso| {
         let mut frame = large();
         frame.meta.gso = gso;
@@ -60,7 +60,7 @@ fn metadata_that_are_not_true_are_errors() {
 /// A computed checksum of zero means "none" in UDP and has no special meaning in TCP. Adding the
 /// complement of the sum to the bytes produces it.
 #[test]
-fn a_checksum_of_zero_is_ones_in_udp_only() {
+fn zero_checksum_is_replaced_in_udp_only() {
     for (kind, protocol, payload_at, field_at, zero) in
         [(GsoKind::Udp, 17, 42, 40, 0xffff), (GsoKind::Tcp4, 6, 54, 50, 0)]
     {
@@ -82,7 +82,7 @@ fn a_checksum_of_zero_is_ones_in_udp_only() {
 /// Segments are windows of the large frame; headers longer than a segment's payload overwrite
 /// several previous segments. The large frame is restored wherever the caller stops.
 #[test]
-fn the_large_frame_is_whole_again_wherever_the_caller_stops() {
+fn dropping_segments_restores_the_large_frame() {
     for segment_bytes in [8, 53, 54, 55, 400, 999] {
         let mut frame = large();
         frame.meta.gso = Some(Gso { kind: GsoKind::Tcp4, segment_bytes, ecn: true });
@@ -116,14 +116,14 @@ fn a_fixed_identification_stays_on_every_segment() {
         for identification in expected {
             let piece = segments.next_segment().unwrap();
             assert_eq!(field(piece.bytes(), 18), identification);
-            assert_eq!(Sum::of(&piece.bytes()[14..34]).word(), 0xffff);
+            assert_eq!(Sum::from_bytes(&piece.bytes()[14..34]).word(), 0xffff);
             assert!(!piece.meta.has_fixed_identification);
         }
     }
 }
 
 #[test]
-fn headers_longer_than_may_be_repeated_are_an_error() {
+fn overlong_headers_are_rejected() {
     let mut frame = Frame::new(0);
     let mut bytes = vec![0; 14 + 40 + 600 + 20 + 1000];
     bytes[12..14].copy_from_slice(&[0x86, 0xdd]);

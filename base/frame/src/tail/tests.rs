@@ -5,11 +5,11 @@ use crate::checksum::Sum;
 use crate::meta::{Checksum, Offloads};
 use crate::test_streams::tcp4_segment;
 use crate::{
-    BATCH_FRAMES_MAX, FRAME_BYTES_MAX, Frame, FrameBatch, Lane, MalformedFrame, VnetHeader,
+    BATCH_FRAMES_MAX, CoalesceTarget, FRAME_BYTES_MAX, Frame, FrameBatch, IngressError, VnetHeader,
     coalesce, complete_checksum, flow_hash, segment,
 };
 
-const EGRESS: Lane = Lane::Egress(0, Offloads::TCP);
+const EGRESS: CoalesceTarget = CoalesceTarget::Egress(0, Offloads::TCP);
 const FRONT_BYTES: usize = 200;
 
 /// Test memory in which addresses are offsets.
@@ -41,7 +41,7 @@ fn scatter(bytes: &[u8]) -> (Arc<Memory>, Vec<Span>) {
     (Arc::new(Memory(Mutex::new(memory))), spans)
 }
 
-/// Returns a frame of these bytes, not admitted, with the first `front` of them in its buffer.
+/// Returns a frame of these bytes, not admitted, with the first `head` of them in its buffer.
 fn tailed(bytes: &[u8], front: usize) -> Frame {
     let mut frame = Frame::new(3);
     frame.fill(&bytes[..front]);
@@ -73,7 +73,7 @@ fn both(sent: usize, payload_bytes: usize, segment_bytes: u16) -> [Frame; 2] {
     let mut whole = Frame::new(0);
     whole.fill(&bytes);
     [whole, tailed(&bytes, FRONT_BYTES)].map(|mut frame| {
-        frame.admit(&header(segment_bytes), Offloads::TCP).unwrap();
+        frame.validate_ingress(&header(segment_bytes), Offloads::TCP).unwrap();
         frame
     })
 }
@@ -82,15 +82,15 @@ fn both(sent: usize, payload_bytes: usize, segment_bytes: u16) -> [Frame; 2] {
 fn a_tail_is_read_in_pieces_of_any_length() {
     let bytes = bytes_of(0, 40_000);
     let frame = tailed(&bytes, FRONT_BYTES);
-    assert_eq!((frame.len(), frame.front()), (bytes.len(), &bytes[..FRONT_BYTES]));
+    assert_eq!((frame.len(), frame.head()), (bytes.len(), &bytes[..FRONT_BYTES]));
     for step in [1, 999, 5000, 100_000] {
         let (mut tail, mut read) = (frame.tail(), Vec::new());
-        while tail.left() > 0 {
+        while tail.remaining() > 0 {
             let mut room = vec![0; step];
-            let left = tail.left();
+            let left = tail.remaining();
             let count = tail.read(&mut room);
             assert_eq!(count, left.min(step));
-            assert_eq!(tail.left(), left - count);
+            assert_eq!(tail.remaining(), left - count);
             read.extend_from_slice(&room[..count]);
         }
         assert_eq!(tail.read(&mut [0; 9]), 0);
@@ -99,28 +99,28 @@ fn a_tail_is_read_in_pieces_of_any_length() {
 }
 
 #[test]
-fn a_frame_that_was_gathered_or_copied_is_as_if_it_had_never_had_a_tail() {
+fn gathered_and_copied_frames_equal_frames_without_tail() {
     let [whole, mut frame] = both(0, 40_000, 1000);
     assert!(frame.has_tail());
     assert_eq!((frame.len(), frame.meta), (whole.len(), whole.meta));
     assert_eq!(flow_hash(&frame), flow_hash(&whole));
     assert_eq!((frame.source(), frame.destination()), (whole.source(), whole.destination()));
-    assert_eq!(frame.wire_front().header, whole.wire().header);
+    assert_eq!(frame.wire_head().header, whole.wire_format().header);
     assert_eq!(frame.plain_words(), None);
     let mut copy = Frame::new(9);
     copy.copy_from(&frame);
     assert!(frame.has_tail() && !copy.has_tail());
-    frame.gather();
+    frame.linearize();
     assert!(!frame.has_tail());
     for same in [&copy, &frame] {
         assert_eq!(same.meta, whole.meta);
         assert!(same.bytes() == whole.bytes());
-        assert_eq!(same.tail().left(), 0);
+        assert_eq!(same.tail().remaining(), 0);
     }
 }
 
 #[test]
-fn segments_are_those_of_the_whole_frame() {
+fn segments_with_and_without_tail_are_equal() {
     let [mut whole, mut frame] = both(0, 40_000, 1448);
     let [expected, found] = [&mut whole, &mut frame].map(|frame| {
         let mut segments = segment(frame, false).unwrap();
@@ -136,7 +136,7 @@ fn segments_are_those_of_the_whole_frame() {
 
 /// A frame that fits into one segment is not large but may have a tail.
 #[test]
-fn checksums_are_those_of_the_whole_frame() {
+fn checksums_with_and_without_tail_are_equal() {
     let [mut whole, mut frame] = both(0, 9000, 9000);
     assert!(frame.has_tail() && frame.meta.gso.is_none());
     assert_eq!(frame.plain_words(), None, "its words would be followed by its front only");
@@ -156,56 +156,56 @@ fn large_frames_are_joined_as_without_tails() {
     }
     let expected = coalesce(&mut whole, |_| EGRESS);
     assert_eq!(coalesce(&mut frames, |_| EGRESS), expected);
-    assert_eq!(expected.absorbed(), 2);
+    assert_eq!(expected.merged_count(), 2);
     assert_eq!(frames[0].meta, whole[0].meta);
     assert!(frames[0].bytes() == whole[0].bytes());
 }
 
 /// The headers may extend beyond the buffer.
 #[test]
-fn frames_that_are_not_announced_as_large_are_admitted_whole() {
+fn frames_without_gso_are_gathered_on_admission() {
     let bytes = bytes_of(0, 9000);
     let plain = VnetHeader::default();
     let mut frame = tailed(&bytes, 20);
-    assert_eq!(frame.admit(&plain, Offloads::TCP), Ok(()));
+    assert_eq!(frame.validate_ingress(&plain, Offloads::TCP), Ok(()));
     assert!(frame.bytes() == bytes);
     let mut frame = tailed(&bytes, 20);
-    assert_eq!(frame.admit_plain(), Ok(()));
+    assert_eq!(frame.validate_ingress_plain(), Ok(()));
     assert!(frame.bytes() == bytes);
     // A large frame with incomplete headers in the buffer is rejected.
     let mut frame = tailed(&bytes, 40);
-    let refused = frame.admit(&header(1000), Offloads::TCP);
-    assert!(matches!(refused, Err(MalformedFrame::Headers(_))), "{refused:?}");
+    let refused = frame.validate_ingress(&header(1000), Offloads::TCP);
+    assert!(matches!(refused, Err(IngressError::Headers(_))), "{refused:?}");
 }
 
 #[test]
-fn a_tag_is_taken_out_before_a_tail() {
+fn tag_is_removed_from_frames_with_tail() {
     let bytes = bytes_of(0, 30_000);
     let mut tagged = bytes.clone();
     tagged.splice(12..12, [0x81, 0x00, 0x00, 0x07]);
     let mut frame = tailed(&tagged, FRONT_BYTES);
     let header = VnetHeader { csum_start: 38, ..header(1000) };
-    frame.admit(&header, Offloads::TCP).unwrap();
+    frame.validate_ingress(&header, Offloads::TCP).unwrap();
     assert_eq!(frame.meta.tag.map(|tag| tag.tci()), Some(7));
     assert_eq!(frame.len(), bytes.len());
-    frame.gather();
+    frame.linearize();
     assert!(frame.bytes() == bytes);
 }
 
 #[test]
-fn a_frame_with_its_tail_is_no_longer_than_any_other() {
+fn length_limit_includes_the_tail() {
     let bytes = vec![0; FRAME_BYTES_MAX + 200];
     for len in [FRAME_BYTES_MAX + 1, FRAME_BYTES_MAX + 200] {
         let mut frame = tailed(&bytes[..len], FRONT_BYTES);
-        let refused = frame.admit(&header(1000), Offloads::TCP);
-        assert_eq!(refused, Err(MalformedFrame::TooLong { len: frame.len() }));
-        frame.gather();
+        let refused = frame.validate_ingress(&header(1000), Offloads::TCP);
+        assert_eq!(refused, Err(IngressError::TooLong { len: frame.len() }));
+        frame.linearize();
         assert_eq!(frame.bytes().len(), frame.len());
     }
 }
 
 #[test]
-fn frames_let_go_of_their_source_with_their_tail() {
+fn reset_releases_the_tail_memory() {
     let bytes = bytes_of(0, 20_000);
     let (memory, spans) = scatter(&bytes[FRONT_BYTES..]);
     let mut batch = FrameBatch::new();
@@ -218,7 +218,7 @@ fn frames_let_go_of_their_source_with_their_tail() {
     assert!(batch.has_tails());
     assert_eq!(batch.bytes(), batch.len() * bytes.len());
     assert_eq!(Arc::strong_count(&memory), 1 + batch.len());
-    batch.frames_mut()[0].gather();
+    batch.frames_mut()[0].linearize();
     batch.frames_mut()[1].reset();
     assert_eq!(Arc::strong_count(&memory), 1 + batch.len() - 2);
     batch.clear();
@@ -228,11 +228,11 @@ fn frames_let_go_of_their_source_with_their_tail() {
 
 /// The source can modify the payload until it is gathered.
 #[test]
-fn what_is_summed_is_what_leaves() {
+fn checksum_covers_the_gathered_bytes() {
     let [_, mut frame] = both(0, 9000, 9000);
     complete_checksum(&mut frame);
     let sum = Sum::pseudo_ipv4([0; 4], [0; 4], 6, 9020);
-    let [before, after] = [sum, sum.then(Sum::of(&frame.bytes()[34..]))];
+    let [before, after] = [sum, sum.concat(Sum::from_bytes(&frame.bytes()[34..]))];
     assert_ne!(before.word(), after.word());
     assert_eq!(after.word(), 0xffff);
     assert!(!frame.has_tail(), "a verified checksum is one of bytes that nobody else writes");
@@ -241,7 +241,7 @@ fn what_is_summed_is_what_leaves() {
 #[cfg(debug_assertions)]
 #[test]
 #[should_panic(expected = "tail was forgotten")]
-fn bytes_are_not_asked_of_a_frame_with_a_tail() {
+fn bytes_panics_on_a_frame_with_tail() {
     let [_, frame] = both(0, 9000, 1000);
     let _ = frame.bytes();
 }
@@ -249,7 +249,7 @@ fn bytes_are_not_asked_of_a_frame_with_a_tail() {
 #[cfg(debug_assertions)]
 #[test]
 #[should_panic(expected = "tail was forgotten")]
-fn a_frame_with_a_tail_is_not_written_without_it() {
+fn wire_panics_on_a_frame_with_tail() {
     let [_, frame] = both(0, 9000, 1000);
-    let _ = frame.wire();
+    let _ = frame.wire_format();
 }

@@ -82,7 +82,7 @@ fn input(orders: &[Order]) -> Vec<u8> {
 }
 
 #[test]
-fn what_may_be_joined_is_and_nothing_else() {
+fn only_mergeable_segments_are_merged() {
     for (name, orders, absorbed) in seeds() {
         let input = input(&orders);
         assert_eq!(check(&input), Joined { frames: orders.len(), absorbed }, "{name}");
@@ -97,7 +97,7 @@ fn what_may_be_joined_is_and_nothing_else() {
 }
 
 #[test]
-fn the_corpus_passes_the_oracle_whole_and_damaged() {
+fn corpus_passes_unmodified_and_corrupted() {
     let check = |input: &[u8]| {
         check(input);
     };
@@ -123,14 +123,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn joining_and_cutting_again_changes_nothing(
+    fn coalescing_then_segmentation_is_lossless(
         orders in prop::collection::vec(likely_order(), 0..36),
     ) {
         check(&input(&orders));
     }
 
     #[test]
-    fn arbitrary_batches_change_nothing(
+    fn arbitrary_batches_are_lossless(
         orders in prop::collection::vec(any::<Order>(), 0..36),
     ) {
         check(&input(&orders));

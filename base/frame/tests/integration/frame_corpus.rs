@@ -82,7 +82,7 @@ fn the_corpus_holds_a_seed_of_each_kind() {
 }
 
 #[test]
-fn the_corpus_passes_the_oracle_whole_and_damaged() {
+fn corpus_passes_unmodified_and_corrupted() {
     let check = |input: &[u8]| {
         check(input);
     };
@@ -140,14 +140,14 @@ proptest! {
     /// Realistic frames are admitted, and each segment matches the definitions of its fields byte
     /// for byte.
     #[test]
-    fn real_frames_are_admitted_and_cut_correctly(sample in sample(), partial in any::<bool>()) {
+    fn realistic_frames_are_admitted_and_segmented(sample in sample(), partial in any::<bool>()) {
         let control = ALLOW_ALL | if partial { PARTIAL_SEGMENTS } else { 0 };
         prop_assert_eq!(check(&sample.input(control)), expected(&sample));
     }
 
     /// Corruption anywhere in the header or the frame is rejected or harmless.
     #[test]
-    fn damaged_frames_never_break_anything(
+    fn corrupted_frames_are_rejected_or_harmless(
         sample in sample(),
         control in any::<u8>(),
         damage in prop::collection::vec((any::<Index>(), any::<u8>()), 1..6),
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_never_break_anything(
+    fn arbitrary_bytes_do_not_panic(
         input in prop::collection::vec(any::<u8>(), 0..300),
     ) {
         check(&input);
@@ -181,9 +181,9 @@ proptest! {
         split in any::<Index>(),
     ) {
         let bytes = bytes.get(skip..).unwrap_or_default();
-        let whole = suimon_frame::Sum::of(bytes);
+        let whole = suimon_frame::Sum::from_bytes(bytes);
         prop_assert_eq!(whole.word(), frame_oracle::naive_sum(bytes));
         let (front, rest) = bytes.split_at(split.index(bytes.len() + 1));
-        prop_assert_eq!(suimon_frame::Sum::of(front).then(suimon_frame::Sum::of(rest)), whole);
+        prop_assert_eq!(suimon_frame::Sum::from_bytes(front).concat(suimon_frame::Sum::from_bytes(rest)), whole);
     }
 }

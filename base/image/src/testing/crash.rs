@@ -4,15 +4,15 @@
 //! not at all, or in some of its 512-byte sectors; later changes take effect in any order. Sectors
 //! are never torn.
 
-use super::memory_file::{FileOp, apply};
+use super::memory_file::{LoggedChange, apply};
 
 const SECTOR: u64 = 512;
 
 /// Fate of a change without a subsequent flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum WriteOutcome {
     /// The change took effect.
-    Kept,
+    Persisted,
     /// The change was lost.
     Lost,
     /// For a write, the sectors with their bit set took effect (bit `n % 64` for sector `n`). Other
@@ -26,9 +26,9 @@ pub struct Crash<'a> {
     /// Contents of the file before the first change.
     pub before: &'a [u8],
     /// Changes in the order of their start.
-    pub ops: &'a [FileOp],
+    pub ops: &'a [LoggedChange],
     /// Number of changes begun before the crash.
-    pub begun: usize,
+    pub started: usize,
 }
 
 impl Crash<'_> {
@@ -36,43 +36,43 @@ impl Crash<'_> {
     /// required.
     #[must_use]
     pub fn unsynced(&self) -> usize {
-        self.begun().len() - self.durable()
+        self.started().len() - self.durable()
     }
 
     /// Returns the file after the crash. `order` lists the unsynced changes, by index, in the order
     /// in which they take effect. Missing entries of `order` and `fates` mean original order and
-    /// [`Fate::Kept`].
+    /// [`WriteOutcome::Persisted`].
     #[must_use]
-    pub fn file(&self, order: &[usize], fates: &[Fate]) -> Vec<u8> {
+    pub fn file(&self, order: &[usize], fates: &[WriteOutcome]) -> Vec<u8> {
         let mut bytes = self.before.to_vec();
-        let (durable, unsynced) = self.begun().split_at(self.durable());
+        let (durable, unsynced) = self.started().split_at(self.durable());
         for op in durable {
             apply(&mut bytes, op);
         }
         for turn in 0..unsynced.len() {
             let which = order.get(turn).copied().unwrap_or(turn);
             let Some(op) = unsynced.get(which) else { continue };
-            match fates.get(which).copied().unwrap_or(Fate::Kept) {
-                Fate::Kept => apply(&mut bytes, op),
-                Fate::Lost => {}
-                Fate::Torn(sectors) => tear(&mut bytes, op, sectors),
+            match fates.get(which).copied().unwrap_or(WriteOutcome::Persisted) {
+                WriteOutcome::Persisted => apply(&mut bytes, op),
+                WriteOutcome::Lost => {}
+                WriteOutcome::Torn(sectors) => tear(&mut bytes, op, sectors),
             }
         }
         bytes
     }
 
-    fn begun(&self) -> &[FileOp] {
-        self.ops.get(..self.begun).unwrap_or(self.ops)
+    fn started(&self) -> &[LoggedChange] {
+        self.ops.get(..self.started).unwrap_or(self.ops)
     }
 
     fn durable(&self) -> usize {
-        let last_flush = self.begun().iter().rposition(|op| *op == FileOp::Flush);
+        let last_flush = self.started().iter().rposition(|op| *op == LoggedChange::Flush);
         last_flush.map_or(0, |at| at + 1)
     }
 }
 
-fn tear(bytes: &mut Vec<u8>, op: &FileOp, sectors: u64) {
-    let FileOp::Write { offset, bytes: new } = op else { return apply(bytes, op) };
+fn tear(bytes: &mut Vec<u8>, op: &LoggedChange, sectors: u64) {
+    let LoggedChange::Write { offset, bytes: new } = op else { return apply(bytes, op) };
     let mut offset = *offset;
     let mut rest = new.as_slice();
     let mut sector = 0_u32;
@@ -80,7 +80,7 @@ fn tear(bytes: &mut Vec<u8>, op: &FileOp, sectors: u64) {
         let len = usize::try_from(SECTOR - offset % SECTOR).unwrap_or(rest.len()).min(rest.len());
         let (piece, next) = rest.split_at(len);
         if sectors.rotate_right(sector) & 1 == 1 {
-            apply(bytes, &FileOp::Write { offset, bytes: piece.to_vec() });
+            apply(bytes, &LoggedChange::Write { offset, bytes: piece.to_vec() });
         }
         offset = offset.saturating_add(len as u64);
         sector = sector.wrapping_add(1);
@@ -95,21 +95,21 @@ mod tests {
     use crate::testing::MemoryFile;
 
     #[test]
-    fn a_crash_takes_only_what_no_flush_followed() {
+    fn crash_affects_only_unsynced_changes() {
         let file = MemoryFile::default();
         file.write_at(0, &[1; 1024]).unwrap();
         file.flush().unwrap();
         file.write_at(0, &[2; 1024]).unwrap();
         file.write_at(512, &[3; 512]).unwrap();
-        let ops = file.ops();
-        let crash = Crash { before: &[], ops: &ops, begun: ops.len() };
+        let ops = file.log();
+        let crash = Crash { before: &[], ops: &ops, started: ops.len() };
         assert_eq!(crash.unsynced(), 2);
         let ends = |bytes: Vec<u8>| (bytes[0], bytes[1023]);
         assert_eq!(ends(crash.file(&[], &[])), (2, 3));
         assert_eq!(ends(crash.file(&[1, 0], &[])), (2, 2));
-        assert_eq!(ends(crash.file(&[], &[Fate::Lost, Fate::Lost])), (1, 1));
-        assert_eq!(ends(crash.file(&[], &[Fate::Torn(0b10), Fate::Lost])), (1, 2));
+        assert_eq!(ends(crash.file(&[], &[WriteOutcome::Lost, WriteOutcome::Lost])), (1, 1));
+        assert_eq!(ends(crash.file(&[], &[WriteOutcome::Torn(0b10), WriteOutcome::Lost])), (1, 2));
         // Only changes that have begun are relevant.
-        assert_eq!(ends(Crash { begun: 1, ..crash }.file(&[], &[])), (1, 1));
+        assert_eq!(ends(Crash { started: 1, ..crash }.file(&[], &[])), (1, 1));
     }
 }

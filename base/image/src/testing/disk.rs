@@ -1,7 +1,8 @@
 //! Test driver for an image and a file, one request at a time.
 
 use crate::{
-    ByteRange, CommitOutcome, Extent, FileError, Image, ImageError, ImageFile, Located, Place, Step,
+    ByteRange, CommitOutcome, Extent, FileError, Image, ImageError, ImageFile, Location, Step,
+    Translation,
 };
 
 /// Callback that reads a range of the parent.
@@ -24,17 +25,17 @@ impl<I: Image> TestDisk<'_, I> {
     /// Returns the error of the image or file.
     pub fn read(&mut self, range: ByteRange) -> Result<Vec<u8>, ImageError> {
         let mut extents = Vec::new();
-        self.ask(|image| image.locate(range, &mut extents))?;
+        self.translate(|image| image.translate_read(range, &mut extents))?;
         let mut bytes = vec![0; usize::try_from(range.len()).unwrap_or(0)];
         let mut rest = bytes.as_mut_slice();
         let mut at = range.offset();
-        for Extent { place, len } in extents {
+        for Extent { location: place, len } in extents {
             let (piece, next) = rest.split_at_mut(usize::try_from(len).unwrap_or(0));
             match place {
-                Place::Zero => {}
-                Place::File(offset) => read_past_end(self.file, offset, piece)
+                Location::Zero => {}
+                Location::File(offset) => read_past_end(self.file, offset, piece)
                     .map_err(|error| ImageError::new("payload", offset, error))?,
-                Place::Parent => {
+                Location::Parent => {
                     if let (Some(parent), Some(range)) =
                         (self.parent.as_mut(), ByteRange::new(at, len))
                     {
@@ -56,10 +57,10 @@ impl<I: Image> TestDisk<'_, I> {
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), ImageError> {
         let Some(range) = ByteRange::new(offset, bytes.len() as u64) else { return Ok(()) };
         let mut extents = Vec::new();
-        self.ask(|image| image.place_write(range, &mut extents))?;
+        self.translate(|image| image.translate_write(range, &mut extents))?;
         let mut rest = bytes;
-        for Extent { place, len } in extents {
-            let Place::File(offset) = place else {
+        for Extent { location: place, len } in extents {
+            let Location::File(offset) = place else {
                 panic!("{range}: a write goes to the file, not to {place:?}")
             };
             let (piece, next) = rest.split_at(usize::try_from(len).unwrap_or(0));
@@ -79,7 +80,7 @@ impl<I: Image> TestDisk<'_, I> {
     /// Returns the error of the image.
     pub fn discard(&mut self, range: ByteRange) -> Result<Vec<ByteRange>, ImageError> {
         let mut kept = Vec::new();
-        self.ask(|image| image.discard(range, &mut kept))?;
+        self.translate(|image| image.discard(range, &mut kept))?;
         Ok(kept)
     }
 
@@ -92,9 +93,9 @@ impl<I: Image> TestDisk<'_, I> {
         let Some(commit) = self.image.begin_commit() else {
             return self.file.flush().map_err(failed);
         };
-        let durable = commit.steps.iter().filter(|step| **step == Step::Durable).count();
+        let durable = commit.steps.iter().filter(|step| **step == Step::DurableMarker).count();
         assert_eq!(durable, 1, "{:?}", commit.steps);
-        if let Err(step) = commit.carry_out(self.file) {
+        if let Err(step) = commit.execute(self.file) {
             self.image.handle_commit(step.outcome());
             return Err(failed(step.error));
         }
@@ -114,20 +115,20 @@ impl<I: Image> TestDisk<'_, I> {
         Ok(true)
     }
 
-    fn ask(
+    fn translate(
         &mut self,
-        mut question: impl FnMut(&mut I) -> Result<Located, ImageError>,
+        mut question: impl FnMut(&mut I) -> Result<Translation, ImageError>,
     ) -> Result<(), ImageError> {
         // Each iteration supplies one requirement of the request; a range has a bounded number of
         // blocks.
         for _ in 0..1 << 20 {
             let range = match question(&mut self.image)? {
-                Located::Ready => return Ok(()),
-                Located::NeedCommit => {
+                Translation::Ready => return Ok(()),
+                Translation::NeedsCommit => {
                     self.flush()?;
                     continue;
                 }
-                Located::Need(range) => range,
+                Translation::NeedsMetadata(range) => range,
             };
             let mut bytes = vec![0; usize::try_from(range.len()).unwrap_or(0)];
             self.file

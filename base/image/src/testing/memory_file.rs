@@ -6,7 +6,7 @@ use crate::{FileError, ImageFile};
 
 /// One logged change of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FileOp {
+pub enum LoggedChange {
     /// Bytes were written.
     Write {
         /// Offset in the file, in bytes.
@@ -30,10 +30,10 @@ pub enum FileOp {
 #[derive(Clone, Debug, Default)]
 struct State {
     bytes: Vec<u8>,
-    ops: Vec<FileOp>,
+    ops: Vec<LoggedChange>,
 }
 
-/// In-memory file. The log contains the changes since creation or since [`MemoryFile::forget`].
+/// In-memory file. The log contains the changes since creation or since [`MemoryFile::clear_log`].
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFile {
     state: RefCell<State>,
@@ -54,16 +54,16 @@ impl MemoryFile {
 
     /// Returns the logged changes.
     #[must_use]
-    pub fn ops(&self) -> Vec<FileOp> {
+    pub fn log(&self) -> Vec<LoggedChange> {
         self.state.borrow().ops.clone()
     }
 
     /// Clears the log; the contents are unchanged.
-    pub fn forget(&self) {
+    pub fn clear_log(&self) {
         self.state.borrow_mut().ops.clear();
     }
 
-    fn change(&self, op: FileOp) {
+    fn change(&self, op: LoggedChange) {
         let mut state = self.state.borrow_mut();
         apply(&mut state.bytes, &op);
         state.ops.push(op);
@@ -71,9 +71,9 @@ impl MemoryFile {
 }
 
 /// Applies one change to the bytes of a file.
-pub(super) fn apply(bytes: &mut Vec<u8>, op: &FileOp) {
+pub(super) fn apply(bytes: &mut Vec<u8>, op: &LoggedChange) {
     match op {
-        FileOp::Write { offset, bytes: new } => {
+        LoggedChange::Write { offset, bytes: new } => {
             let start = to_usize(*offset);
             let end = start.saturating_add(new.len());
             if bytes.len() < end {
@@ -83,14 +83,14 @@ pub(super) fn apply(bytes: &mut Vec<u8>, op: &FileOp) {
                 place.copy_from_slice(new);
             }
         }
-        FileOp::SetLen(len) => bytes.resize(to_usize(*len), 0),
-        FileOp::Zero { offset, len } => {
+        LoggedChange::SetLen(len) => bytes.resize(to_usize(*len), 0),
+        LoggedChange::Zero { offset, len } => {
             let end = to_usize(offset.saturating_add(*len)).min(bytes.len());
             if let Some(place) = bytes.get_mut(to_usize(*offset)..end) {
                 place.fill(0);
             }
         }
-        FileOp::Flush => {}
+        LoggedChange::Flush => {}
     }
 }
 
@@ -108,27 +108,27 @@ impl ImageFile for MemoryFile {
         let start = to_usize(offset);
         let found = state.bytes.get(start..start.saturating_add(bytes.len()));
         let len = state.bytes.len() as u64;
-        bytes.copy_from_slice(found.ok_or(FileError::End { len, wanted: offset.max(len) })?);
+        bytes.copy_from_slice(found.ok_or(FileError::End { len, offset: offset.max(len) })?);
         Ok(())
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
-        self.change(FileOp::Write { offset, bytes: bytes.to_vec() });
+        self.change(LoggedChange::Write { offset, bytes: bytes.to_vec() });
         Ok(())
     }
 
     fn set_len(&self, len: u64) -> Result<(), FileError> {
-        self.change(FileOp::SetLen(len));
+        self.change(LoggedChange::SetLen(len));
         Ok(())
     }
 
     fn zero(&self, offset: u64, len: u64) -> Result<(), FileError> {
-        self.change(FileOp::Zero { offset, len });
+        self.change(LoggedChange::Zero { offset, len });
         Ok(())
     }
 
     fn flush(&self) -> Result<(), FileError> {
-        self.change(FileOp::Flush);
+        self.change(LoggedChange::Flush);
         Ok(())
     }
 }

@@ -6,6 +6,6 @@ mod disk;
 mod memory_file;
 
 pub use compare::{first_difference, is_filled};
-pub use crash::{Crash, Fate};
+pub use crash::{Crash, WriteOutcome};
 pub use disk::{ParentRead, TestDisk};
-pub use memory_file::{FileOp, MemoryFile};
+pub use memory_file::{LoggedChange, MemoryFile};

@@ -6,7 +6,7 @@ use crate::flags::TransmissionFlags;
 use crate::handshake::{ALLOCATION_NAME, OptionCode};
 use crate::octets::Reader;
 
-use crate::text::{STRING_BYTES_MAX, front};
+use crate::text::{STRING_BYTES_MAX, truncate};
 
 use super::handshake_error::ClientHandshakeError;
 
@@ -37,7 +37,7 @@ const INFO_BLOCK_SIZE: u16 = 3;
 
 /// Export of a server, as negotiated by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FarExport {
+pub struct RemoteExport {
     /// Size of the export in bytes.
     pub size: u64,
     /// Transmission flags of the export.
@@ -64,9 +64,9 @@ pub enum ClientStep {
     /// More input from the server is required.
     NeedsBytes,
     /// A message was processed; the remaining input may contain another.
-    GoesOn,
+    Continue,
     /// The handshake is complete; the remaining input consists of replies to requests.
-    Agreed(FarExport),
+    Negotiated(RemoteExport),
 }
 
 /// Message that the client expects next.
@@ -148,16 +148,22 @@ impl ClientHandshake {
             return Ok(ClientProgress { consumed: 0, step: ClientStep::NeedsBytes });
         };
         if flags & FIXED_NEWSTYLE == 0 {
-            return Err(ClientHandshakeError::OldServer { flags });
+            return Err(ClientHandshakeError::FixedNewstyleUnsupported { flags });
         }
         let own = u32::from(flags & (FIXED_NEWSTYLE | NO_ZEROES));
         output.extend_from_slice(&own.to_be_bytes());
-        self.ask(State::Structured, OptionCode::STRUCTURED_REPLY, &[], output);
-        Ok(ClientProgress { consumed: GREETING_BYTES, step: ClientStep::GoesOn })
+        self.send_option(State::Structured, OptionCode::STRUCTURED_REPLY, &[], output);
+        Ok(ClientProgress { consumed: GREETING_BYTES, step: ClientStep::Continue })
     }
 
     /// Sends an option and enters the state that expects its reply.
-    fn ask(&mut self, state: State, option: OptionCode, data: &[&[u8]], output: &mut Vec<u8>) {
+    fn send_option(
+        &mut self,
+        state: State,
+        option: OptionCode,
+        data: &[&[u8]],
+        output: &mut Vec<u8>,
+    ) {
         self.state = state;
         self.replies = 0;
         let bytes: usize = data.iter().map(|part| part.len()).sum();
@@ -186,7 +192,7 @@ impl ClientHandshake {
         let head = fields.u32().zip(fields.u32()).zip(fields.u32());
         let Some(((found, kind), bytes)) = head else { return Ok(None) };
         if found != option.0 {
-            return Err(ClientHandshakeError::OtherOption { option, found });
+            return Err(ClientHandshakeError::UnexpectedOption { option, found });
         }
         if bytes > REPLY_BYTES_MAX {
             let max = REPLY_BYTES_MAX;
@@ -207,8 +213,8 @@ impl ClientHandshake {
             return Err(ClientHandshakeError::TooManyReplies { option, max: REPLIES_MAX });
         }
         let refused = || {
-            let message = front(&String::from_utf8_lossy(data), STRING_BYTES_MAX).to_owned();
-            ClientHandshakeError::Refused { option, kind, message }
+            let message = truncate(&String::from_utf8_lossy(data), STRING_BYTES_MAX).to_owned();
+            ClientHandshakeError::OptionRejected { option, kind, message }
         };
         let senseless = || ClientHandshakeError::Reply { option, kind, bytes: data.len() };
         match (self.state, kind) {
@@ -221,7 +227,7 @@ impl ClientHandshake {
                     &length(ALLOCATION_NAME.len()),
                     ALLOCATION_NAME.as_bytes(),
                 ];
-                self.ask(State::Context, OptionCode::SET_META_CONTEXT, &parts, output);
+                self.send_option(State::Context, OptionCode::SET_META_CONTEXT, &parts, output);
             }
             (State::Context, META_CONTEXT) => {
                 let mut fields = Reader::new(data);
@@ -232,17 +238,22 @@ impl ClientHandshake {
             }
             // Without allocation status, every range counts as data.
             (State::Context, kind) if kind == ACK || kind & ERROR != 0 => self.go(output),
-            (State::Go, INFO) => self.inform(data).ok_or_else(senseless)?,
+            (State::Go, INFO) => self.handle_info(data).ok_or_else(senseless)?,
             (State::Go, ACK) => {
                 let (size, flags) = self.export.ok_or(ClientHandshakeError::NoExport)?;
                 self.state = State::Over;
                 let Self { block_sizes, allocation, .. } = *self;
-                return Ok(ClientStep::Agreed(FarExport { size, flags, block_sizes, allocation }));
+                return Ok(ClientStep::Negotiated(RemoteExport {
+                    size,
+                    flags,
+                    block_sizes,
+                    allocation,
+                }));
             }
             (_, kind) if kind & ERROR != 0 => return Err(refused()),
             _ => return Err(senseless()),
         }
-        Ok(ClientStep::GoesOn)
+        Ok(ClientStep::Continue)
     }
 
     fn go(&mut self, output: &mut Vec<u8>) {
@@ -250,11 +261,11 @@ impl ClientHandshake {
         let wanted = INFO_BLOCK_SIZE.to_be_bytes();
         let parts: [&[u8]; 4] =
             [&length(name.len()), name.as_bytes(), &1_u16.to_be_bytes(), &wanted];
-        self.ask(State::Go, OptionCode::GO, &parts, output);
+        self.send_option(State::Go, OptionCode::GO, &parts, output);
     }
 
     /// Stores an information reply. `None` if it is truncated or inconsistent.
-    fn inform(&mut self, data: &[u8]) -> Option<()> {
+    fn handle_info(&mut self, data: &[u8]) -> Option<()> {
         let mut fields = Reader::new(data);
         match fields.u16()? {
             INFO_EXPORT => {

@@ -24,7 +24,7 @@ pub enum ClientHandshakeError {
     },
     /// The server does not support fixed newstyle negotiation.
     #[error("flags at offset 16 are {flags:#06x}, without fixed newstyle; use a newer server")]
-    OldServer {
+    FixedNewstyleUnsupported {
         /// Handshake flags of the server.
         flags: u16,
     },
@@ -38,7 +38,7 @@ pub enum ClientHandshakeError {
     },
     /// The reply refers to another option.
     #[error("the reply to {option} names option {found}; close the connection")]
-    OtherOption {
+    UnexpectedOption {
         /// Option that awaits its reply.
         option: OptionCode,
         /// Option that the reply refers to.
@@ -79,7 +79,7 @@ pub enum ClientHandshakeError {
     },
     /// The server rejected a required option.
     #[error("the server rejected {option} (error {kind:#x}): {message}")]
-    Refused {
+    OptionRejected {
         /// Option that the server rejected.
         option: OptionCode,
         /// Type of the error reply.

@@ -23,7 +23,7 @@ const OFFSET_BYTES: u32 = 8;
 /// Offsets are in bytes from the start of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum LostReplies {
+pub enum ReplyError {
     /// Wrong magic number at the start of a reply.
     #[error("magic of a reply at offset 0 is {found:#010x}; close the connection")]
     Magic {
@@ -48,7 +48,7 @@ pub enum LostReplies {
         "chunk of type {kind:#x} (length at offset 16) has an invalid length of {bytes} bytes; \
          close the connection"
     )]
-    Senseless {
+    InvalidLength {
         /// Type of the invalid chunk.
         kind: u16,
         /// Length of the chunk in bytes.
@@ -56,7 +56,7 @@ pub enum LostReplies {
     },
     /// The chunk type was not negotiated.
     #[error("chunk at offset 6 has type {kind:#x}, which was not negotiated; close the connection")]
-    Kind {
+    UnexpectedType {
         /// Type of the invalid chunk.
         kind: u16,
     },
@@ -65,7 +65,7 @@ pub enum LostReplies {
 /// Error reply of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{error}{}{message}", if .message.is_empty() { "" } else { ": " })]
-pub struct FarFailure {
+pub struct ErrorReply {
     /// Error code; unknown codes map to [`NbdError::Io`].
     pub error: NbdError,
     /// Message of the server; may be empty.
@@ -78,10 +78,10 @@ pub enum Reply<'a> {
     /// The reply has not been received completely.
     Incomplete {
         /// Minimum number of bytes required from the front.
-        needed: usize,
+        required: usize,
     },
     /// A simple reply or one chunk of a structured reply.
-    Part {
+    Chunk {
         /// Number of bytes consumed from the front.
         consumed: usize,
         /// Client's identifier of the request.
@@ -89,17 +89,17 @@ pub enum Reply<'a> {
         /// True for the last part of the reply.
         is_last: bool,
         /// Content of this part of the reply.
-        replied: Replied<'a>,
+        replied: ReplyContent<'a>,
     },
 }
 
 /// Content of a reply or chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Replied<'a> {
+pub enum ReplyContent<'a> {
     /// No content. As the last part, it reports success of the request.
-    Nothing,
+    Empty,
     /// The server reports failure of the request.
-    Failed(FarFailure),
+    Error(ErrorReply),
     /// Data, which follows the consumed bytes.
     Data {
         /// Offset of the data in the export, in bytes.
@@ -119,15 +119,15 @@ pub enum Replied<'a> {
         /// Context id negotiated for the status.
         context: u32,
         /// Extents of the range, in ascending order.
-        extents: FarExtents<'a>,
+        extents: ExtentsReply<'a>,
     },
 }
 
 /// Iterator over the extents of a block status chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FarExtents<'a>(&'a [u8]);
+pub struct ExtentsReply<'a>(&'a [u8]);
 
-impl Iterator for FarExtents<'_> {
+impl Iterator for ExtentsReply<'_> {
     type Item = Extent;
 
     fn next(&mut self) -> Option<Extent> {
@@ -148,74 +148,81 @@ impl ReplyReader {
     ///
     /// # Errors
     /// The connection must be closed.
-    pub fn read<'a>(&self, bytes: &'a [u8]) -> Result<Reply<'a>, LostReplies> {
+    pub fn read<'a>(&self, bytes: &'a [u8]) -> Result<Reply<'a>, ReplyError> {
         let mut fields = Reader::new(bytes);
         match fields.u32() {
-            None => Ok(Reply::Incomplete { needed: SIMPLE_BYTES }),
+            None => Ok(Reply::Incomplete { required: SIMPLE_BYTES }),
             Some(MAGIC_SIMPLE) => Ok(simple(fields)),
             Some(MAGIC_STRUCTURED) => chunk(fields),
-            Some(found) => Err(LostReplies::Magic { found }),
+            Some(found) => Err(ReplyError::Magic { found }),
         }
     }
 }
 
 fn simple(mut fields: Reader<'_>) -> Reply<'_> {
     let Some((error, cookie)) = fields.u32().zip(fields.u64()) else {
-        return Reply::Incomplete { needed: SIMPLE_BYTES };
+        return Reply::Incomplete { required: SIMPLE_BYTES };
     };
-    let failure = || FarFailure { error: NbdError::of_code(error), message: String::new() };
-    let replied = if error == 0 { Replied::Nothing } else { Replied::Failed(failure()) };
-    Reply::Part { consumed: SIMPLE_BYTES, cookie, is_last: true, replied }
+    let failure = || ErrorReply { error: NbdError::from_code(error), message: String::new() };
+    let replied = if error == 0 { ReplyContent::Empty } else { ReplyContent::Error(failure()) };
+    Reply::Chunk { consumed: SIMPLE_BYTES, cookie, is_last: true, replied }
 }
 
 /// Parses a structured chunk: its head, and its payload up to the data.
-fn chunk(mut fields: Reader<'_>) -> Result<Reply<'_>, LostReplies> {
+fn chunk(mut fields: Reader<'_>) -> Result<Reply<'_>, ReplyError> {
     let head = fields.u16().zip(fields.u16()).zip(fields.u64()).zip(fields.u32());
     let Some((((flags, kind), cookie), bytes)) = head else {
-        return Ok(Reply::Incomplete { needed: REPLY_HEAD_BYTES });
+        return Ok(Reply::Incomplete { required: REPLY_HEAD_BYTES });
     };
     let is_last = flags & DONE != 0;
     let is_data = kind == kind::OFFSET_DATA;
     let max =
         if is_data { PAYLOAD_BYTES_MAX.saturating_add(OFFSET_BYTES) } else { CHUNK_BYTES_MAX };
     if bytes > max {
-        return Err(LostReplies::TooLong { kind, bytes, max });
+        return Err(ReplyError::TooLong { kind, bytes, max });
     }
     let read = if is_data { bytes.min(OFFSET_BYTES) } else { bytes } as usize;
     let needed = REPLY_HEAD_BYTES.saturating_add(read);
-    let Some(payload) = fields.bytes(read) else { return Ok(Reply::Incomplete { needed }) };
+    let Some(payload) = fields.bytes(read) else {
+        return Ok(Reply::Incomplete { required: needed });
+    };
     let replied = payload_of(kind, payload, bytes);
-    let replied = replied.ok_or(LostReplies::Senseless { kind, bytes })??;
-    Ok(Reply::Part { consumed: needed, cookie, is_last, replied })
+    let replied = replied.ok_or(ReplyError::InvalidLength { kind, bytes })??;
+    Ok(Reply::Chunk { consumed: needed, cookie, is_last, replied })
 }
 
 /// Parses a chunk's payload; `None` if its length is invalid for the type.
-fn payload_of(kind: u16, payload: &[u8], bytes: u32) -> Option<Result<Replied<'_>, LostReplies>> {
+fn payload_of(
+    kind: u16,
+    payload: &[u8],
+    bytes: u32,
+) -> Option<Result<ReplyContent<'_>, ReplyError>> {
     let mut fields = Reader::new(payload);
     Some(Ok(match kind {
-        kind::NONE => (bytes == 0).then_some(Replied::Nothing)?,
+        kind::NONE => (bytes == 0).then_some(ReplyContent::Empty)?,
         kind::OFFSET_DATA => {
             let offset = fields.u64()?;
             let length = bytes.checked_sub(OFFSET_BYTES).filter(|length| *length > 0)?;
-            Replied::Data { offset, length }
+            ReplyContent::Data { offset, length }
         }
         kind::OFFSET_HOLE => {
             let (offset, length) = (fields.u64()?, fields.u32()?);
-            (fields.remaining() == 0 && length > 0).then_some(Replied::Hole { offset, length })?
+            (fields.remaining() == 0 && length > 0)
+                .then_some(ReplyContent::Hole { offset, length })?
         }
         kind::BLOCK_STATUS => {
             let context = fields.u32()?;
             let extents = fields.bytes(fields.remaining())?;
             let is_sound = !extents.is_empty() && extents.len() % 8 == 0;
-            is_sound.then_some(Replied::Extents { context, extents: FarExtents(extents) })?
+            is_sound.then_some(ReplyContent::Extents { context, extents: ExtentsReply(extents) })?
         }
         // Every type with the highest bit set is an error with these fields, including unknown
         // types.
         kind if kind & kind::ERRORS != 0 => {
-            let (error, length) = (NbdError::of_code(fields.u32()?), fields.u16()?);
+            let (error, length) = (NbdError::from_code(fields.u32()?), fields.u16()?);
             let message = String::from_utf8_lossy(fields.bytes(length.into())?).into_owned();
-            Replied::Failed(FarFailure { error, message })
+            ReplyContent::Error(ErrorReply { error, message })
         }
-        kind => return Some(Err(LostReplies::Kind { kind })),
+        kind => return Some(Err(ReplyError::UnexpectedType { kind })),
     }))
 }

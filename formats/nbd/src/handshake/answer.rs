@@ -2,7 +2,7 @@
 
 use super::code::OptionCode;
 use super::option_error::OptionError;
-use crate::text::{STRING_BYTES_MAX, front};
+use crate::text::{STRING_BYTES_MAX, truncate};
 
 const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 
@@ -39,6 +39,6 @@ pub(crate) fn ack(output: &mut Vec<u8>, option: OptionCode) {
 
 pub(crate) fn refusal(output: &mut Vec<u8>, option: OptionCode, refusal: &OptionError) {
     let message = refusal.to_string();
-    let message = front(&message, STRING_BYTES_MAX);
+    let message = truncate(&message, STRING_BYTES_MAX);
     reply(output, option, refusal.reply_type(), &[message.as_bytes()]);
 }

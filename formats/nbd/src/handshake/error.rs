@@ -63,7 +63,7 @@ pub enum HandshakeError {
     TlsNotStarted,
     /// The caller reported TLS although the client did not request it.
     #[error("TLS was started without NBD_OPT_STARTTLS; start it when the handshake requests it")]
-    TlsNotAskedFor,
+    TlsNotRequested,
     /// The caller passed input after the end of the handshake.
     #[error(
         "the handshake has ended; pass the bytes to the transmission phase, or close the \

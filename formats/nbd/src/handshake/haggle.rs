@@ -7,7 +7,7 @@ use super::fields::Fields;
 use super::info::InfoRequest;
 use super::meta;
 use super::option_error::OptionError;
-use super::{Handshake, Negotiated, State, Step, TlsMode};
+use super::{Negotiated, ServerHandshake, ServerStep, State, TlsMode};
 use crate::export::Export;
 use crate::export_list::ExportList;
 use crate::framing::Framing;
@@ -17,13 +17,13 @@ const ZEROES: [u8; 124] = [0; 124];
 
 /// Negotiated state, discarded when TLS starts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Agreed {
+pub(crate) struct NegotiatedState {
     pub(crate) framing: Framing,
     /// Export for which `base:allocation` was selected.
     pub(crate) allocation_of: Option<String>,
 }
 
-impl Handshake {
+impl ServerHandshake {
     /// Processes an option that permits an error reply.
     pub(crate) fn haggle(
         &mut self,
@@ -31,11 +31,11 @@ impl Handshake {
         option: OptionCode,
         data: &[u8],
         output: &mut Vec<u8>,
-    ) -> Result<Step, OptionError> {
+    ) -> Result<ServerStep, OptionError> {
         if option == OptionCode::ABORT {
             self.state = State::Ended;
             answer::ack(output, option);
-            return Ok(Step::Aborted);
+            return Ok(ServerStep::Aborted);
         }
         if option != OptionCode::STARTTLS && self.tls_is_missing() {
             return Err(OptionError::TlsRequired { option });
@@ -76,11 +76,11 @@ impl Handshake {
             _ => return Err(OptionError::Unsupported { option }),
         }
         answer::ack(output, option);
-        Ok(Step::Answered)
+        Ok(ServerStep::OptionAcknowledged)
     }
 
     /// Processes `NBD_OPT_EXPORT_NAME`. The only reply is the export's size and flags.
-    pub(crate) fn enter_by_name(
+    pub(crate) fn process_export_name(
         &mut self,
         exports: &(impl ExportList + ?Sized),
         data: &[u8],
@@ -99,7 +99,7 @@ impl Handshake {
         let export = Fields::new(option, data)
             .last_string("export name")
             .and_then(|name| find(exports, option, name))
-            .and_then(|export| block_sizes_known(option, export, false))
+            .and_then(|export| check_block_sizes(option, export, false))
             .map_err(HandshakeError::Export)?;
         let negotiated = self.negotiated(export);
         output.extend_from_slice(&export.size().to_be_bytes());
@@ -115,7 +115,7 @@ impl Handshake {
         self.tls_mode == TlsMode::Required && !self.tls
     }
 
-    fn start_tls(&mut self, data: &[u8], output: &mut Vec<u8>) -> Result<Step, OptionError> {
+    fn start_tls(&mut self, data: &[u8], output: &mut Vec<u8>) -> Result<ServerStep, OptionError> {
         let option = OptionCode::STARTTLS;
         if self.tls_mode == TlsMode::Off {
             return Err(OptionError::TlsOff);
@@ -126,7 +126,7 @@ impl Handshake {
         no_data(option, data)?;
         answer::ack(output, option);
         self.state = State::AwaitsTls;
-        Ok(Step::StartTls)
+        Ok(ServerStep::StartTls)
     }
 
     fn inform(
@@ -135,19 +135,19 @@ impl Handshake {
         option: OptionCode,
         data: &[u8],
         output: &mut Vec<u8>,
-    ) -> Result<Step, OptionError> {
+    ) -> Result<ServerStep, OptionError> {
         let request = InfoRequest::read(option, data)?;
         let export = find(exports, option, request.name)?;
         let negotiated = self.negotiated(export);
         request.answer(option, &negotiated, output);
         if option == OptionCode::INFO {
             answer::ack(output, option);
-            return Ok(Step::Answered);
+            return Ok(ServerStep::OptionAcknowledged);
         }
-        block_sizes_known(option, export, request.wants_block_sizes)?;
+        check_block_sizes(option, export, request.wants_block_sizes)?;
         answer::ack(output, option);
         self.state = State::Ended;
-        Ok(Step::Negotiated(Box::new(negotiated)))
+        Ok(ServerStep::Negotiated(Box::new(negotiated)))
     }
 
     fn negotiated(&self, export: &Export) -> Negotiated {
@@ -183,7 +183,7 @@ pub(crate) fn find<'a>(
 
 /// Returns the export if the client can use it: block sizes were requested, or the defaults
 /// suffice.
-fn block_sizes_known(
+fn check_block_sizes(
     option: OptionCode,
     export: &Export,
     asked: bool,

@@ -28,7 +28,7 @@ pub(crate) fn list(
     let queries = Queries::read(framing, exports, option, data)?;
     if queries.count == 0 || queries.has_wildcard || queries.has_allocation {
         // Listed contexts have no id; 0 by convention.
-        queries.tell(option, 0, output);
+        queries.append_context(option, 0, output);
     }
     Ok(())
 }
@@ -46,7 +46,7 @@ pub(crate) fn set(
     if !queries.has_allocation {
         return Ok(None);
     }
-    let is_told = queries.tell(option, ALLOCATION_CONTEXT, output);
+    let is_told = queries.append_context(option, ALLOCATION_CONTEXT, output);
     Ok(is_told.then(|| queries.export.name().to_owned()))
 }
 
@@ -92,7 +92,7 @@ impl<'a> Queries<'a> {
     }
 
     /// Appends `base:allocation` if the export supports it; returns true in that case.
-    fn tell(&self, option: OptionCode, id: u32, output: &mut Vec<u8>) -> bool {
+    fn append_context(&self, option: OptionCode, id: u32, output: &mut Vec<u8>) -> bool {
         let knows = self.export.features().allocation;
         if knows {
             let parts = [&id.to_be_bytes(), ALLOCATION.as_bytes()];

@@ -4,9 +4,9 @@
 use proptest::prelude::*;
 use suimon_nbd::{
     BlockSizes, ByteRange, ClientCommand, ClientHandshake, ClientHandshakeError, ClientRequest,
-    ClientStep, Command, Export, ExportSpec, Extent, ExtentState, FarExport, Features, GREETING,
-    Handshake, Incoming, NbdError, Negotiated, REPLY_BYTES_MAX, Replied, Reply, ReplyReader, Step,
-    TlsMode, Transmission, TransmissionFlags,
+    ClientStep, Export, ExportSpec, Extent, ExtentState, Features, GREETING, NbdCommand, NbdError,
+    Negotiated, ParsedHeader, REPLY_BYTES_MAX, RemoteExport, Reply, ReplyContent, ReplyReader,
+    RequestParser, ServerHandshake, ServerStep, TlsMode, TransmissionFlags,
 };
 
 const MIB: u64 = 1 << 20;
@@ -23,9 +23,9 @@ fn export(features: Features) -> Export {
 }
 
 /// Runs a handshake between client and server, with the server's output split every `piece` bytes.
-fn agree(export: &Export, piece: usize) -> (FarExport, Negotiated) {
+fn agree(export: &Export, piece: usize) -> (RemoteExport, Negotiated) {
     let mut client = ClientHandshake::new(export.name()).unwrap();
-    let mut server = Handshake::new(TlsMode::Off);
+    let mut server = ServerHandshake::new(TlsMode::Off);
     let (mut to_client, mut to_server) = (GREETING.to_vec(), Vec::new());
     let (mut held, mut negotiated) = (Vec::new(), None);
     for _ in 0..10_000 {
@@ -33,7 +33,7 @@ fn agree(export: &Export, piece: usize) -> (FarExport, Negotiated) {
         held.extend(to_client.drain(..count));
         let progress = client.handle_bytes(&held, &mut to_server).unwrap();
         held.drain(..progress.consumed);
-        if let ClientStep::Agreed(far) = progress.step {
+        if let ClientStep::Negotiated(far) = progress.step {
             assert!(held.is_empty() && to_client.is_empty());
             return (far, negotiated.unwrap());
         }
@@ -43,7 +43,7 @@ fn agree(export: &Export, piece: usize) -> (FarExport, Negotiated) {
         let exports = [export.clone()];
         let progress = server.handle_bytes(&exports[..], &to_server, &mut to_client).unwrap();
         to_server.drain(..progress.consumed);
-        if let Step::Negotiated(agreed) = progress.step {
+        if let ServerStep::Negotiated(agreed) = progress.step {
             negotiated = Some(*agreed);
         }
     }
@@ -93,7 +93,7 @@ const ALL: Features = Features {
 
 proptest! {
     #[test]
-    fn both_agree_on_what_the_export_is(features in features(), piece in 1_usize..40) {
+    fn client_and_server_negotiate_equal_properties(features in features(), piece in 1_usize..40) {
         let export = export(features);
         let (far, negotiated) = agree(&export, piece);
         prop_assert_eq!(far.size, export.size());
@@ -104,44 +104,44 @@ proptest! {
     }
 
     #[test]
-    fn the_server_understands_what_is_asked(command in commands(), cookie in any::<u64>()) {
-        let transmission = Transmission::new(&agree(&export(ALL), 4096).1);
+    fn server_decodes_client_requests(command in commands(), cookie in any::<u64>()) {
+        let transmission = RequestParser::new(&agree(&export(ALL), 4096).1);
         let bytes = ClientRequest { cookie, command }.encode().unwrap();
         let incoming = transmission.handle_header(&bytes).unwrap();
-        let Incoming::Request(request) = incoming else {
+        let ParsedHeader::Request(request) = incoming else {
             prop_assert_eq!(command, ClientCommand::Disconnect);
-            prop_assert_eq!(incoming, Incoming::Disconnect);
+            prop_assert_eq!(incoming, ParsedHeader::Disconnect);
             return Ok(());
         };
         prop_assert_eq!(request.reply_to.cookie(), cookie);
         let (wanted, payload) = match command {
-            ClientCommand::Read(range) => (Command::Read { range, dont_fragment: false }, 0),
-            ClientCommand::Write(range) => (Command::Write { range, fua: false }, range.length),
+            ClientCommand::Read(range) => (NbdCommand::Read { range, dont_fragment: false }, 0),
+            ClientCommand::Write(range) => (NbdCommand::Write { range, fua: false }, range.length),
             ClientCommand::WriteZeroes(range) => {
-                (Command::WriteZeroes { range, fua: false, no_hole: false, fast: false }, 0)
+                (NbdCommand::WriteZeroes { range, fua: false, no_hole: false, fast: false }, 0)
             }
-            ClientCommand::BlockStatus(range) => (Command::BlockStatus { range, one: false }, 0),
-            ClientCommand::Flush | ClientCommand::Disconnect => (Command::Flush, 0),
+            ClientCommand::BlockStatus(range) => (NbdCommand::BlockStatus { range, first_only: false }, 0),
+            ClientCommand::Flush | ClientCommand::Disconnect => (NbdCommand::Flush, 0),
         };
         prop_assert_eq!((request.command, u64::from(request.payload_bytes)), (wanted, payload));
     }
 
     /// Parses replies of every kind, from every prefix.
     #[test]
-    fn the_client_understands_what_is_answered(
+    fn client_decodes_server_replies(
         cookie in any::<u64>(),
         at in 0..1000_u64,
         states in prop::collection::vec((1..50_u64, any::<bool>()), 1..20),
         error in prop::sample::select(NbdError::ALL.to_vec()),
         kind in 0..4,
     ) {
-        let transmission = Transmission::new(&agree(&export(ALL), 4096).1);
+        let transmission = RequestParser::new(&agree(&export(ALL), 4096).1);
         let length = states.iter().map(|(len, _)| len * 512).sum();
         let range = ByteRange { offset: at * 512, length };
         let command =
             if kind == 3 { ClientCommand::BlockStatus(range) } else { ClientCommand::Read(range) };
         let header = ClientRequest { cookie, command }.encode().unwrap();
-        let Incoming::Request(request) = transmission.handle_header(&header).unwrap() else {
+        let ParsedHeader::Request(request) = transmission.handle_header(&header).unwrap() else {
             panic!("it is a request");
         };
         let extents: Vec<Extent> = states.iter().map(|(len, is_hole)| {
@@ -155,19 +155,19 @@ proptest! {
                 // An incomplete reply requests more bytes, never more than the reply has.
                 for count in 0..rest.len().min(60) {
                     match ReplyReader.read(&rest[..count]).unwrap() {
-                        Reply::Incomplete { needed } => assert!(needed > count && needed <= rest.len()),
-                        Reply::Part { consumed, .. } => assert!(consumed <= count),
+                        Reply::Incomplete { required: needed } => assert!(needed > count && needed <= rest.len()),
+                        Reply::Chunk { consumed, .. } => assert!(consumed <= count),
                     }
                 }
-                let Reply::Part { consumed, cookie: of, replied, .. } =
+                let Reply::Chunk { consumed, cookie: of, replied, .. } =
                     ReplyReader.read(&rest).unwrap() else { panic!("it is all there") };
                 assert_eq!(of, cookie);
                 match replied {
-                    Replied::Data { offset, length } => {
+                    ReplyContent::Data { offset, length } => {
                         found.push((offset, length, false));
                         // The test does not send the data itself.
                     }
-                    Replied::Hole { offset, length } => found.push((offset, length, true)),
+                    ReplyContent::Hole { offset, length } => found.push((offset, length, true)),
                     other => panic!("{other:?}"),
                 }
                 rest.drain(..consumed);
@@ -177,7 +177,7 @@ proptest! {
         match kind {
             0 => {
                 let n = request.reply_to.error(error, "out of 水", &mut out).unwrap();
-                let Reply::Part { consumed, replied: Replied::Failed(failure), is_last, .. } =
+                let Reply::Chunk { consumed, replied: ReplyContent::Error(failure), is_last, .. } =
                     ReplyReader.read(&out[..n]).unwrap() else { panic!("it has failed") };
                 prop_assert_eq!((consumed, is_last), (n, true));
                 prop_assert_eq!((failure.error, failure.message.as_str()), (error, "out of 水"));
@@ -186,7 +186,7 @@ proptest! {
                 let n = request.reply_to.done(&mut out).unwrap();
                 let part = ReplyReader.read(&out[..n]).unwrap();
                 let wanted =
-                    Reply::Part { consumed: n, cookie, is_last: true, replied: Replied::Nothing };
+                    Reply::Chunk { consumed: n, cookie, is_last: true, replied: ReplyContent::Empty };
                 prop_assert_eq!(part, wanted);
             }
             2 => {
@@ -206,7 +206,7 @@ proptest! {
                     transmission.block_status(request.reply_to, range, false, &mut out).unwrap();
                 extents.iter().for_each(|extent| { reply.push(*extent); });
                 let n = reply.finish();
-                let Reply::Part { replied: Replied::Extents { extents: told, .. }, .. } =
+                let Reply::Chunk { replied: ReplyContent::Extents { extents: told, .. }, .. } =
                     ReplyReader.read(&out[..n]).unwrap() else { panic!("it tells extents") };
                 let is_hole = |extents: &mut dyn Iterator<Item = Extent>| -> Vec<bool> {
                     extents.flat_map(|extent| {
@@ -220,16 +220,16 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_do_harm(bytes in prop::collection::vec(any::<u8>(), 0..200), magic in 0..3) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), magic in 0..3) {
         let mut front = match magic {
             0 => 0x6744_6698_u32.to_be_bytes().to_vec(),
             1 => 0x668e_33ef_u32.to_be_bytes().to_vec(),
             _ => Vec::new(),
         };
         front.extend(&bytes);
-        if let Ok(Reply::Part { consumed, replied, .. }) = ReplyReader.read(&front) {
+        if let Ok(Reply::Chunk { consumed, replied, .. }) = ReplyReader.read(&front) {
             prop_assert!(consumed > 0 && consumed <= front.len());
-            if let Replied::Extents { extents, .. } = replied {
+            if let ReplyContent::Extents { extents, .. } = replied {
                 prop_assert!(extents.count() > 0);
             }
         }
@@ -248,18 +248,18 @@ proptest! {
 }
 
 #[test]
-fn a_server_that_cannot_be_used_is_refused_by_name() {
+fn unusable_servers_return_specific_errors() {
     let start = |bytes: &[u8]| {
         let mut client = ClientHandshake::new("disk").unwrap();
         client.handle_bytes(bytes, &mut Vec::new())
     };
     assert_eq!(start(b"NBDX").unwrap_err(), ClientHandshakeError::Greeting { offset: 3 });
     let old = start(b"NBDMAGICIHAVEOPT\x00\x00").unwrap_err();
-    assert_eq!(old, ClientHandshakeError::OldServer { flags: 0 });
+    assert_eq!(old, ClientHandshakeError::FixedNewstyleUnsupported { flags: 0 });
     assert!(ClientHandshake::new(&"x".repeat(5000)).is_err());
     // Unknown export.
     let mut client = ClientHandshake::new("other").unwrap();
-    let mut server = Handshake::new(TlsMode::Off);
+    let mut server = ServerHandshake::new(TlsMode::Off);
     let (mut to_client, mut to_server) = (GREETING.to_vec(), Vec::new());
     let exports = [export(ALL)];
     let refused = loop {

@@ -5,7 +5,7 @@ use crate::support;
 use crate::support::{Connection, MIB, export, spec};
 use suimon_nbd::{
     BlockSizes, ExportSpec, Features, Framing, GREETING, HandshakeError, OPTION_BYTES_MAX,
-    OPTIONS_MAX, OptionCode, OptionError, QUERIES_MAX, STRING_BYTES_MAX, Step, TlsMode,
+    OPTIONS_MAX, OptionCode, OptionError, QUERIES_MAX, STRING_BYTES_MAX, ServerStep, TlsMode,
 };
 
 const UNSUP: u32 = 1 << 31 | 1;
@@ -43,7 +43,7 @@ fn the_greeting_is_that_of_fixed_newstyle() {
 fn flags_that_were_not_offered_end_the_connection() {
     for flags in [4, 1 << 31, u32::MAX] {
         let mut connection = Connection::plain();
-        connection.handshake = suimon_nbd::Handshake::new(TlsMode::Off);
+        connection.handshake = suimon_nbd::ServerHandshake::new(TlsMode::Off);
         let came = connection.send(&flags.to_be_bytes());
         assert_eq!(came.result, Err(HandshakeError::ClientFlags { found: flags }));
         assert_eq!(connection.send(&[0]).result, Err(HandshakeError::Ended));
@@ -51,7 +51,7 @@ fn flags_that_were_not_offered_end_the_connection() {
 }
 
 #[test]
-fn each_option_has_its_answer() {
+fn every_option_is_answered() {
     let name_4097 = "n".repeat(STRING_BYTES_MAX + 1);
     let many = vec![ALLOCATION; QUERIES_MAX as usize + 1];
     let most = &many[1..];
@@ -99,11 +99,11 @@ fn each_option_has_its_answer() {
         assert!(came.replies().iter().all(|reply| reply.option == code), "{name}");
         assert_eq!(came.left, 0);
         match (name.starts_with("abort"), came.result) {
-            (true, result) => assert_eq!(result, Ok(Step::Aborted)),
-            (false, Ok(Step::Refused(error))) => {
+            (true, result) => assert_eq!(result, Ok(ServerStep::Aborted)),
+            (false, Ok(ServerStep::OptionRejected(error))) => {
                 assert_eq!(Some(&error.reply_type()), expected.last());
             }
-            (false, result) => assert_eq!(result, Ok(Step::Answered), "{name}"),
+            (false, result) => assert_eq!(result, Ok(ServerStep::OptionAcknowledged), "{name}"),
         }
     }
     assert_eq!(connection.send(&option(3, &[])).result, Err(HandshakeError::Ended));
@@ -113,7 +113,7 @@ fn each_option_has_its_answer() {
 fn errors_name_the_field_and_where_it_is() {
     let mut connection = two();
     let mut refused = |bytes: &[u8]| match connection.send(bytes).result {
-        Ok(Step::Refused(error)) => error,
+        Ok(ServerStep::OptionRejected(error)) => error,
         other => panic!("{other:?}"),
     };
     let go = OptionCode::GO;
@@ -141,7 +141,7 @@ fn errors_name_the_field_and_where_it_is() {
 }
 
 #[test]
-fn what_is_told_of_an_export_has_the_fields_of_the_specification() {
+fn export_information_matches_the_specification() {
     let mut connection = two();
     let came = connection.send(&info(6, "large", &[1, 2]));
     let flags = FLAGS_ALL.to_be_bytes();
@@ -160,7 +160,7 @@ fn what_is_told_of_an_export_has_the_fields_of_the_specification() {
 }
 
 #[test]
-fn go_enters_and_takes_nothing_of_what_follows() {
+fn go_does_not_consume_following_bytes() {
     let bytes = [info(7, "a", &[3]), b"request".to_vec()].concat();
     let came = Connection::plain().send(&bytes);
     assert_eq!((came.kinds(), came.left), (vec![INFO, INFO, ACK], 7));
@@ -193,7 +193,7 @@ fn an_export_is_entered_by_its_name_with_and_without_zeroes() {
 }
 
 #[test]
-fn a_server_can_be_kept_from_what_clients_do_not_master() {
+fn framing_can_be_limited() {
     for (framing_max, structured, extended) in [
         (Framing::Simple, UNSUP, UNSUP),
         (Framing::Structured, ACK, UNSUP),
@@ -209,7 +209,7 @@ fn a_server_can_be_kept_from_what_clients_do_not_master() {
 }
 
 #[test]
-fn a_name_that_cannot_be_entered_ends_the_connection() {
+fn unusable_export_name_ends_the_connection() {
     let option_1 = OptionCode::EXPORT_NAME;
     let long = "n".repeat(STRING_BYTES_MAX + 1);
     for (name, expected) in [
@@ -247,7 +247,7 @@ fn a_client_of_plain_newstyle_may_only_name_its_export() {
 }
 
 #[test]
-fn bounds_end_a_handshake_that_does_not() {
+fn handshake_length_is_limited() {
     let mut connection = Connection::plain();
     let most = option(99, &vec![0; OPTION_BYTES_MAX as usize]);
     assert_eq!(connection.send(&most).kinds(), [UNSUP]);
@@ -329,7 +329,7 @@ fn a_context_is_selected_for_one_export_until_it_is_not() {
         let mut connection = Connection::new(exports.to_vec(), TlsMode::Allowed);
         connection.send(&option(8, &[]));
         let came = connection.send(&options.concat());
-        if came.result == Ok(Step::StartTls) {
+        if came.result == Ok(ServerStep::StartTls) {
             connection.handshake.handle_tls_started().unwrap();
         }
         let came = connection.send(&info(7, "a", &[]));
@@ -338,7 +338,7 @@ fn a_context_is_selected_for_one_export_until_it_is_not() {
 }
 
 #[test]
-fn a_context_is_the_entered_exports() {
+fn context_applies_only_to_the_selected_export() {
     for (selected, entered) in [("a", "a"), ("a", "b"), ("b", "a"), ("b", "b")] {
         let exports = ["a", "b"].map(|name| export(spec(name)));
         let mut connection = Connection::new(exports.to_vec(), TlsMode::Off);
@@ -349,7 +349,7 @@ fn a_context_is_the_entered_exports() {
 }
 
 #[test]
-fn before_tls_that_is_required_nothing_else_is_answered() {
+fn options_before_required_tls_are_rejected() {
     let mut connection = Connection::new(vec![export(spec("a"))], TlsMode::Required);
     for bytes in [
         option(3, &[]),
@@ -366,7 +366,7 @@ fn before_tls_that_is_required_nothing_else_is_answered() {
     assert_eq!(connection.send(&option(5, b"data")).kinds(), [INVALID]);
     let came = connection.send(&[option(5, &[]), vec![0x16, 3, 1]].concat());
     assert_eq!((came.kinds(), came.left), (vec![ACK], 3));
-    assert_eq!(came.result, Ok(Step::StartTls));
+    assert_eq!(came.result, Ok(ServerStep::StartTls));
     connection.handshake.handle_tls_started().unwrap();
     assert_eq!(connection.send(&option(5, &[])).kinds(), [INVALID]);
     assert!(connection.send(&info(7, "a", &[])).negotiated().tls);
@@ -380,34 +380,34 @@ fn before_tls_that_is_required_nothing_else_is_answered() {
 }
 
 #[test]
-fn what_was_agreed_on_before_tls_is_void() {
+fn starttls_discards_negotiated_state() {
     let mut connection = Connection::new(vec![export(spec("a"))], TlsMode::Allowed);
     let came = connection.send(&[option(11, &[]), option(5, &[])].concat());
-    assert_eq!(came.result, Ok(Step::StartTls));
+    assert_eq!(came.result, Ok(ServerStep::StartTls));
     connection.handshake.handle_tls_started().unwrap();
     let came = connection.send(&info(7, "a", &[]));
     assert_eq!((came.negotiated().framing, came.negotiated().tls), (Framing::Simple, true));
 }
 
 #[test]
-fn tls_starts_when_it_was_asked_for_and_takes_no_plain_bytes() {
+fn tls_starts_only_on_request() {
     let mut connection = Connection::new(vec![export(spec("a"))], TlsMode::Allowed);
-    let not_asked = Err(HandshakeError::TlsNotAskedFor);
+    let not_asked = Err(HandshakeError::TlsNotRequested);
     assert_eq!(connection.handshake.handle_tls_started(), not_asked);
-    assert_eq!(connection.send(&option(5, &[])).result, Ok(Step::StartTls));
+    assert_eq!(connection.send(&option(5, &[])).result, Ok(ServerStep::StartTls));
     let came = connection.send(&option(3, &[]));
     assert_eq!(came.result, Err(HandshakeError::TlsNotStarted));
     assert_eq!(connection.handshake.handle_tls_started(), not_asked);
 }
 
 #[test]
-fn a_server_that_is_shut_down_lets_clients_leave() {
+fn shutdown_permits_only_abort() {
     let mut connection = Connection::plain();
     connection.handshake.handle_shutdown();
     for bytes in [option(3, &[]), option(5, &[]), info(7, "a", &[]), option(99, &[])] {
         assert_eq!(connection.send(&bytes).kinds(), [SHUTDOWN]);
     }
-    assert_eq!(connection.send(&option(2, &[])).result, Ok(Step::Aborted));
+    assert_eq!(connection.send(&option(2, &[])).result, Ok(ServerStep::Aborted));
     let mut connection = Connection::plain();
     connection.handshake.handle_shutdown();
     let expected = OptionError::ShuttingDown { option: OptionCode::EXPORT_NAME };

@@ -56,7 +56,7 @@ fn requests(framing: Framing) -> Vec<u8> {
 type Seed = (&'static str, Vec<u8>, Outcome);
 
 /// Returns clients that select a disk and access it, in each framing.
-fn users() -> Vec<Seed> {
+fn request_seeds() -> Vec<Seed> {
     let go = || info(7, "a", &[3]);
     let allocation = || meta(10, "a", &["base:allocation"]);
     let contexts = Ask { flags: PAYLOAD_LEN, kind: BLOCK_STATUS, cookie: 7, offset: 0, length: 12 };
@@ -102,7 +102,7 @@ fn users() -> Vec<Seed> {
 }
 
 /// Returns clients that exercise the handshake.
-fn hagglers() -> Vec<Seed> {
+fn handshake_seeds() -> Vec<Seed> {
     let by_name = [
         vec![0, 0, 0, 0, 0, 1],
         option(1, b"a"),
@@ -138,8 +138,8 @@ fn hagglers() -> Vec<Seed> {
 }
 
 #[test]
-fn the_corpus_holds_a_client_of_each_kind_and_clients_get_where_they_should() {
-    for (name, input, expected) in [users(), hagglers()].concat() {
+fn corpus_contains_each_client_and_its_expected_result() {
+    for (name, input, expected) in [request_seeds(), handshake_seeds()].concat() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/nbd");
         let path = path.join(format!("seed-{name}"));
         if std::env::var_os(WRITE_SEEDS).is_some() {
@@ -152,7 +152,7 @@ fn the_corpus_holds_a_client_of_each_kind_and_clients_get_where_they_should() {
 }
 
 #[test]
-fn the_corpus_passes_the_oracle_whole_and_damaged() {
+fn corpus_passes_unmodified_and_corrupted() {
     let check = |input: &[u8]| {
         check(input);
     };

@@ -74,7 +74,7 @@ fn the_seeds_are_those_of_the_scripts() {
 }
 
 #[test]
-fn scripts_come_to_what_they_are_for() {
+fn scripts_reach_their_expected_result() {
     let said: Vec<Option<Shaken>> = seeds().iter().map(|(_, bytes)| check(bytes)).collect();
     let [Some(Shaken::Agreed(with, 0)), Some(Shaken::Agreed(without, 0)), None] = &said[..] else {
         panic!("{said:?}");

@@ -1,11 +1,11 @@
 //! Properties for arbitrary input, arbitrary splits, arbitrary requests and extents.
 
 use crate::nbd_client::{Ask, BLOCK_STATUS, Fields, READ, answer, info, meta, option};
-use crate::support::{ALL, Came, Connection, MIB, export, spec, transmission};
+use crate::support::{ALL, Connection, HandshakeResult, MIB, export, spec, transmission};
 use proptest::prelude::*;
 use suimon_nbd::{
-    BlockSizes, ByteRange, ChunkKind, Command, Extent, ExtentState, Framing, Incoming,
-    REPLY_BYTES_MAX, Step, TlsMode, Transmission,
+    BlockSizes, ByteRange, ChunkKind, Extent, ExtentState, Framing, NbdCommand, ParsedHeader,
+    REPLY_BYTES_MAX, RequestParser, ServerStep, TlsMode,
 };
 
 fn any_framing() -> impl Strategy<Value = Framing> {
@@ -48,14 +48,18 @@ fn any_stream() -> impl Strategy<Value = Vec<u8>> {
 
 fn fresh(mode: TlsMode) -> Connection {
     let mut connection = Connection::new(vec![export(spec("a"))], mode);
-    connection.handshake = suimon_nbd::Handshake::new(mode);
+    connection.handshake = suimon_nbd::ServerHandshake::new(mode);
     connection
 }
 
 /// Feeds pieces of these sizes in turn, until the handshake ends or fails.
-fn feed(mode: TlsMode, bytes: &[u8], sizes: &[usize]) -> Came {
+fn feed(mode: TlsMode, bytes: &[u8], sizes: &[usize]) -> HandshakeResult {
     let mut connection = fresh(mode);
-    let mut whole = Came { result: Ok(Step::NeedsBytes), output: Vec::new(), left: bytes.len() };
+    let mut whole = HandshakeResult {
+        result: Ok(ServerStep::NeedsBytes),
+        output: Vec::new(),
+        left: bytes.len(),
+    };
     let mut sizes = sizes.iter().cycle();
     while whole.left > 0 {
         let rest = &bytes[bytes.len() - whole.left..];
@@ -65,8 +69,8 @@ fn feed(mode: TlsMode, bytes: &[u8], sizes: &[usize]) -> Came {
         whole.left -= size - came.left;
         whole.result = came.result;
         match &whole.result {
-            Ok(Step::StartTls) => connection.handshake.handle_tls_started().unwrap(),
-            Ok(Step::Aborted | Step::Negotiated(_)) => break,
+            Ok(ServerStep::StartTls) => connection.handshake.handle_tls_started().unwrap(),
+            Ok(ServerStep::Aborted | ServerStep::Negotiated(_)) => break,
             Ok(_) => {}
             Err(_) => {
                 whole.left = 0;
@@ -101,9 +105,9 @@ fn states(extents: &[Extent], length: u64) -> Vec<Option<ExtentState>> {
     told.chain(std::iter::repeat(None)).take(length as usize).collect()
 }
 
-fn accepted(transmission: &Transmission, framing: Framing, ask: &Ask) -> suimon_nbd::Request {
+fn accepted(transmission: &RequestParser, framing: Framing, ask: &Ask) -> suimon_nbd::Request {
     match transmission.handle_header(&ask.bytes(framing)) {
-        Ok(Incoming::Request(request)) => request,
+        Ok(ParsedHeader::Request(request)) => request,
         other => panic!("{other:?}"),
     }
 }
@@ -116,7 +120,7 @@ proptest! {
     })]
 
     #[test]
-    fn a_handshake_does_the_same_in_whatever_pieces(
+    fn handshake_is_independent_of_input_splits(
         bytes in any_stream(),
         mode in prop::sample::select(vec![TlsMode::Off, TlsMode::Allowed, TlsMode::Required]),
         sizes in prop::collection::vec(1usize..50, 1..5),
@@ -141,21 +145,21 @@ proptest! {
         let ask = Ask { flags, kind, cookie, offset, length };
         let transmission = transmission(ALL, BlockSizes::default(), framing);
         match transmission.handle_header(&ask.bytes(framing)) {
-            Ok(Incoming::Request(request)) => {
+            Ok(ParsedHeader::Request(request)) => {
                 prop_assert_eq!(request.reply_to.cookie(), cookie);
                 let range = match request.command {
-                    Command::Read { range, .. } | Command::Write { range, .. }
-                    | Command::Trim { range, .. } | Command::Cache { range }
-                    | Command::WriteZeroes { range, .. }
-                    | Command::BlockStatus { range, .. } => range,
-                    Command::Flush => ByteRange { offset: 0, length: 0 },
-                    Command::BlockStatusOf { offset, .. } => ByteRange { offset, length },
+                    NbdCommand::Read { range, .. } | NbdCommand::Write { range, .. }
+                    | NbdCommand::Trim { range, .. } | NbdCommand::Cache { range }
+                    | NbdCommand::WriteZeroes { range, .. }
+                    | NbdCommand::BlockStatus { range, .. } => range,
+                    NbdCommand::Flush => ByteRange { offset: 0, length: 0 },
+                    NbdCommand::BlockStatusWithPayload { offset, .. } => ByteRange { offset, length },
                 };
                 prop_assert_eq!(range, ByteRange { offset, length });
                 let inside = offset.checked_add(length).is_some_and(|end| end <= MIB);
                 prop_assert!(inside || kind == BLOCK_STATUS && length == 12);
             }
-            Ok(Incoming::Refused(refused)) => {
+            Ok(ParsedHeader::Rejected(refused)) => {
                 let mut out = [0; REPLY_BYTES_MAX];
                 let used = refused.encode(&mut out).unwrap();
                 let mut bytes = &out[..used];
@@ -165,8 +169,8 @@ proptest! {
                 let message = if framing.has_chunks() { refused.error.to_string() } else { String::new() };
                 prop_assert_eq!(answer.message, message);
             }
-            Ok(Incoming::Disconnect) => prop_assert_eq!(kind, 2),
-            Ok(Incoming::Incomplete) => prop_assert!(false, "the header is all there"),
+            Ok(ParsedHeader::Disconnect) => prop_assert_eq!(kind, 2),
+            Ok(ParsedHeader::Incomplete) => prop_assert!(false, "the header is all there"),
             Err(_) => prop_assert!(length > 32 << 20),
         }
     }
@@ -183,13 +187,13 @@ proptest! {
             bytes.splice(0..0, ask.bytes(framing)[..4].to_vec());
         }
         let transmission = transmission(ALL, BlockSizes::default(), framing);
-        if let Ok(Incoming::Request(request)) = transmission.handle_header(&bytes) {
+        if let Ok(ParsedHeader::Request(request)) = transmission.handle_header(&bytes) {
             let _ = transmission.handle_contexts(request, &bytes);
         }
     }
 
     #[test]
-    fn chunks_cover_a_read_once_and_leave_out_what_is_zero(
+    fn chunks_cover_a_read_once_and_zeroes_are_holes(
         framing in any_framing(),
         offset in 0u64..MIB / 2,
         length in 1u64..20_000,
@@ -233,7 +237,7 @@ proptest! {
     }
 
     #[test]
-    fn extents_are_told_in_order_merged_and_within_the_range(
+    fn status_extents_are_ordered_merged_and_in_range(
         framing in prop::sample::select(vec![Framing::Structured, Framing::Extended]),
         length in 1u64..30_000,
         one in any::<bool>(),

@@ -5,8 +5,8 @@ use crate::nbd_client::{Ask, BLOCK_STATUS, READ};
 use crate::support;
 use crate::support::{ALL, export, negotiated, spec};
 use suimon_nbd::{
-    BlockSizes, ByteRange, Chunk, ChunkKind, EXTENTS_MAX, Extent, ExtentState, Framing, Incoming,
-    NbdError, NoRoom, REPLY_BYTES_MAX, ReplyTo, STATUS_BYTES_MIN, Transmission,
+    BlockSizes, BufferTooShort, ByteRange, Chunk, ChunkKind, EXTENTS_MAX, Extent, ExtentState,
+    Framing, NbdError, ParsedHeader, REPLY_BYTES_MAX, ReplyTo, RequestParser, STATUS_BYTES_MIN,
 };
 
 const COOKIE: u64 = 0x0123_4567_89ab_cdef;
@@ -15,20 +15,20 @@ const DATA: ExtentState = ExtentState::DATA;
 const ZERO: ExtentState = ExtentState::ZERO;
 
 /// Disk of 8 TiB, to exercise 64-bit lengths.
-fn transmission(framing: Framing) -> Transmission {
+fn transmission(framing: Framing) -> RequestParser {
     let spec = suimon_nbd::ExportSpec { size: 8 << 40, ..spec("a") };
-    Transmission::new(&negotiated(export(spec), framing))
+    RequestParser::new(&negotiated(export(spec), framing))
 }
 
 fn reply_to(framing: Framing) -> ReplyTo {
     let ask = Ask { flags: 0, kind: READ, cookie: COOKIE, offset: OFFSET, length: 4096 };
     match transmission(framing).handle_header(&ask.bytes(framing)) {
-        Ok(Incoming::Request(request)) => request.reply_to,
+        Ok(ParsedHeader::Request(request)) => request.reply_to,
         other => panic!("{other:?}"),
     }
 }
 
-fn encoded(encode: impl FnOnce(&mut [u8]) -> Result<usize, NoRoom>) -> Vec<u8> {
+fn encoded(encode: impl FnOnce(&mut [u8]) -> Result<usize, BufferTooShort>) -> Vec<u8> {
     let mut out = vec![0xee; REPLY_BYTES_MAX];
     let used = encode(&mut out).unwrap();
     assert!(out[used..].iter().all(|byte| *byte == 0xee), "more was written than is said");
@@ -70,7 +70,7 @@ fn success_without_data() {
         assert_eq!(encoded(|out| to.done(out)), expected, "{framing:?}");
         let bytes = expected.len() - 1;
         let needed = expected.len();
-        assert_eq!(to.done(&mut vec![0; bytes]), Err(NoRoom { bytes, needed }));
+        assert_eq!(to.done(&mut vec![0; bytes]), Err(BufferTooShort { bytes, required: needed }));
     }
 }
 
@@ -134,11 +134,11 @@ fn the_heads_of_chunks() {
     );
     assert_eq!(encode(Framing::Structured, true), [structured(1, 1, 2056, &offset(0))]);
     let chunk = chunks(Framing::Structured, 2048, false, &extents)[1];
-    assert_eq!(chunk.encode_head(&mut [0; 31]), Err(NoRoom { bytes: 31, needed: 32 }));
+    assert_eq!(chunk.encode_head(&mut [0; 31]), Err(BufferTooShort { bytes: 31, required: 32 }));
 }
 
 #[test]
-fn reads_are_cut_into_what_is_sent_and_what_is_not() {
+fn reads_are_split_into_data_and_holes() {
     use ChunkKind::{Data, Hole};
     let hole = ZERO | ExtentState::HOLE;
     type Row<'a> = (&'a str, u64, &'a [(u64, ExtentState)], &'a [(ChunkKind, u64)]);
@@ -273,7 +273,10 @@ fn a_status_needs_room_and_ends_at_its_bounds() {
     let to = reply_to(Framing::Structured);
     let structured = transmission(Framing::Structured);
     let short = structured.block_status(to, range, false, &mut [0; STATUS_BYTES_MIN - 1]).map(drop);
-    assert_eq!(short, Err(NoRoom { bytes: STATUS_BYTES_MIN - 1, needed: STATUS_BYTES_MIN }));
+    assert_eq!(
+        short,
+        Err(BufferTooShort { bytes: STATUS_BYTES_MIN - 1, required: STATUS_BYTES_MIN })
+    );
 
     let mut out = vec![0; 16 << 20];
     let mut reply = structured.block_status(to, range, false, &mut out).unwrap();

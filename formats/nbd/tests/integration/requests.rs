@@ -6,8 +6,9 @@ use crate::nbd_client::{
 };
 use crate::support::{ALL, MIB, export, negotiated, spec, transmission};
 use suimon_nbd::{
-    BlockSizes, ByteRange, Command, ExportError, ExportSpec, Features, Framing, Incoming, LostSync,
-    NbdError, PAYLOAD_BYTES_MAX, Request, RequestError, Transmission, TransmissionFlags,
+    BlockSizes, ByteRange, ExportError, ExportSpec, Features, Framing, HeaderError, NbdCommand,
+    NbdError, PAYLOAD_BYTES_MAX, ParsedHeader, Request, RequestError, RequestParser,
+    TransmissionFlags,
 };
 
 const FRAMINGS: [Framing; 3] = [Framing::Simple, Framing::Structured, Framing::Extended];
@@ -17,17 +18,17 @@ fn ask(kind: u16, flags: u16, offset: u64, length: u64) -> Ask {
     Ask { flags, kind, cookie: COOKIE, offset, length }
 }
 
-fn incoming(transmission: &Transmission, framing: Framing, ask: Ask) -> Incoming {
+fn incoming(transmission: &RequestParser, framing: Framing, ask: Ask) -> ParsedHeader {
     transmission.handle_header(&ask.bytes(framing)).unwrap()
 }
 
-fn everything(framing: Framing) -> Transmission {
+fn everything(framing: Framing) -> RequestParser {
     transmission(ALL, BlockSizes::default(), framing)
 }
 
 fn request(framing: Framing, ask: Ask) -> Request {
     match incoming(&everything(framing), framing, ask) {
-        Incoming::Request(request) => request,
+        ParsedHeader::Request(request) => request,
         other => panic!("{other:?}"),
     }
 }
@@ -35,16 +36,16 @@ fn request(framing: Framing, ask: Ask) -> Request {
 #[test]
 fn each_command_is_read_with_its_flags() {
     let range = ByteRange { offset: 4096, length: 512 };
-    let zeroes = |fua, no_hole, fast| Command::WriteZeroes { range, fua, no_hole, fast };
-    let read = |dont_fragment| Command::Read { range, dont_fragment };
+    let zeroes = |fua, no_hole, fast| NbdCommand::WriteZeroes { range, fua, no_hole, fast };
+    let read = |dont_fragment| NbdCommand::Read { range, dont_fragment };
     let table = [
         (READ, 0, read(false)),
         (READ, FUA, read(false)),
-        (WRITE, 0, Command::Write { range, fua: false }),
-        (WRITE, FUA, Command::Write { range, fua: true }),
-        (TRIM, 0, Command::Trim { range, fua: false }),
-        (TRIM, FUA, Command::Trim { range, fua: true }),
-        (CACHE, 0, Command::Cache { range }),
+        (WRITE, 0, NbdCommand::Write { range, fua: false }),
+        (WRITE, FUA, NbdCommand::Write { range, fua: true }),
+        (TRIM, 0, NbdCommand::Trim { range, fua: false }),
+        (TRIM, FUA, NbdCommand::Trim { range, fua: true }),
+        (CACHE, 0, NbdCommand::Cache { range }),
         (WRITE_ZEROES, 0, zeroes(false, false, false)),
         (WRITE_ZEROES, FUA, zeroes(true, false, false)),
         (WRITE_ZEROES, NO_HOLE, zeroes(false, true, false)),
@@ -53,8 +54,8 @@ fn each_command_is_read_with_its_flags() {
     ];
     let with_chunks = [
         (READ, DF, read(true)),
-        (BLOCK_STATUS, 0, Command::BlockStatus { range, one: false }),
-        (BLOCK_STATUS, REQ_ONE, Command::BlockStatus { range, one: true }),
+        (BLOCK_STATUS, 0, NbdCommand::BlockStatus { range, first_only: false }),
+        (BLOCK_STATUS, REQ_ONE, NbdCommand::BlockStatus { range, first_only: true }),
     ];
     for framing in FRAMINGS {
         let with_chunks = with_chunks.iter().filter(|_| framing.has_chunks());
@@ -64,15 +65,15 @@ fn each_command_is_read_with_its_flags() {
             assert_eq!(request.reply_to.cookie(), COOKIE);
             assert_eq!(request.payload_bytes, if *kind == WRITE { 512 } else { 0 });
         }
-        assert_eq!(request(framing, ask(FLUSH, FUA, 0, 0)).command, Command::Flush);
+        assert_eq!(request(framing, ask(FLUSH, FUA, 0, 0)).command, NbdCommand::Flush);
         let left = incoming(&everything(framing), framing, ask(DISC, 0, 0, 0));
-        assert_eq!(left, Incoming::Disconnect);
+        assert_eq!(left, ParsedHeader::Disconnect);
     }
     // With extended headers, `NBD_CMD_FLAG_PAYLOAD_LEN` announces the payload.
     let flagged = request(Framing::Extended, ask(WRITE, PAYLOAD_LEN | FUA, 4096, 512));
     assert_eq!(
         (flagged.command, flagged.payload_bytes),
-        (Command::Write { range, fua: true }, 512)
+        (NbdCommand::Write { range, fua: true }, 512)
     );
 }
 
@@ -88,10 +89,12 @@ fn a_header_has_the_bytes_of_the_specification() {
     for (framing, bytes) in [(Framing::Structured, compact), (Framing::Extended, extended)] {
         let transmission = everything(framing);
         assert_eq!(transmission.header_bytes(), bytes.len());
-        let Ok(Incoming::Request(request)) = transmission.handle_header(&bytes) else { panic!() };
-        assert_eq!(request.command, Command::Write { range, fua: true });
+        let Ok(ParsedHeader::Request(request)) = transmission.handle_header(&bytes) else {
+            panic!()
+        };
+        assert_eq!(request.command, NbdCommand::Write { range, fua: true });
         for end in 0..bytes.len() {
-            assert_eq!(transmission.handle_header(&bytes[..end]), Ok(Incoming::Incomplete));
+            assert_eq!(transmission.handle_header(&bytes[..end]), Ok(ParsedHeader::Incomplete));
         }
     }
 }
@@ -142,7 +145,8 @@ fn each_wrong_request_has_its_error() {
         ("fua that is not offered", bare, ask(WRITE, FUA, 0, 512), Inval),
     ];
     for (name, transmission, ask, expected) in table {
-        let Incoming::Refused(refused) = incoming(&transmission, Framing::Structured, ask) else {
+        let ParsedHeader::Rejected(refused) = incoming(&transmission, Framing::Structured, ask)
+        else {
             panic!("{name} is taken");
         };
         assert_eq!(refused.error.code(), expected, "{name}: {}", refused.error);
@@ -153,7 +157,7 @@ fn each_wrong_request_has_its_error() {
 }
 
 #[test]
-fn what_is_just_allowed_is_taken() {
+fn boundary_values_are_accepted() {
     let sizes = BlockSizes { min: 512, preferred: 4096, payload_max: 65536 };
     let last = MIB - 512;
     for framing in FRAMINGS {
@@ -168,23 +172,23 @@ fn what_is_just_allowed_is_taken() {
             ask(WRITE_ZEROES, 0, 0, MIB),
         ] {
             let incoming = incoming(&transmission, framing, ask);
-            assert!(matches!(incoming, Incoming::Request(_)), "{incoming:?}");
+            assert!(matches!(incoming, ParsedHeader::Request(_)), "{incoming:?}");
         }
     }
 }
 
 #[test]
-fn simple_replies_know_neither_df_nor_overflow() {
+fn simple_replies_reject_df_and_report_inval() {
     let simple = transmission(ALL, BlockSizes::default(), Framing::Simple);
     let error = |ask| match incoming(&simple, Framing::Simple, ask) {
-        Incoming::Refused(refused) => refused.error,
+        ParsedHeader::Rejected(refused) => refused.error,
         other => panic!("{other:?}"),
     };
     assert_eq!(error(ask(READ, DF, 0, 512)), RequestError::Flags { kind: READ, flags: DF });
     assert_eq!(error(ask(BLOCK_STATUS, 0, 0, 512)), RequestError::NoContext);
     let sizes = BlockSizes { payload_max: 4096, ..BlockSizes::default() };
     let small = transmission(ALL, sizes, Framing::Simple);
-    let Incoming::Refused(refused) = incoming(&small, Framing::Simple, ask(READ, 0, 0, 8192))
+    let ParsedHeader::Rejected(refused) = incoming(&small, Framing::Simple, ask(READ, 0, 0, 8192))
     else {
         panic!();
     };
@@ -192,29 +196,30 @@ fn simple_replies_know_neither_df_nor_overflow() {
 }
 
 #[test]
-fn a_connection_goes_on_as_long_as_the_next_header_is_known() {
+fn connection_continues_while_synchronized() {
     let max = u64::from(PAYLOAD_BYTES_MAX);
     for framing in FRAMINGS {
         let transmission = everything(framing);
         // The payload is skipped, although no disk of this server accepts it.
-        let Incoming::Refused(refused) = incoming(&transmission, framing, ask(WRITE, 0, 0, max))
+        let ParsedHeader::Rejected(refused) =
+            incoming(&transmission, framing, ask(WRITE, 0, 0, max))
         else {
             panic!();
         };
         assert_eq!(refused.payload_bytes, PAYLOAD_BYTES_MAX);
         let long = transmission.handle_header(&ask(WRITE, 0, 0, max + 1).bytes(framing));
         let expected =
-            LostSync::PayloadTooLong { kind: WRITE, bytes: max + 1, max: PAYLOAD_BYTES_MAX };
+            HeaderError::PayloadTooLong { kind: WRITE, bytes: max + 1, max: PAYLOAD_BYTES_MAX };
         assert_eq!(long, Err(expected));
         let mut bytes = ask(READ, 0, 0, 512).bytes(framing);
         bytes[3] ^= 1;
         let lost = transmission.handle_header(&bytes[..4]);
-        assert!(matches!(lost, Err(LostSync::Magic { .. })), "{lost:?}");
+        assert!(matches!(lost, Err(HeaderError::Magic { .. })), "{lost:?}");
     }
     // Unexpected payloads are skipped as well.
     for kind in [READ, FLUSH, 9] {
         let ask = ask(kind, PAYLOAD_LEN, 0, 700);
-        let Incoming::Refused(refused) =
+        let ParsedHeader::Rejected(refused) =
             incoming(&everything(Framing::Extended), Framing::Extended, ask)
         else {
             panic!();
@@ -229,14 +234,14 @@ fn a_connection_goes_on_as_long_as_the_next_header_is_known() {
 fn extended_headers_reach_over_a_whole_large_disk() {
     let size = 1 << 40;
     let disk = export(ExportSpec { size, ..spec("a") });
-    let transmission = Transmission::new(&negotiated(disk, Framing::Extended));
+    let transmission = RequestParser::new(&negotiated(disk, Framing::Extended));
     let range = ByteRange { offset: 0, length: size };
     for (kind, expected) in [
-        (TRIM, Command::Trim { range, fua: false }),
-        (CACHE, Command::Cache { range }),
-        (BLOCK_STATUS, Command::BlockStatus { range, one: false }),
+        (TRIM, NbdCommand::Trim { range, fua: false }),
+        (CACHE, NbdCommand::Cache { range }),
+        (BLOCK_STATUS, NbdCommand::BlockStatus { range, first_only: false }),
     ] {
-        let Incoming::Request(request) =
+        let ParsedHeader::Request(request) =
             incoming(&transmission, Framing::Extended, ask(kind, 0, 0, size))
         else {
             panic!();
@@ -249,12 +254,12 @@ fn extended_headers_reach_over_a_whole_large_disk() {
 fn contexts_may_be_named_in_a_payload() {
     let transmission = everything(Framing::Extended);
     let request = request(Framing::Extended, ask(BLOCK_STATUS, PAYLOAD_LEN | REQ_ONE, 4096, 12));
-    assert_eq!(request.command, Command::BlockStatusOf { offset: 4096, one: true });
+    assert_eq!(request.command, NbdCommand::BlockStatusWithPayload { offset: 4096, one: true });
     assert_eq!(request.payload_bytes, 12);
     let payload = |length: u64, id: u32| [&length.to_be_bytes()[..], &id.to_be_bytes()].concat();
     let whole = transmission.handle_contexts(request, &payload(8192, 1)).unwrap();
     let range = ByteRange { offset: 4096, length: 8192 };
-    assert_eq!(whole.command, Command::BlockStatus { range, one: true });
+    assert_eq!(whole.command, NbdCommand::BlockStatus { range, first_only: true });
     for wrong in [
         payload(8192, 2),
         payload(0, 1),
@@ -270,7 +275,8 @@ fn contexts_may_be_named_in_a_payload() {
     // No context, the same context twice, and more contexts than exist.
     for bytes in [8, 16, 20] {
         let ask = ask(BLOCK_STATUS, PAYLOAD_LEN, 0, bytes);
-        let Incoming::Refused(refused) = incoming(&transmission, Framing::Extended, ask) else {
+        let ParsedHeader::Rejected(refused) = incoming(&transmission, Framing::Extended, ask)
+        else {
             panic!();
         };
         assert_eq!(refused.error, RequestError::Contexts { bytes });
@@ -282,7 +288,7 @@ fn contexts_may_be_named_in_a_payload() {
 }
 
 #[test]
-fn what_an_export_can_do_is_told_by_its_flags() {
+fn transmission_flags_match_features() {
     let none = Features::default();
     let all = Features { read_only: false, rotational: true, ..ALL };
     let bits = |features, framing, contexts| {
@@ -315,7 +321,7 @@ fn what_an_export_can_do_is_told_by_its_flags() {
 }
 
 #[test]
-fn an_export_that_cannot_be_is_refused() {
+fn invalid_exports_are_rejected() {
     let sizes = |min, preferred, payload_max| ExportSpec {
         block_sizes: BlockSizes { min, preferred, payload_max },
         size: 1 << 20,
@@ -354,7 +360,7 @@ fn an_export_that_cannot_be_is_refused() {
     let large = ExportSpec { size: max + 1, ..spec("a") };
     assert_eq!(error(large), ExportError::Size { found: max + 1, max });
     let odd = ExportSpec { size: 513, ..sizes(512, 512, 512) };
-    assert_eq!(error(odd), ExportError::SizeOffBlock { found: 513, block: 512 });
+    assert_eq!(error(odd), ExportError::SizeUnaligned { found: 513, block: 512 });
     let features = Features { fast_zero: true, ..Features::default() };
-    assert_eq!(error(ExportSpec { features, ..spec("a") }), ExportError::FastZeroAlone);
+    assert_eq!(error(ExportSpec { features, ..spec("a") }), ExportError::FastZeroWithoutZero);
 }

@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use suimon_qmp::{
-    BlockNode, Command, Event, Message, MigrationStage, Netdev, Reader, Reconnect, RunState,
+    BlockNode, Command, Event, Message, MigrationStage, Netdev, QmpReader, Reconnect, RunState,
     cpu_slots, machine_name, migration, run_state,
 };
 
-fn told(command: &Command) -> Value {
+fn encoded(command: &Command) -> Value {
     let line = command.line(7);
     assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
     assert_eq!(line.last(), Some(&b'\n'));
@@ -21,8 +21,8 @@ proptest! {
     #[test]
     fn texts_stay_in_their_places(text in any::<String>()) {
         let text = || text.clone();
-        let reconnect = Reconnect::Second;
-        let chardev = told(&Command::ChardevAdd { id: text(), path: text(), reconnect });
+        let reconnect = Reconnect::InSeconds;
+        let chardev = encoded(&Command::ChardevAdd { id: text(), path: text(), reconnect });
         prop_assert_eq!(&chardev["id"], &json!(text()));
         let data = &chardev["backend"]["data"];
         prop_assert_eq!(&data["addr"]["data"]["path"], &json!(text()));
@@ -30,31 +30,31 @@ proptest! {
         let stream = Netdev::Stream { id: text(), path: text(), reconnect: Reconnect::Never };
         let expected = json!({ "type": "stream", "id": text(), "server": false,
             "addr": { "type": "unix", "path": text() } });
-        prop_assert_eq!(told(&Command::NetdevAdd(stream)), expected);
+        prop_assert_eq!(encoded(&Command::NetdevAdd(stream)), expected);
         let node = BlockNode::Nbd { name: text(), path: text(), export: text(), reconnect_delay: 9 };
-        let node = told(&Command::BlockdevAdd(node));
+        let node = encoded(&Command::BlockdevAdd(node));
         prop_assert_eq!(&node["export"], &json!(text()));
         prop_assert_eq!(&node["server"]["path"], &json!(text()));
     }
 }
 
-fn heard(line: &str) -> Message {
-    let mut reader = Reader::new();
+fn decoded(line: &str) -> Message {
+    let mut reader = QmpReader::new();
     reader.handle_bytes(line.as_bytes());
     reader.handle_bytes(b"\n");
     reader.poll_message().unwrap().unwrap()
 }
 
 #[test]
-fn events_that_lack_something_are_events_all_the_same() {
-    let gone = heard(r#"{"event": "DEVICE_DELETED", "data": {"path": "/machine/peripheral/x"}}"#);
+fn events_with_missing_fields_are_decoded() {
+    let gone = decoded(r#"{"event": "DEVICE_DELETED", "data": {"path": "/machine/peripheral/x"}}"#);
     let path = "/machine/peripheral/x".to_owned();
     assert_eq!(gone, Message::Event(Event::DeviceDeleted { device: None, path }));
-    let Message::Event(Event::Shutdown(trigger)) = heard(r#"{"event": "SHUTDOWN"}"#) else {
+    let Message::Event(Event::Shutdown(trigger)) = decoded(r#"{"event": "SHUTDOWN"}"#) else {
         panic!("no shutdown");
     };
     assert_eq!((trigger.is_guest, trigger.reason.as_str()), (false, ""));
-    let full = heard(
+    let full = decoded(
         r#"{"event": "BLOCK_IO_ERROR", "data": {"device": "", "node-name": "n-boot", "nospace": true,
             "operation": "write", "action": "stop", "reason": "No space left on device"}}"#
             .replace('\n', " ")
@@ -63,9 +63,9 @@ fn events_that_lack_something_are_events_all_the_same() {
     let node = "n-boot".to_owned();
     assert_eq!(full, Message::Event(Event::BlockIoError { node, stops: true, is_full: true }));
     let bare = Event::BlockIoError { node: String::new(), stops: false, is_full: false };
-    assert_eq!(heard(r#"{"event": "BLOCK_IO_ERROR"}"#), Message::Event(bare));
+    assert_eq!(decoded(r#"{"event": "BLOCK_IO_ERROR"}"#), Message::Event(bare));
     let name = "NIC_RX_FILTER_CHANGED".to_owned();
-    let other = heard(r#"{"event": "NIC_RX_FILTER_CHANGED"}"#);
+    let other = decoded(r#"{"event": "NIC_RX_FILTER_CHANGED"}"#);
     assert_eq!(other, Message::Event(Event::Other { name }));
 }
 
@@ -78,7 +78,7 @@ fn answers_are_read_or_refused() {
     run_state(&json!([])).unwrap_err();
     let slot = |core| json!({ "props": { "core-id": core }, "vcpus-count": 1, "type": "x" });
     let slots = cpu_slots(&json!([slot(2), slot(0), slot(1)])).unwrap();
-    let cores: Vec<u64> = slots.iter().map(|slot| slot.place[1]).collect();
+    let cores: Vec<u64> = slots.iter().map(|slot| slot.topology[1]).collect();
     assert_eq!(cores, [0, 1, 2], "filled from the first place on");
     cpu_slots(&json!([{ "type": "x" }])).unwrap_err();
     cpu_slots(&Value::Array(vec![slot(0); 5000])).unwrap_err();
@@ -109,14 +109,14 @@ fn migrations_are_read_or_refused() {
 }
 
 #[test]
-fn a_migration_is_told_in_the_words_of_the_protocol() {
+fn migration_commands_match_the_schema() {
     use suimon_qmp::MigrationCapability::{PauseBeforeSwitchover, ReturnPath};
     let both = Command::MigrateSetCapabilities(vec![ReturnPath, PauseBeforeSwitchover]);
     let on = |name: &str| json!({ "capability": name, "state": true });
     let all = json!([on("return-path"), on("pause-before-switchover")]);
-    assert_eq!(told(&both), json!({ "capabilities": all }));
-    assert_eq!(told(&Command::Migrate { fd: "line" }), json!({ "uri": "fd:line" }));
-    assert_eq!(told(&Command::MigrateContinue), json!({ "state": "pre-switchover" }));
-    assert_eq!(told(&Command::GetFd { name: "line" }), json!({ "fdname": "line" }));
-    assert_eq!(told(&Command::MigrateCancel), Value::Null);
+    assert_eq!(encoded(&both), json!({ "capabilities": all }));
+    assert_eq!(encoded(&Command::Migrate { fd: "line" }), json!({ "uri": "fd:line" }));
+    assert_eq!(encoded(&Command::MigrateContinue), json!({ "state": "pre-switchover" }));
+    assert_eq!(encoded(&Command::GetFd { name: "line" }), json!({ "fdname": "line" }));
+    assert_eq!(encoded(&Command::MigrateCancel), Value::Null);
 }

@@ -5,7 +5,7 @@ use crate::replay;
 use suimon_qmp::LINE_BYTES_MAX;
 
 #[test]
-fn seeds_lead_where_they_should() {
+fn seeds_have_their_expected_result() {
     let seeds = [
         (&include_bytes!("../../../../fuzz/corpus/qmp/seed-session")[..], (1, 3, 1, 2, false)),
         (&include_bytes!("../../../../fuzz/corpus/qmp/seed-lists")[..], (1, 3, 0, 0, false)),
@@ -20,7 +20,7 @@ fn seeds_lead_where_they_should() {
 }
 
 #[test]
-fn the_corpus_passes_the_oracle_whole_and_damaged() {
+fn corpus_passes_unmodified_and_corrupted() {
     let check = |input: &[u8]| {
         check(input);
     };
@@ -30,7 +30,7 @@ fn the_corpus_passes_the_oracle_whole_and_damaged() {
 }
 
 #[test]
-fn lines_have_a_longest_and_nests_a_deepest() {
+fn line_length_and_nesting_are_limited() {
     for bytes in [LINE_BYTES_MAX - 1, LINE_BYTES_MAX, LINE_BYTES_MAX + 1] {
         let mut line = br#"{"return": ""#.to_vec();
         line.resize(bytes - 3, b'x');

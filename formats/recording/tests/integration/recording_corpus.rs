@@ -4,12 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use crate::recording_oracle::check;
 use proptest::prelude::*;
-use suimon_cluster_qos::{Kept, Member, MemberEvent, NodeId, Terms};
+use suimon_cluster_qos::{DurableState, Member, MemberEvent, NodeId, Parameters};
 use suimon_quantity::{DiskId, Time};
-use suimon_recording::{MemberBirth, Recorded, Sink, StoreInput, StreamId, decode_store_input};
+use suimon_recording::{
+    MemberInitialState, Recorded, Sink, StoreInput, StreamId, decode_store_input,
+};
 use suimon_storage_qos::{
-    Assignment, Capability, Completed, DiskSlot, Limits, Operation, Proposal, Store,
-    StoreScheduler, StoreSpec,
+    Assignment, Capacity, Completed, DiskSlot, Limits, Operation, Proposal, Store, StoreScheduler,
+    StoreSpec,
 };
 
 #[derive(Default)]
@@ -20,7 +22,7 @@ impl Sink for Bodies {
         StreamId(self.0.lock().unwrap().len() as u32 + 1)
     }
 
-    fn take(&self, _stream: StreamId, body: Vec<u8>) -> bool {
+    fn accept_block(&self, _stream: StreamId, body: Vec<u8>) -> bool {
         self.0.lock().unwrap().extend(body);
         true
     }
@@ -33,7 +35,7 @@ fn body() -> Vec<u8> {
     let at = |ms: u64| Time::from_ns(ms * 1_000_000);
     let spec = StoreSpec { waiting_max: 100, ..StoreSpec::default() };
     let mut scheduler = Recorded::<StoreScheduler>::scheduler(Some(&sink), (at(0), "s"), spec);
-    let mut store = Store::new(Capability::Declared(1000));
+    let mut store = Store::new(Capacity::Declared(1000));
     let proposal = Proposal::Disk(DiskId(1), Assignment::Own(Limits::default()));
     store.propose(&[proposal], false).unwrap();
     for change in store.changes() {
@@ -47,8 +49,8 @@ fn body() -> Vec<u8> {
         scheduler.handle_completed(at(ms), DiskSlot(0), of);
     }
     scheduler.observe(at(20));
-    let (terms, keeps) = (Terms::default(), Kept::default());
-    let birth = MemberBirth { terms, node: NodeId(1), incarnation: 1, kept: keeps };
+    let (terms, keeps) = (Parameters::default(), DurableState::default());
+    let birth = MemberInitialState { terms, node: NodeId(1), incarnation: 1, durable: keeps };
     let (mut member, _) = Recorded::<Member>::member(Some(&sink), (at(0), "s"), birth);
     member.handle(at(30), MemberEvent::Loads { disks: Vec::new(), latency_ns: 0 });
     member.flush();
@@ -56,7 +58,7 @@ fn body() -> Vec<u8> {
 }
 
 #[test]
-fn what_was_recorded_is_understood_whole() {
+fn recordings_are_decoded_completely() {
     let outcome = check(&body());
     assert_eq!((outcome.begun, outcome.refused), (2, false), "{outcome:?}");
     assert!(outcome.steps > 60, "{outcome:?}");
@@ -64,7 +66,7 @@ fn what_was_recorded_is_understood_whole() {
 
 proptest! {
     #[test]
-    fn whatever_is_changed_in_it_breaks_no_promise(
+    fn corrupted_recordings_keep_the_invariants(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
@@ -80,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_break_no_promise(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn arbitrary_bytes_keep_the_invariants(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         check(&bytes);
     }
 }

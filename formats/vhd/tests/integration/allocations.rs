@@ -7,8 +7,8 @@ use std::cell::Cell;
 
 use crate::support::{created, differencing, dynamic, open, parent, payload, range};
 use suimon_image::testing::{MemoryFile, TestDisk};
-use suimon_image::{Image, ImageFile, Located};
-use suimon_vhd::{Access, DynamicHeader, NewDisk, SizeRule, check};
+use suimon_image::{Image, ImageFile, Translation};
+use suimon_vhd::{Access, DynamicHeader, NewDisk, SizeSource, check};
 
 struct Counting;
 
@@ -41,7 +41,7 @@ fn allocated<T>(what: impl FnOnce() -> T) -> (u64, T) {
 }
 
 #[test]
-fn a_request_to_blocks_that_are_there_allocates_nothing() {
+fn requests_to_allocated_blocks_do_not_allocate() {
     for file in [dynamic(4096, 1 << 20), differencing(4096, 1 << 20)] {
         let image = open(&file, Access::Write).unwrap();
         let mut disk = TestDisk { image, file: &file, parent: None };
@@ -55,9 +55,15 @@ fn a_request_to_blocks_that_are_there_allocates_nothing() {
             for sector in 0..2000 {
                 extents.clear();
                 let range = range(sector, 48);
-                assert_eq!(disk.image.locate(range, &mut extents).unwrap(), Located::Ready);
+                assert_eq!(
+                    disk.image.translate_read(range, &mut extents).unwrap(),
+                    Translation::Ready
+                );
                 extents.clear();
-                assert_eq!(disk.image.place_write(range, &mut extents).unwrap(), Located::Ready);
+                assert_eq!(
+                    disk.image.translate_write(range, &mut extents).unwrap(),
+                    Translation::Ready
+                );
                 disk.image.handle_written(range);
             }
         });
@@ -66,7 +72,7 @@ fn a_request_to_blocks_that_are_there_allocates_nothing() {
 }
 
 #[test]
-fn a_hostile_file_makes_nobody_allocate_more_than_a_few_times_what_it_has() {
+fn allocation_is_proportional_to_untrusted_file_size() {
     let good = created(NewDisk::Differencing { block_size: 512, parent: parent() }, 64 << 10);
     let good = good.bytes();
     let header: [u8; 1024] = good[512..1536].try_into().unwrap();
@@ -84,7 +90,7 @@ fn a_hostile_file_makes_nobody_allocate_more_than_a_few_times_what_it_has() {
                 let bound = 16 * good.len() as u64;
                 let (bytes, opened) = allocated(|| open(&file, Access::Read).is_ok());
                 assert!(bytes <= bound, "{entries} {data_length} {block_size}: {bytes}");
-                let (bytes, _) = allocated(|| check(&file, SizeRule::Creator));
+                let (bytes, _) = allocated(|| check(&file, SizeSource::Creator));
                 assert!(bytes <= 2 * bound, "{entries} {data_length} {block_size}: {bytes}");
                 seen += u32::from(opened);
             }

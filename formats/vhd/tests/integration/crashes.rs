@@ -1,14 +1,14 @@
 //! Crash consistency: after every prefix of random workloads the image is reopened and compared
 //! with the acknowledged writes.
 
-use crate::support::history::{History, fates, goes_on, reopened};
+use crate::support::history::{History, continue_workload, fates, reopened};
 use crate::support::{
     OF_PARENT, SECTOR, created, disk_on, numbers, open, parent, payload, range, read_parent,
 };
 use proptest::prelude::*;
 use suimon_image::Image;
-use suimon_image::testing::{Crash, FileOp, MemoryFile};
-use suimon_vhd::{Access, NewDisk, SizeRule, check, resize};
+use suimon_image::testing::{Crash, LoggedChange, MemoryFile};
+use suimon_vhd::{Access, NewDisk, SizeSource, check, resize};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -42,10 +42,10 @@ fn history(file: &MemoryFile, ops: &[Op]) -> History {
     let mut history = History::default();
     let mut parent = read_parent;
     let mut disk = disk_on(file, Access::Write, &mut parent).unwrap();
-    let size = disk.image.shape().size / SECTOR;
+    let size = disk.image.disk_geometry().size / SECTOR;
     let within = |sector: u64, sectors: u64| (sector % size, sectors.min(size - sector % size));
     for (number, op) in (1..).zip(ops) {
-        let when = file.ops().len();
+        let when = file.log().len();
         match *op {
             Op::Write { sector, sectors } => {
                 let (sector, sectors) = within(sector, sectors);
@@ -65,8 +65,8 @@ fn history(file: &MemoryFile, ops: &[Op]) -> History {
             Op::Flush => {
                 disk.flush().unwrap();
                 // A commit is durable after its last flush.
-                let ops = file.ops();
-                let durable = ops.iter().rposition(|op| *op == FileOp::Flush).unwrap() + 1;
+                let ops = file.log();
+                let durable = ops.iter().rposition(|op| *op == LoggedChange::Flush).unwrap() + 1;
                 history.durable.push((durable, history.changes.len()));
             }
         }
@@ -78,7 +78,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn a_crash_at_any_moment_leaves_what_was_acknowledged(
+    fn acknowledged_writes_survive_any_crash(
         disk in disks(),
         sectors in 1_u64..150,
         ops in proptest::collection::vec(op(), 1..14),
@@ -88,34 +88,34 @@ proptest! {
         let initial: Vec<u64> =
             (0..sectors).map(|at| if is_differencing { OF_PARENT | at } else { 0 }).collect();
         let file = created(disk, sectors * SECTOR);
-        file.forget();
+        file.clear_log();
         let before = file.bytes();
         let history = history(&file, &ops);
-        let done = file.ops();
+        let done = file.log();
         for begun in 0..=done.len() {
-            let crash = Crash { before: &before, ops: &done, begun };
+            let crash = Crash { before: &before, ops: &done, started: begun };
             let allowed = history.allowed(begun, &initial);
             for (order, fates) in fates(crash.unsynced(), &mut rng) {
                 let (file, found) = reopened(crash.file(&order, &fates), &allowed)?;
-                goes_on(&file, found, &mut rng)?;
+                continue_workload(&file, found, &mut rng)?;
             }
         }
     }
 
     #[test]
-    fn a_crash_while_a_crash_is_repaired_changes_nothing(
+    fn repair_is_crash_safe(
         block_shift in 0_u32..4,
         ops in proptest::collection::vec(op(), 1..14),
         at in any::<prop::sample::Index>(),
         mut rng in any::<u64>().prop_perturb(|_, rng| rng),
     ) {
         let file = created(NewDisk::Dynamic { block_size: 512 << block_shift }, 100 * SECTOR);
-        file.forget();
+        file.clear_log();
         let before = file.bytes();
         let history = history(&file, &ops);
-        let done = file.ops();
-        let crash = Crash { before: &before, ops: &done, begun: at.index(done.len() + 1) };
-        let allowed = history.allowed(crash.begun, &[0; 100]);
+        let done = file.log();
+        let crash = Crash { before: &before, ops: &done, started: at.index(done.len() + 1) };
+        let allowed = history.allowed(crash.started, &[0; 100]);
         let (order, fates_of_one) = fates(crash.unsynced(), &mut rng).pop().unwrap();
         let mut left = crash.file(&order, &fates_of_one);
         // Another program may have left the first or the last sector unwritten.
@@ -123,9 +123,9 @@ proptest! {
         left[lost..lost + 512].fill(0);
         let file = MemoryFile::new(left.clone());
         drop(open(&file, Access::Write).unwrap());
-        let repairs = file.ops();
+        let repairs = file.log();
         for begun in 0..=repairs.len() {
-            let crash = Crash { before: &left, ops: &repairs, begun };
+            let crash = Crash { before: &left, ops: &repairs, started: begun };
             for (order, fates) in fates(crash.unsynced(), &mut rng) {
                 let again = MemoryFile::new(crash.file(&order, &fates));
                 let mut parent = read_parent;
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn a_crash_while_a_disk_gets_another_size_leaves_one_of_both(
+    fn resize_is_crash_safe(
         disk in disks(),
         sectors in 1_u64..150,
         more in 1_u64..400,
@@ -148,19 +148,19 @@ proptest! {
         let mut parent = read_parent;
         let numbers_before = numbers(&mut disk_on(&file, Access::Read, &mut parent).unwrap());
         let before = file.bytes();
-        file.forget();
-        resize(&file, (sectors + more) * SECTOR, SizeRule::Creator).unwrap();
+        file.clear_log();
+        resize(&file, (sectors + more) * SECTOR, SizeSource::Creator).unwrap();
         let mut parent = read_parent;
         let numbers_after = numbers(&mut disk_on(&file, Access::Read, &mut parent).unwrap());
-        let done = file.ops();
+        let done = file.log();
         for begun in 0..=done.len() {
-            let crash = Crash { before: &before, ops: &done, begun };
+            let crash = Crash { before: &before, ops: &done, started: begun };
             for (order, fates) in fates(crash.unsynced(), &mut rng) {
                 let left = MemoryFile::new(crash.file(&order, &fates));
                 let mut parent = read_parent;
                 let found = numbers(&mut disk_on(&left, Access::Write, &mut parent).unwrap());
                 prop_assert!(found == numbers_before || found == numbers_after, "{:x?}", found);
-                prop_assert!(check(&left, SizeRule::Creator).findings.is_empty());
+                prop_assert!(check(&left, SizeSource::Creator).findings.is_empty());
             }
         }
     }

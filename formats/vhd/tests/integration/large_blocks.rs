@@ -3,20 +3,21 @@
 use crate::support::disk_file::DiskFile;
 use crate::support::{OF_PARENT, new_vhd, number_of, parent, range, read_parent, sector_of};
 use suimon_image::testing::TestDisk;
-use suimon_vhd::{Access, NewDisk, OpenOptions, SizeRule, Vhd, check};
+use suimon_vhd::{Access, NewDisk, OpenOptions, SizeSource, Vhd, check};
 
 const BLOCK_SECTORS: u64 = 131_072;
 /// Exceeds the capacity of the cache: 256 bitmaps of 16 KiB.
 const BLOCKS: u64 = 400;
 
 #[test]
-fn bitmaps_that_were_put_away_are_read_again() {
+fn evicted_bitmaps_are_reloaded() {
     let folder = tempfile::TempDir::new().unwrap();
     let file = DiskFile::open(&folder.path().join("child.vhd"));
     let block_size = (BLOCK_SECTORS * 512) as u32;
     let disk = NewDisk::Differencing { block_size, parent: parent() };
     new_vhd(disk, BLOCKS * BLOCK_SECTORS * 512).create(&file).unwrap();
-    let open = |access| Vhd::open(&file, OpenOptions { access, size: SizeRule::Creator }).unwrap();
+    let open =
+        |access| Vhd::open(&file, OpenOptions { access, size: SizeSource::Creator }).unwrap();
     let mut parent = read_parent;
     let mut disk = TestDisk { image: open(Access::Write), file: &file, parent: Some(&mut parent) };
     // Without explicit flushes: the image requests commits when necessary.
@@ -27,7 +28,7 @@ fn bitmaps_that_were_put_away_are_read_again() {
         }
     }
     disk.flush().unwrap();
-    let report = check(&file, SizeRule::Creator);
+    let report = check(&file, SizeSource::Creator);
     assert!(report.findings.is_empty(), "{report:?}");
     let check_all = |disk: &mut TestDisk<'_, Vhd>| {
         for block in (0..BLOCKS).rev() {

@@ -10,7 +10,7 @@ use crate::support::{new_vhd, parent};
 use suimon_image::testing::TestDisk;
 use suimon_image::{ByteRange, Image};
 use suimon_vhd::{
-    Access, DiskType, NewDisk, NewSize, NewVhd, OpenOptions, SizeRule, Vhd, check, resize,
+    Access, DiskType, NewDisk, NewVhd, OpenOptions, SizeEncoding, SizeSource, Vhd, check, resize,
 };
 use tempfile::TempDir;
 
@@ -46,7 +46,7 @@ impl Bench {
     /// inconsistency.
     fn we_agree(&self, image: &str) {
         let file = self.file(image);
-        let report = check(&file, SizeRule::Creator);
+        let report = check(&file, SizeSource::Creator);
         assert!(report.findings.is_empty(), "{report:?}");
         let mut disk = TestDisk { image: opened(&file, Access::Read), file: &file, parent: None };
         self.is_read_from(&mut disk);
@@ -54,7 +54,7 @@ impl Bench {
 }
 
 fn opened(file: &DiskFile, access: Access) -> Vhd {
-    Vhd::open(file, OpenOptions { access, size: SizeRule::Creator }).unwrap()
+    Vhd::open(file, OpenOptions { access, size: SizeSource::Creator }).unwrap()
 }
 
 fn kinds() -> [NewDisk; 4] {
@@ -63,15 +63,15 @@ fn kinds() -> [NewDisk; 4] {
 }
 
 #[test]
-fn what_is_made_here_others_read() {
+fn other_programs_read_created_images() {
     for disk in kinds() {
-        for (size, size_told) in [
-            (20 * MB, NewSize::Exact),
-            (9 * MB + 512, NewSize::Exact),
-            (12 * MB + 7, NewSize::Geometry),
-            (33 * MB, NewSize::Geometry),
+        for (size, size_encoding) in [
+            (20 * MB, SizeEncoding::Exact),
+            (9 * MB + 512, SizeEncoding::Exact),
+            (12 * MB + 7, SizeEncoding::Geometry),
+            (33 * MB, SizeEncoding::Geometry),
         ] {
-            let spec = NewVhd { size_told, ..new_vhd(disk.clone(), size) };
+            let spec = NewVhd { size_encoding, ..new_vhd(disk.clone(), size) };
             let folder = TempDir::new().unwrap();
             let size = spec.create(&DiskFile::open(&folder.path().join("image"))).unwrap();
             let bench = Bench::new(size);
@@ -101,7 +101,7 @@ fn what_is_made_here_others_read() {
 }
 
 #[test]
-fn what_qemu_makes_is_read_written_and_read_by_it_again() {
+fn qemu_images_are_read_and_written() {
     for subformat in ["fixed", "dynamic"] {
         for (size, force) in [(20 * MB, "on"), (7 * MB + 1024, "on"), (20 * MB, "off")] {
             let folder = TempDir::new().unwrap();
@@ -111,7 +111,7 @@ fn what_qemu_makes_is_read_written_and_read_by_it_again() {
             run("qemu-img", &arguments, &[&path, Path::new(&size.to_string())]);
             let file = DiskFile::open(&path);
             let image = opened(&file, Access::Write);
-            let told = image.shape().size;
+            let told = image.disk_geometry().size;
             assert!(if force == "on" { told == size } else { told >= size }, "{told}");
             let expected = if subformat == "fixed" { DiskType::Fixed } else { DiskType::Dynamic };
             assert_eq!(image.footer().disk_type, expected);
@@ -140,7 +140,7 @@ fn what_qemu_makes_is_read_written_and_read_by_it_again() {
 }
 
 #[test]
-fn what_qemu_converts_has_the_content() {
+fn images_converted_by_qemu_have_equal_contents() {
     let bench = Bench::new(11 * MB + 512);
     let raw = File::options().write(true).open(bench.path("raw")).unwrap();
     for (number, offset) in (1..).zip([0, MB - 512, 4 * MB, 11 * MB]) {
@@ -156,18 +156,19 @@ fn what_qemu_converts_has_the_content() {
 }
 
 #[test]
-fn a_disk_of_another_size_is_what_others_read() {
+fn other_programs_read_resized_disks() {
     for (disk, told) in kinds()
         .into_iter()
-        .flat_map(|disk| [(disk.clone(), NewSize::Exact), (disk, NewSize::Geometry)])
+        .flat_map(|disk| [(disk.clone(), SizeEncoding::Exact), (disk, SizeEncoding::Geometry)])
     {
         let bench = Bench::new(Bench::rounded(&disk, told, 10 * MB));
         let file = bench.file("image");
-        let created = NewVhd { size_told: told, ..new_vhd(disk, 10 * MB) }.create(&file).unwrap();
+        let created =
+            NewVhd { size_encoding: told, ..new_vhd(disk, 10 * MB) }.create(&file).unwrap();
         let image = opened(&file, Access::Write);
         bench.fill(&mut TestDisk { image, file: &file, parent: None }, 1);
         // The table must move, because it has no room to grow in place.
-        let size = resize(&file, 270 * MB, SizeRule::Creator).unwrap();
+        let size = resize(&file, 270 * MB, SizeSource::Creator).unwrap();
         File::options().write(true).open(bench.path("raw")).unwrap().set_len(size).unwrap();
         let bench = Bench { size, ..bench };
         bench.qemu_agrees("image");
@@ -181,14 +182,14 @@ fn a_disk_of_another_size_is_what_others_read() {
 }
 
 impl Bench {
-    fn rounded(disk: &NewDisk, size_told: NewSize, size: u64) -> u64 {
+    fn rounded(disk: &NewDisk, size_encoding: SizeEncoding, size: u64) -> u64 {
         let file = suimon_image::testing::MemoryFile::default();
-        NewVhd { size_told, ..new_vhd(disk.clone(), size) }.create(&file).unwrap()
+        NewVhd { size_encoding, ..new_vhd(disk.clone(), size) }.create(&file).unwrap()
     }
 }
 
 #[test]
-fn a_child_is_its_parent_but_for_what_was_written() {
+fn differencing_disk_overlays_its_parent() {
     for block_size in [2 << 20, 512 << 10] {
         let bench = Bench::new(20 * MB + 512);
         let of_parent = bench.file("parent.vhd");

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use suimon_image::testing::MemoryFile;
-use suimon_image::{ByteRange, ImageFault, MetadataChange, Redo};
-use suimon_vhd::{Access, OpenOptions, SizeRule, Vhd};
+use suimon_image::{ByteRange, ImageFault, MetadataChange, RedoChanges};
+use suimon_vhd::{Access, OpenOptions, SizeSource, Vhd};
 
 use crate::redo_bench::{Format, after_one_write, requests, survives};
 use crate::support::{differencing, disk_on, dynamic, open, payload, read_parent};
@@ -20,7 +20,7 @@ impl Format for OfVhd {
         open(file, Access::Write).unwrap()
     }
 
-    fn reopen(&self, file: &MemoryFile, redo: &Redo) -> Vhd {
+    fn reopen(&self, file: &MemoryFile, redo: &RedoChanges) -> Vhd {
         reopen(file, redo).unwrap()
     }
 
@@ -33,9 +33,9 @@ impl Format for OfVhd {
     }
 }
 
-fn reopen(file: &MemoryFile, redo: &Redo) -> Result<Vhd, suimon_image::ImageError> {
-    let options = OpenOptions { access: Access::Write, size: SizeRule::Creator };
-    Vhd::open_and_redo(file, options, redo)
+fn reopen(file: &MemoryFile, redo: &RedoChanges) -> Result<Vhd, suimon_image::ImageError> {
+    let options = OpenOptions { access: Access::Write, size: SizeSource::Creator };
+    Vhd::open_with_redo(file, options, redo)
 }
 
 fn config() -> ProptestConfig {
@@ -46,18 +46,18 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn what_a_killed_process_had_answered_is_redone(requests in requests(DISK)) {
+    fn acknowledged_writes_survive_a_kill(requests in requests(DISK)) {
         survives(&OfVhd, &dynamic(BLOCK, DISK), &requests);
     }
 
     #[test]
-    fn what_a_killed_process_had_answered_is_redone_in_a_child(requests in requests(DISK)) {
+    fn acknowledged_writes_to_a_child_survive_a_kill(requests in requests(DISK)) {
         survives(&OfVhd, &differencing(BLOCK, DISK), &requests);
     }
 }
 
 #[test]
-fn an_image_to_which_another_program_has_written_meanwhile_is_left_as_it_is() {
+fn redo_is_rejected_after_foreign_writes() {
     // Another block occupies the sector, and additionally the same block has another sector.
     // Reallocation of the same sector to the same block cannot be detected.
     for sectors in [vec![512], vec![512, 24]] {
@@ -78,7 +78,7 @@ fn an_image_to_which_another_program_has_written_meanwhile_is_left_as_it_is() {
 }
 
 #[test]
-fn an_image_that_has_taken_the_place_of_another_is_left_as_it_is() {
+fn redo_is_rejected_for_another_image() {
     let (bytes, mut redo) = after_one_write(&OfVhd, &dynamic(BLOCK, DISK));
     redo.opened.write_id[0] ^= 1;
     let file = MemoryFile::new(bytes);
@@ -89,14 +89,14 @@ fn an_image_that_has_taken_the_place_of_another_is_left_as_it_is() {
 }
 
 #[test]
-fn a_change_that_is_not_of_metadata_is_refused() {
+fn redo_rejects_changes_outside_metadata() {
     for offset in [0, 600, 1 << 20] {
         let (bytes, mut redo) = after_one_write(&OfVhd, &differencing(BLOCK, DISK));
         redo.changes.push(MetadataChange::fill(ByteRange::new(offset, 8).unwrap(), 0));
         let file = MemoryFile::new(bytes);
         let before = file.bytes();
         let error = reopen(&file, &redo).unwrap_err();
-        assert!(matches!(error.fault, ImageFault::Changed { .. }), "{error}");
+        assert!(matches!(error.fault, ImageFault::ParentChanged { .. }), "{error}");
         assert_eq!(error.offset, offset);
         assert!(file.bytes() == before);
     }

@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 
-use crate::support::history::{History, fates, goes_on, reopened};
+use crate::support::history::{History, continue_workload, fates, reopened};
 use crate::support::{OF_PARENT, SECTOR, created, open, parent, payload, range};
 use proptest::prelude::*;
 use suimon_image::testing::{Crash, MemoryFile};
-use suimon_image::{ByteRange, CommitOutcome, Extent, Image, ImageFile, Located, Place, Step};
+use suimon_image::{
+    ByteRange, CommitOutcome, Extent, Image, ImageFile, Location, Step, Translation,
+};
 use suimon_vhd::{Access, NewDisk, Vhd};
 
 #[derive(Clone, Debug)]
@@ -59,7 +61,7 @@ struct Engine<'a> {
 
 impl Engine<'_> {
     fn carry_out(&mut self, number: u64, op: &Op) {
-        let size = self.image.shape().size / SECTOR;
+        let size = self.image.disk_geometry().size / SECTOR;
         let within =
             |sector: u64, sectors: u64| range(sector % size, sectors.min(size - sector % size));
         match *op {
@@ -100,15 +102,15 @@ impl Engine<'_> {
         }
         let mut extents = Vec::new();
         for _ in 0..1000 {
-            match self.image.place_write(range, &mut extents).unwrap() {
-                Located::Ready => return self.writes.push((number, range, extents)),
-                Located::Need(metadata) => {
+            match self.image.translate_write(range, &mut extents).unwrap() {
+                Translation::Ready => return self.writes.push((number, range, extents)),
+                Translation::NeedsMetadata(metadata) => {
                     assert!(extents.is_empty());
                     let mut bytes = vec![0; metadata.len() as usize];
                     self.file.read_at(metadata.offset(), &mut bytes).unwrap();
                     self.image.handle_metadata(metadata, &bytes).unwrap();
                 }
-                Located::NeedCommit => {
+                Translation::NeedsCommit => {
                     assert!(extents.is_empty());
                     while self.commit.is_some() {
                         self.step(0);
@@ -124,14 +126,14 @@ impl Engine<'_> {
     }
 
     fn finish(&mut self, (number, range, extents): &(u64, ByteRange, Vec<Extent>)) {
-        let when = self.file.ops().len();
+        let when = self.file.log().len();
         let (first, count) = (range.offset() / SECTOR, range.len() / SECTOR);
         let told = (first..first + count).map(|at| (when, at, number << 24 | at));
         self.history.changes.extend(told);
         let bytes = payload(*number, first, count);
         let mut rest = bytes.as_slice();
-        for Extent { place, len } in extents {
-            let Place::File(offset) = place else { panic!("{place:?}") };
+        for Extent { location: place, len } in extents {
+            let Location::File(offset) = place else { panic!("{place:?}") };
             let (piece, next) = rest.split_at(*len as usize);
             assert!(offset + len + 512 <= self.file.len().unwrap(), "a guest writes the footer");
             self.file.write_at(*offset, piece).unwrap();
@@ -141,9 +143,9 @@ impl Engine<'_> {
     }
 
     fn discard(&mut self, range: ByteRange) {
-        let when = self.file.ops().len();
+        let when = self.file.log().len();
         let mut kept = Vec::new();
-        assert_eq!(self.image.discard(range, &mut kept).unwrap(), Located::Ready);
+        assert_eq!(self.image.discard(range, &mut kept).unwrap(), Translation::Ready);
         let is_kept =
             |at: &u64| kept.iter().any(|kept| (kept.offset()..kept.end()).contains(&(at * SECTOR)));
         let sectors = range.offset() / SECTOR..range.end() / SECTOR;
@@ -156,7 +158,7 @@ impl Engine<'_> {
             self.commit = Some((commit.steps.into(), changes));
         } else {
             self.file.flush().unwrap();
-            self.history.durable.push((self.file.ops().len(), changes));
+            self.history.durable.push((self.file.log().len(), changes));
         }
     }
 
@@ -171,7 +173,9 @@ impl Engine<'_> {
             Some(Step::Extend { len, .. }) => self.file.set_len(len).unwrap(),
             Some(Step::Zero(range)) => self.file.zero(range.offset(), range.len()).unwrap(),
             Some(Step::Flush) => self.file.flush().unwrap(),
-            Some(Step::Durable) => self.history.durable.push((self.file.ops().len(), *changes)),
+            Some(Step::DurableMarker) => {
+                self.history.durable.push((self.file.log().len(), *changes));
+            }
             None => {
                 self.commit = None;
                 self.image.handle_commit(CommitOutcome::Done);
@@ -184,7 +188,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn whatever_happens_at_the_same_time_is_durable_when_it_was_said_to_be(
+    fn concurrent_requests_are_durable_after_commit(
         is_differencing in any::<bool>(),
         block_shift in 0_u32..4,
         sectors in 1_u64..90,
@@ -200,7 +204,7 @@ proptest! {
         let initial: Vec<u64> =
             (0..sectors).map(|at| if is_differencing { OF_PARENT | at } else { 0 }).collect();
         let file = created(disk, sectors * SECTOR);
-        file.forget();
+        file.clear_log();
         let before = file.bytes();
         let image = open(&file, Access::Write).unwrap();
         let history = History::default();
@@ -209,13 +213,13 @@ proptest! {
         for (number, op) in (1..).zip(&ops) {
             engine.carry_out(number, op);
         }
-        let done = file.ops();
+        let done = file.log();
         for begun in (0..=done.len()).step_by(3).chain([done.len()]) {
-            let crash = Crash { before: &before, ops: &done, begun };
+            let crash = Crash { before: &before, ops: &done, started: begun };
             let allowed = engine.history.allowed(begun, &initial);
             for (order, fates) in fates(crash.unsynced(), &mut rng).into_iter().take(6) {
                 let (file, found) = reopened(crash.file(&order, &fates), &allowed)?;
-                goes_on(&file, found, &mut rng)?;
+                continue_workload(&file, found, &mut rng)?;
             }
         }
     }

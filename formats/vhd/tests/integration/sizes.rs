@@ -4,8 +4,8 @@ use crate::support::{created, differencing, dynamic, new_vhd, open, parent};
 use suimon_image::testing::MemoryFile;
 use suimon_image::{Image, ImageFault, ImageFile};
 use suimon_vhd::{
-    Access, DiskType, Footer, Geometry, NewDisk, NewSize, NewVhd, OpenOptions, ParentMismatch,
-    SIZE_MAX, SizeRule, Vhd,
+    Access, DiskType, Footer, Geometry, NewDisk, NewVhd, OpenOptions, ParentMismatch, SIZE_MAX,
+    SizeEncoding, SizeSource, Vhd,
 };
 
 const MB: u64 = 1 << 20;
@@ -30,7 +30,7 @@ fn by_creator(creator: [u8; 4], geometry: Geometry) -> MemoryFile {
 }
 
 #[test]
-fn creators_mean_the_geometry_or_the_size() {
+fn size_field_depends_on_creator() {
     let told = Geometry::of_sectors(40_960);
     assert_eq!(told.sectors(), 40_936);
     let largest = Geometry { cylinders: 65535, heads: 16, sectors_per_track: 255 };
@@ -50,38 +50,42 @@ fn creators_mean_the_geometry_or_the_size() {
         let file = by_creator(*creator, in_footer);
         let size = |size| {
             let options = OpenOptions { access: Access::Read, size };
-            Vhd::open(&file, options).unwrap().shape().size
+            Vhd::open(&file, options).unwrap().disk_geometry().size
         };
-        assert_eq!(size(SizeRule::Creator), expected, "{creator:?}");
-        assert_eq!(size(SizeRule::CurrentSize), exact, "{creator:?}");
+        assert_eq!(size(SizeSource::Creator), expected, "{creator:?}");
+        assert_eq!(size(SizeSource::CurrentSize), exact, "{creator:?}");
         let by_geometry = if in_footer == largest { exact } else { geometry };
-        assert_eq!(size(SizeRule::Geometry), by_geometry, "{creator:?}");
+        assert_eq!(size(SizeSource::Geometry), by_geometry, "{creator:?}");
     }
 }
 
 #[test]
-fn a_size_is_told_exactly_or_by_the_geometry() {
-    for (size, size_told, expected) in [
-        (1, NewSize::Exact, 512),
-        (20 * MB + 1, NewSize::Exact, 20 * MB + 512),
-        (1, NewSize::Geometry, 68 * 512),
-        (20 * MB, NewSize::Geometry, 41_004 * 512),
+fn size_is_exact_or_rounded_to_geometry() {
+    for (size, size_encoding, expected) in [
+        (1, SizeEncoding::Exact, 512),
+        (20 * MB + 1, SizeEncoding::Exact, 20 * MB + 512),
+        (1, SizeEncoding::Geometry, 68 * 512),
+        (20 * MB, SizeEncoding::Geometry, 41_004 * 512),
     ] {
         let file = MemoryFile::default();
         let spec = new_vhd(NewDisk::Dynamic { block_size: 2 << 20 }, size);
-        assert_eq!(NewVhd { size_told, ..spec }.create(&file).unwrap(), expected);
+        assert_eq!(NewVhd { size_encoding, ..spec }.create(&file).unwrap(), expected);
         let footer = footer_of(&file);
         assert_eq!((footer.current_size, footer.original_size), (expected, expected));
         let told = footer.geometry.sectors() * 512;
-        assert!(if size_told == NewSize::Geometry { told == expected } else { told <= expected });
-        assert_eq!(open(&file, Access::Read).unwrap().shape().size, expected);
+        assert!(if size_encoding == SizeEncoding::Geometry {
+            told == expected
+        } else {
+            told <= expected
+        });
+        assert_eq!(open(&file, Access::Read).unwrap().disk_geometry().size, expected);
     }
 }
 
 #[test]
-fn what_the_format_cannot_tell_is_refused() {
+fn unrepresentable_disks_are_rejected() {
     let largest = dynamic(2 << 20, SIZE_MAX);
-    assert_eq!(open(&largest, Access::Read).unwrap().shape().size, SIZE_MAX);
+    assert_eq!(open(&largest, Access::Read).unwrap().disk_geometry().size, SIZE_MAX);
     for (disk, size, field) in [
         (NewDisk::Dynamic { block_size: 2 << 20 }, SIZE_MAX + 1, "Current Size"),
         (NewDisk::Fixed, u64::MAX, "Current Size"),
@@ -93,13 +97,13 @@ fn what_the_format_cannot_tell_is_refused() {
         let file = MemoryFile::default();
         let error = new_vhd(disk, size).create(&file).unwrap_err();
         assert_eq!(error.field, field, "{error}");
-        assert!(matches!(error.fault, ImageFault::Value { .. }), "{error}");
-        assert!(file.ops().is_empty(), "{field}: the file is changed");
+        assert!(matches!(error.fault, ImageFault::InvalidValue { .. }), "{error}");
+        assert!(file.log().is_empty(), "{field}: the file is changed");
     }
 }
 
 #[test]
-fn a_child_names_its_parent_and_knows_it_again() {
+fn child_identifies_its_parent() {
     let file = differencing(4096, MB);
     assert_eq!(footer_of(&file).disk_type, DiskType::Differencing);
     let image = open(&file, Access::Read).unwrap();
@@ -113,13 +117,13 @@ fn a_child_names_its_parent_and_knows_it_again() {
 }
 
 #[test]
-fn a_footer_of_511_bytes_is_read_and_made_whole() {
+fn footer_of_511_bytes_is_completed() {
     let file = dynamic(4096, MB);
     let whole = file.bytes();
     file.set_len(whole.len() as u64 - 1).unwrap();
-    file.forget();
+    file.clear_log();
     drop(open(&file, Access::Read).unwrap());
-    assert!(file.ops().is_empty());
+    assert!(file.log().is_empty());
     drop(open(&file, Access::Write).unwrap());
     assert_eq!(file.bytes(), whole);
 }

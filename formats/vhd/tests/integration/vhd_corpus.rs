@@ -84,7 +84,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>, Option<DiskType>)> {
 }
 
 #[test]
-fn the_corpus_holds_an_image_of_each_kind_and_images_lead_where_they_should() {
+fn corpus_contains_each_image_type_and_its_expected_result() {
     for (name, seed, opened) in seeds() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/vhd");
         let path = path.join(format!("seed-{name}"));
@@ -102,7 +102,7 @@ fn the_corpus_holds_an_image_of_each_kind_and_images_lead_where_they_should() {
 }
 
 #[test]
-fn the_corpus_passes_the_oracle_whole_and_damaged() {
+fn corpus_passes_unmodified_and_corrupted() {
     let check = |input: &[u8]| {
         check(input);
     };
@@ -175,6 +175,6 @@ fn errors_name_the_field_and_its_offset() {
             let error = open(&file, access).unwrap_err();
             assert_eq!((error.field, error.offset), (field, offset as u64), "{error}");
         }
-        assert!(file.ops().is_empty(), "{field}: a damaged image is changed");
+        assert!(file.log().is_empty(), "{field}: a damaged image is changed");
     }
 }

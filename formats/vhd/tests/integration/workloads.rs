@@ -6,7 +6,7 @@ use crate::support::{
 use proptest::prelude::*;
 use suimon_image::testing::{MemoryFile, TestDisk};
 use suimon_image::{ByteRange, Image, ImageFile};
-use suimon_vhd::{Access, NewDisk, SizeRule, Vhd, check, resize};
+use suimon_vhd::{Access, NewDisk, SizeSource, Vhd, check, resize};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -67,7 +67,7 @@ fn carry_out(
     disk: &mut TestDisk<'_, Vhd>,
     model: &mut Model,
 ) -> Result<(), TestCaseError> {
-    let size = disk.image.shape().size / SECTOR;
+    let size = disk.image.disk_geometry().size / SECTOR;
     let within = |sector: u64, sectors: u64| (sector % size, sectors.min(size - sector % size));
     match *op {
         Op::Write { sector, sectors } => {
@@ -87,7 +87,7 @@ fn carry_out(
 }
 
 fn is_sound(file: &MemoryFile) -> Result<(), TestCaseError> {
-    let report = check(file, SizeRule::Creator);
+    let report = check(file, SizeSource::Creator);
     prop_assert!(report.findings.is_empty(), "{:?}", report.findings);
     Ok(())
 }
@@ -96,7 +96,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(250))]
 
     #[test]
-    fn a_disk_is_what_was_written(
+    fn disk_equals_the_model(
         disk in disks(),
         sectors in 1_u64..300,
         ops in proptest::collection::vec(op(), 1..40),
@@ -128,22 +128,22 @@ proptest! {
             if let Op::Grow { sectors } = op {
                 let before = model.numbers.len() as u64;
                 let size = (before + sectors) * SECTOR;
-                prop_assert_eq!(resize(&file, size, SizeRule::Creator).unwrap(), size);
+                prop_assert_eq!(resize(&file, size, SizeSource::Creator).unwrap(), size);
                 model.numbers.extend((before..before + sectors).map(of_parent));
                 is_sound(&file)?;
             }
         }
         // A read-only image has the same contents and does not modify the file.
-        file.forget();
+        file.clear_log();
         let mut parent = read_parent;
         let mut disk = disk_on(&file, Access::Read, &mut parent).unwrap();
         prop_assert_eq!(numbers(&mut disk), model.numbers);
-        prop_assert!(file.ops().is_empty());
+        prop_assert!(file.log().is_empty());
     }
 }
 
 #[test]
-fn a_disk_is_emptied_filled_and_stays_as_small_as_it_can_be() {
+fn freed_space_is_reused() {
     let file = created(NewDisk::Dynamic { block_size: 4096 }, 1 << 20);
     let mut disk =
         TestDisk { image: open(&file, Access::Write).unwrap(), file: &file, parent: None };
@@ -163,24 +163,24 @@ fn a_disk_is_emptied_filled_and_stays_as_small_as_it_can_be() {
 }
 
 #[test]
-fn a_disk_becomes_smaller_only_where_it_is_empty() {
+fn shrinking_requires_unused_blocks() {
     let file = created(NewDisk::Dynamic { block_size: 4096 }, 64 << 10);
     let mut disk =
         TestDisk { image: open(&file, Access::Write).unwrap(), file: &file, parent: None };
     disk.write(40 << 10, &payload(3, 80, 2)).unwrap();
     disk.flush().unwrap();
     drop(disk);
-    let error = resize(&file, 32 << 10, SizeRule::Creator).unwrap_err();
+    let error = resize(&file, 32 << 10, SizeSource::Creator).unwrap_err();
     assert_eq!((error.field, error.offset), ("BAT entry", 1536 + 40));
-    assert_eq!(resize(&file, 41 << 10, SizeRule::Creator).unwrap(), 41 << 10);
+    assert_eq!(resize(&file, 41 << 10, SizeSource::Creator).unwrap(), 41 << 10);
     // Data cut off by shrinking does not reappear.
-    assert_eq!(resize(&file, 128 << 10, SizeRule::Creator).unwrap(), 128 << 10);
+    assert_eq!(resize(&file, 128 << 10, SizeSource::Creator).unwrap(), 128 << 10);
     let mut disk =
         TestDisk { image: open(&file, Access::Read).unwrap(), file: &file, parent: None };
     let numbers = numbers(&mut disk);
     assert_eq!((numbers.len(), numbers[80], numbers[81]), (256, 3 << 24 | 80, 3 << 24 | 81));
 
     let fixed = created(NewDisk::Fixed, 4096);
-    let error = resize(&fixed, 512, SizeRule::Creator).unwrap_err();
+    let error = resize(&fixed, 512, SizeSource::Creator).unwrap_err();
     assert_eq!((error.field, error.offset), ("Current Size", 4096 + 48));
 }

@@ -38,11 +38,11 @@ pub(crate) fn find(
     }
     if header.log.len() > LOG_BYTES_MAX {
         let allowed = "at most 64 MB of a log that must be replayed";
-        let fault = ImageFault::Value { value: header.log.len(), allowed };
+        let fault = ImageFault::InvalidValue { value: header.log.len(), allowed };
         return Err(ImageError::new("Header.LogLength", at, fault));
     }
     if !header.log.is_within(file_len) {
-        return Err(ImageError::new("log", at, ImageFault::Short { file_len }));
+        return Err(ImageError::new("log", at, ImageFault::Truncated { file_len }));
     }
     let mut log = vec![0; to_usize(header.log.len())];
     file.read_at(at, &mut log).map_err(|error| ImageError::new("log", at, error))?;
@@ -56,12 +56,12 @@ pub(crate) fn find(
     let sequence = active(&entries, log.len() / PAGE_LEN);
     let Some(head) = sequence.last() else {
         let allowed = "a log with complete entries; restore the image, or its log is lost";
-        let fault = ImageFault::Value { value: entries.len() as u64, allowed };
+        let fault = ImageFault::InvalidValue { value: entries.len() as u64, allowed };
         return Err(ImageError::new("log", at, fault));
     };
     if head.flushed_file_len > file_len {
         let offset = at + (head.start * PAGE_LEN) as u64;
-        let fault = ImageFault::Short { file_len };
+        let fault = ImageFault::Truncated { file_len };
         return Err(ImageError::new("LogEntryHeader.FlushedFileOffset", offset, fault));
     }
     let mut replay = Replay { file_len, entries: sequence.len(), changes: Vec::new() };
@@ -72,7 +72,7 @@ pub(crate) fn find(
             .filter(|changes| changes.iter().all(|change| is_loggable(change.range(), header.log)));
         let Some(changes) = changes else {
             let allowed = "changes of whole pages outside of the headers and the log";
-            let fault = ImageFault::Value { value: entry.sequence, allowed };
+            let fault = ImageFault::InvalidValue { value: entry.sequence, allowed };
             return Err(ImageError::new("LogEntry", offset, fault));
         };
         replay.changes.extend(changes);

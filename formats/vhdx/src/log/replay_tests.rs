@@ -58,7 +58,7 @@ fn found(entries: &[(usize, Vec<u8>)]) -> Result<Vec<u8>, ImageError> {
 }
 
 #[test]
-fn the_latest_whole_sequence_counts() {
+fn latest_complete_sequence_is_selected() {
     // An entry of two pages has three sectors, of one page two.
     let at_the_end = [(SECTORS - 1, entry(9, SECTORS - 1, 2, 3))];
     assert_eq!(found(&at_the_end).unwrap(), [3, 3], "over the log's end");
@@ -87,7 +87,7 @@ fn a_torn_entry_ends_the_sequence() {
 }
 
 #[test]
-fn pages_keep_the_bytes_that_descriptors_hold() {
+fn pages_include_leading_and_trailing_bytes() {
     let mut page = [9; PAGE_LEN];
     page[..8].copy_from_slice(b"leading!");
     page[PAGE_LEN - 4..].copy_from_slice(b"last");
@@ -105,7 +105,7 @@ fn pages_keep_the_bytes_that_descriptors_hold() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_an_error() {
+fn unreplayable_logs_are_rejected() {
     let short = find(&file(&[(0, entry(4, 0, 1, 1))]), MB * 2 - 1, &header()).unwrap_err();
     assert_eq!(short.field, "log");
     let spec = EntrySpec {

@@ -27,13 +27,13 @@ pub(crate) struct Writer {
     /// Position of the next entry, in sectors of the log.
     next: u64,
     /// Number of sectors before `next` that must not be overwritten.
-    kept: u64,
+    protected_sectors: u64,
 }
 
 impl Writer {
     /// Creates a writer for a log without entries of this GUID.
     pub(crate) fn new(log: ByteRange, guid: Guid) -> Self {
-        Self { log, guid, sequence: 1, next: 0, kept: 0 }
+        Self { log, guid, sequence: 1, next: 0, protected_sectors: 0 }
     }
 
     fn sectors(&self) -> u64 {
@@ -42,7 +42,7 @@ impl Writer {
 
     /// Returns the maximum number of pages of the next entry.
     pub(crate) fn pages_max(&self) -> usize {
-        let free = self.sectors().saturating_sub(self.kept) / 2;
+        let free = self.sectors().saturating_sub(self.protected_sectors) / 2;
         let sectors = free.min(self.sectors() / 4).clamp(ENTRY_SECTORS_MIN, ENTRY_SECTORS_MAX);
         let pages = to_usize(sectors) - 1;
         pages + 1 - descriptor_sectors(pages)
@@ -76,7 +76,7 @@ impl Writer {
         }
         self.sequence = self.sequence.saturating_add(1);
         self.next = (self.next + sectors) % self.sectors();
-        self.kept = sectors;
+        self.protected_sectors = sectors;
         count
     }
 

@@ -3,7 +3,7 @@
 
 use crate::support;
 use proptest::prelude::*;
-use suimon_image::testing::{FileOp, MemoryFile, TestDisk, is_filled};
+use suimon_image::testing::{LoggedChange, MemoryFile, TestDisk, is_filled};
 use suimon_image::{Commit, CommitOutcome, Image, ImageFile, Step};
 use suimon_vhdx::{NewImage, Vhdx, check, resize};
 
@@ -51,7 +51,7 @@ struct Guest {
 impl Guest {
     fn new(spec: &NewImage) -> Self {
         let file = created(spec);
-        file.forget();
+        file.clear_log();
         let initial = |at: u64| if spec.parent.is_some() { parent_byte(at * SECTOR) } else { 0 };
         let history = (0..spec.size / SECTOR).map(|at| vec![(0, initial(at))]).collect();
         let before = file.bytes();
@@ -62,7 +62,7 @@ impl Guest {
         let mut opened = 1;
         let mut image = Vhdx::open(&self.file, &guids(opened)).unwrap();
         for (nth, request) in (1..).zip(requests) {
-            self.begun.push(self.file.ops().len());
+            self.begun.push(self.file.log().len());
             let clip = |at: u64, sectors: u64| {
                 let offset = at * 4096;
                 (offset, (sectors * 4096).min(DISK - offset))
@@ -90,7 +90,7 @@ impl Guest {
                 Request::Reopen => {
                     if nth % 2 == 0 {
                         image.close(&self.file).unwrap();
-                        self.durable.push((self.file.ops().len(), nth));
+                        self.durable.push((self.file.log().len(), nth));
                     } else {
                         self.flush(&mut image, nth);
                     }
@@ -126,7 +126,7 @@ impl Guest {
     fn commit(&mut self, image: &mut Vhdx, request: usize) {
         let Some(commit) = image.begin_commit() else {
             self.file.flush().unwrap();
-            self.durable.push((self.file.ops().len(), request));
+            self.durable.push((self.file.log().len(), request));
             return;
         };
         let mut steps = commit.steps;
@@ -140,7 +140,7 @@ impl Guest {
                 Step::Extend { .. } => {}
                 Step::Zero(range) => self.file.zero(range.offset(), range.len()).unwrap(),
                 Step::Flush => self.file.flush().unwrap(),
-                Step::Durable => self.durable.push((self.file.ops().len(), request)),
+                Step::DurableMarker => self.durable.push((self.file.log().len(), request)),
             }
         }
         image.handle_commit(CommitOutcome::Done);
@@ -181,7 +181,7 @@ fn reopened(bytes: Vec<u8>, nth: u128) -> Vec<u8> {
 fn survives(spec: &NewImage, requests: &[Request], seed: u64) {
     let mut guest = Guest::new(spec);
     guest.run(requests);
-    let ops = guest.file.ops();
+    let ops = guest.file.log();
     let mut numbers = Numbers::new(seed);
     let mut points = flush_boundaries(&ops);
     points.extend((0..6).map(|_| numbers.below(ops.len())));
@@ -230,7 +230,7 @@ fn dirty(spec: &NewImage) -> (MemoryFile, Vec<u8>) {
 }
 
 /// Calls `judge` for each point of a file's history, with each simulated state of the file.
-fn every_remains(before: &[u8], ops: &[FileOp], mut judge: impl FnMut(usize, Vec<u8>)) {
+fn every_remains(before: &[u8], ops: &[LoggedChange], mut judge: impl FnMut(usize, Vec<u8>)) {
     let mut numbers = Numbers::new(0x5eed);
     for begun in 0..=ops.len() {
         for bytes in remains(before, ops, begun, &mut numbers) {
@@ -249,7 +249,7 @@ fn replay_and_close_can_be_interrupted_anywhere() {
         let same = range(2 * MB, MB);
         disk.write(same.offset(), &expected[same.offset() as usize..same.end() as usize]).unwrap();
         disk.image.close(&file).unwrap();
-        every_remains(&before, &file.ops(), |begun, bytes| {
+        every_remains(&before, &file.log(), |begun, bytes| {
             assert!(reopened(bytes, 1000) == expected, "after {begun} changes");
         });
     }
@@ -263,11 +263,11 @@ fn resizing_leaves_one_of_the_two_sizes() {
     for size in [DISK + 2 * MB, MB + 512, 150 << 30] {
         let file = MemoryFile::new(old.clone());
         resize(&file, size, &guids(2)).unwrap();
-        every_remains(&old, &file.ops(), |begun, bytes| {
+        every_remains(&old, &file.log(), |begun, bytes| {
             let file = MemoryFile::new(bytes);
             assert!(check(&file).faults.iter().all(|fault| fault.field.starts_with("Header.")));
             let mut disk = disk(Vhdx::open(&file, &guids(1000)).unwrap(), &file);
-            let found = disk.image.shape().size;
+            let found = disk.image.disk_geometry().size;
             assert!(found == size || found == DISK, "after {begun} changes: {found}");
             let shared = found.min(DISK);
             let kept = disk.read(range(0, shared)).unwrap();
@@ -287,13 +287,13 @@ fn a_commit_of_many_entries_keeps_every_flush_boundary() {
     let file = created(&spec);
     let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
     let before = file.bytes();
-    file.forget();
+    file.clear_log();
     for nth in 0..WRITES {
         disk.write(nth * STEP, &[nth as u8 + 1; 512]).unwrap();
     }
     disk.flush().unwrap();
-    let ops = file.ops();
-    let flushes = ops.iter().filter(|op| **op == FileOp::Flush).count();
+    let ops = file.log();
+    let flushes = ops.iter().filter(|op| **op == LoggedChange::Flush).count();
     assert!(flushes > 4, "{flushes} flushes: several entries");
     let mut numbers = Numbers::new(3);
     for begun in flush_boundaries(&ops) {
@@ -316,7 +316,7 @@ fn a_commit_of_many_entries_keeps_every_flush_boundary() {
 }
 
 #[test]
-fn a_commit_that_failed_is_made_up_for_by_the_next() {
+fn next_commit_includes_a_failed_one() {
     for steps_done in 0..6 {
         let file = created(&child(DISK));
         let mut image = Vhdx::open(&file, &guids(1)).unwrap();
@@ -355,9 +355,9 @@ fn a_commit_that_failed_is_made_up_for_by_the_next() {
 fn fail_after(image: &mut Vhdx, file: &MemoryFile, completed: usize) -> (bool, bool) {
     let Commit { steps } = image.begin_commit().unwrap();
     let count = steps.len();
-    let is_durable = steps.iter().take(completed).any(|step| *step == Step::Durable);
+    let is_durable = steps.iter().take(completed).any(|step| *step == Step::DurableMarker);
     let begun = Commit { steps: steps.into_iter().take(completed).collect() };
-    begun.carry_out(file).unwrap();
+    begun.execute(file).unwrap();
     let is_failed = completed < count;
     let failed = CommitOutcome::Failed { completed };
     image.handle_commit(if is_failed { failed } else { CommitOutcome::Done });
@@ -382,12 +382,12 @@ fn a_commit_of_many_entries_keeps_what_the_log_protects_since_a_failure() {
         let mut disk = support::disk(image, &file);
         (FLUSHED..WRITES).for_each(|nth| disk.write(nth * STEP, &value(nth)).unwrap());
         let before = file.bytes();
-        file.forget();
+        file.clear_log();
         // The second attempt may fail as well, at its first flush for example.
         let fails_again = numbers.below(3);
         fail_after(&mut disk.image, &file, fails_again);
         disk.flush().unwrap();
-        let ops = file.ops();
+        let ops = file.log();
         for begun in flush_boundaries(&ops) {
             for bytes in remains(&before, &ops, begun, &mut numbers) {
                 let flushed = if is_durable { FLUSHED } else { 0 };

@@ -55,14 +55,14 @@ fn refused(bytes: Vec<u8>, field: &str, offset: u64, why: &str) {
     assert!(reading.to_string().contains(why), "{reading}");
     let writing = Vhdx::open(&file, &guids(2)).unwrap_err();
     assert_eq!(writing.to_string(), reading.to_string());
-    assert_eq!(file.ops(), []);
+    assert_eq!(file.log(), []);
     let report = check(&file);
     let first = report.faults.iter().find(|fault| (fault.field, fault.offset) == (field, offset));
     assert!(first.is_some(), "{report:?}");
 }
 
 #[test]
-fn headers_that_lie_are_refused() {
+fn invalid_headers_are_rejected() {
     let good = written(&dynamic(4 * MB));
     refused(Vec::new(), "header section", 0, "truncated");
     refused(vec![0; 2 * MB as usize], "FileIdentifier.Signature", 0, "vhdxfile");
@@ -92,7 +92,7 @@ fn headers_that_lie_are_refused() {
 }
 
 #[test]
-fn regions_that_lie_are_refused() {
+fn invalid_regions_are_rejected() {
     let good = written(&dynamic(4 * MB));
     let both = |at: u64, field: &[u8]| with_both(good.clone(), REGIONS, at, field);
     let first = REGIONS[0];
@@ -127,7 +127,7 @@ fn regions_that_lie_are_refused() {
 }
 
 #[test]
-fn metadata_that_lies_is_refused() {
+fn invalid_metadata_is_rejected() {
     let good = written(&dynamic(4 * MB));
     let with = |at: u64, field: &[u8]| {
         let mut bytes = good.clone();
@@ -170,7 +170,7 @@ fn metadata_that_lies_is_refused() {
 }
 
 #[test]
-fn blocks_that_lie_are_refused() {
+fn invalid_blocks_are_rejected() {
     let entry = |spec: &NewImage, nth: u64, value: u64| {
         let mut bytes = written(spec);
         put(&mut bytes, BAT + 8 * nth, &value.to_le_bytes());
@@ -210,7 +210,7 @@ fn blocks_that_lie_are_refused() {
 }
 
 #[test]
-fn a_check_tells_all_faults_and_what_is_not_used() {
+fn check_reports_faults_and_unused_space() {
     let mut bytes = written(&dynamic(4 * MB));
     put(&mut bytes, HEADERS[1] + 20, &[0xee]);
     put(&mut bytes, REGIONS[0] + 20, &[0xee]);
@@ -233,7 +233,7 @@ fn a_check_tells_all_faults_and_what_is_not_used() {
         put(&mut bytes, BAT + 8 * nth, &[4]);
     }
     let report = check(&MemoryFile::new(bytes));
-    assert_eq!((report.faults.len(), report.more_faults), (1000, many - 1000));
+    assert_eq!((report.faults.len(), report.faults_omitted), (1000, many - 1000));
 }
 
 /// File that fails after a number of calls.
@@ -283,7 +283,7 @@ impl ImageFile for Failing {
 }
 
 #[test]
-fn a_file_that_breaks_at_any_call_gives_an_error_and_stays_an_image() {
+fn io_failures_leave_a_valid_image() {
     let left = created(&child(4 * MB));
     let mut first = disk(Vhdx::open(&left, &guids(1)).unwrap(), &left);
     first.write(512, &[1; 512]).unwrap();

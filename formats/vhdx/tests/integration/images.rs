@@ -1,8 +1,10 @@
 //! Images of each type: creation, writes, closing, reopening, resizing, checking.
 
 use suimon_image::testing::{MemoryFile, TestDisk};
-use suimon_image::{CommitOutcome, Extent, Image, ImageFault, ImageFile, Located, Place, Step};
-use suimon_vhdx::{Guid, Kind, NewImage, Vhdx, check, resize};
+use suimon_image::{
+    CommitOutcome, Extent, Image, ImageFault, ImageFile, Location, Step, Translation,
+};
+use suimon_vhdx::{Guid, ImageType, NewImage, Vhdx, check, resize};
 
 use crate::support::*;
 
@@ -29,12 +31,12 @@ fn all_kinds() -> Vec<NewImage> {
 }
 
 #[test]
-fn what_is_written_is_read_by_who_opens_it_next() {
+fn writes_persist_across_reopen() {
     for spec in all_kinds() {
         let file = created(&spec);
         assert!(check(&file).is_clean());
         let image = Vhdx::open(&file, &guids(1)).unwrap();
-        let shape = image.shape();
+        let shape = image.disk_geometry();
         assert_eq!((shape.size, shape.logical_sector), (spec.size, spec.logical_sector));
         assert_eq!(shape.physical_sector, spec.physical_sector);
         assert_eq!((image.kind(), image.block_bytes()), (spec.kind(), spec.block_bytes));
@@ -80,12 +82,12 @@ fn a_fixed_image_is_one_piece_and_keeps_all_its_space() {
     let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
     let offset = disk.image.linear_offset().unwrap();
     let mut extents = Vec::new();
-    disk.image.locate(range(0, spec.size), &mut extents).unwrap();
-    assert_eq!(extents, [Extent { place: Place::File(offset), len: spec.size }]);
+    disk.image.translate_read(range(0, spec.size), &mut extents).unwrap();
+    assert_eq!(extents, [Extent { location: Location::File(offset), len: spec.size }]);
     assert_eq!(disk.discard(range(0, spec.size)).unwrap(), [range(0, spec.size)]);
     disk.image.close(&file).unwrap();
     assert_eq!(file.len().unwrap(), len);
-    assert_eq!(Vhdx::open_read_only(&file).unwrap().kind(), Kind::Fixed);
+    assert_eq!(Vhdx::open_read_only(&file).unwrap().kind(), ImageType::Fixed);
 }
 
 #[test]
@@ -103,15 +105,15 @@ fn discarded_blocks_are_zeros_and_their_space_is_used_again_after_the_commit() {
     disk.write(4 * MB, &[2; 512]).unwrap();
     let place = |disk: &mut TestDisk<'_, Vhdx>, offset| {
         let mut extents = Vec::new();
-        disk.image.locate(range(offset, 512), &mut extents).unwrap();
-        extents[0].place
+        disk.image.translate_read(range(offset, 512), &mut extents).unwrap();
+        extents[0].location
     };
     let fresh = place(&mut disk, 4 * MB);
     disk.flush().unwrap();
     assert_eq!(disk.image.uncommitted_bytes(), 0);
     disk.write(MB, &[3; 512]).unwrap();
     disk.write(2 * MB + 512, &[4; 512]).unwrap();
-    let (Place::File(fresh), Place::File(reused)) = (fresh, place(&mut disk, MB)) else {
+    let (Location::File(fresh), Location::File(reused)) = (fresh, place(&mut disk, MB)) else {
         panic!("both are in the file")
     };
     assert!(reused < fresh);
@@ -155,18 +157,18 @@ fn a_reader_replays_in_memory_and_writes_nothing() {
                     file.write_at(*offset, bytes).unwrap();
                 }
                 Step::Extend { len, .. } => file.set_len(*len).unwrap(),
-                suimon_image::Step::Durable => break,
+                suimon_image::Step::DurableMarker => break,
                 _ => {}
             }
         }
-        file.forget();
+        file.clear_log();
         let bytes = content(Vhdx::open_read_only(&file).unwrap(), &file);
         assert_eq!(bytes[MB as usize + 512..MB as usize + 1536], [7; 1024]);
-        assert_eq!(file.ops(), []);
+        assert_eq!(file.log(), []);
         let report = check(&file);
         assert!(report.is_clean() && report.log_entries == 1);
         let mut reader = Vhdx::open_read_only(&file).unwrap();
-        let error = reader.place_write(range(0, 512), &mut Vec::new()).unwrap_err();
+        let error = reader.translate_write(range(0, 512), &mut Vec::new()).unwrap_err();
         assert!(matches!(error.fault, ImageFault::ReadOnly));
         let written = Vhdx::open(&file, &guids(2)).unwrap();
         assert!(content(written, &file) == bytes);
@@ -199,7 +201,7 @@ fn an_image_in_use_has_an_entry_in_its_log_from_the_beginning() {
 }
 
 #[test]
-fn bits_of_a_block_that_was_not_there_say_nothing() {
+fn stale_bits_of_absent_blocks_are_ignored() {
     let file = created(&child(4 * MB));
     let mut first = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
     first.write(MB + 3 * 512, &[1; 512]).unwrap();
@@ -224,8 +226,8 @@ fn space_of_failed_writes_is_zeroed_before_anything_else_needs_space() {
     let mut image = Vhdx::open(&file, &guids(1)).unwrap();
     let failing = range(0, 2 * MB);
     let mut places = Vec::new();
-    assert_eq!(image.place_write(failing, &mut places).unwrap(), Located::Ready);
-    let Place::File(offset) = places[0].place else { panic!("{places:?}") };
+    assert_eq!(image.translate_write(failing, &mut places).unwrap(), Translation::Ready);
+    let Location::File(offset) = places[0].location else { panic!("{places:?}") };
     image.handle_failed(failing);
     let steps = image.begin_commit().unwrap().steps;
     // No extension of the file: metadata does not refer to the space.
@@ -237,17 +239,17 @@ fn space_of_failed_writes_is_zeroed_before_anything_else_needs_space() {
     assert_eq!(image.begin_commit().unwrap().steps, steps);
     image.handle_commit(CommitOutcome::Done);
     // The space is reused afterwards.
-    assert_eq!(image.place_write(range(MB, MB), &mut places).unwrap(), Located::Ready);
-    let last = places.last().unwrap().place;
-    assert!([offset, offset + MB].map(Place::File).contains(&last), "{last:?}");
+    assert_eq!(image.translate_write(range(MB, MB), &mut places).unwrap(), Translation::Ready);
+    let last = places.last().unwrap().location;
+    assert!([offset, offset + MB].map(Location::File).contains(&last), "{last:?}");
     image.handle_written(range(MB, MB));
     let steps = image.begin_commit().unwrap().steps;
-    let Some(Step::Extend { len, needed }) = steps.first() else { panic!("{steps:?}") };
+    let Some(Step::Extend { len, required: needed }) = steps.first() else { panic!("{steps:?}") };
     assert!(*needed <= offset + 2 * MB && len > needed, "{steps:?}");
 }
 
 #[test]
-fn a_block_of_a_child_whose_last_sector_was_written_needs_no_bitmap() {
+fn fully_written_child_blocks_need_no_bitmap() {
     let file = created(&child(4 * MB));
     let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
     disk.write(MB, &vec![1; MB as usize / 2]).unwrap();
@@ -269,30 +271,30 @@ fn entry(file: &MemoryFile, nth: u64) -> u64 {
 }
 
 #[test]
-fn a_write_that_was_not_told_to_be_written_is_not_read() {
+fn uncompleted_writes_are_not_read() {
     let file = created(&dynamic(4 * MB));
     let mut image = Vhdx::open(&file, &guids(1)).unwrap();
     let (mut first, mut again) = (Vec::new(), Vec::new());
-    assert_eq!(image.place_write(range(512, 512), &mut first).unwrap(), Located::Ready);
-    image.place_write(range(512, 512), &mut again).unwrap();
+    assert_eq!(image.translate_write(range(512, 512), &mut first).unwrap(), Translation::Ready);
+    image.translate_write(range(512, 512), &mut again).unwrap();
     assert_eq!(first, again);
     let mut read = Vec::new();
-    image.locate(range(0, MB), &mut read).unwrap();
-    assert_eq!(read, [Extent { place: Place::Zero, len: MB }]);
+    image.translate_read(range(0, MB), &mut read).unwrap();
+    assert_eq!(read, [Extent { location: Location::Zero, len: MB }]);
     assert!(image.begin_commit().is_none());
     image.handle_written(range(512, 512));
     read.clear();
-    image.locate(range(512, 512), &mut read).unwrap();
+    image.translate_read(range(512, 512), &mut read).unwrap();
     assert_eq!(read, first);
 }
 
 #[test]
-fn space_is_held_for_writes_that_are_under_way_and_no_longer() {
+fn space_is_reserved_while_writes_are_in_flight() {
     let file = created(&dynamic(4 * MB));
     let mut image = Vhdx::open(&file, &guids(1)).unwrap();
     let place = |image: &mut Vhdx, offset| {
         let mut extents = Vec::new();
-        image.place_write(range(offset, 512), &mut extents).unwrap();
+        image.translate_write(range(offset, 512), &mut extents).unwrap();
         extents
     };
     let first = place(&mut image, 0);
@@ -303,7 +305,7 @@ fn space_is_held_for_writes_that_are_under_way_and_no_longer() {
     image.handle_failed(range(0, 512));
     image.handle_failed(range(0, 512));
     assert_ne!(place(&mut image, MB), first, "it may have something in it");
-    image.begin_commit().unwrap().carry_out(&file).unwrap();
+    image.begin_commit().unwrap().execute(&file).unwrap();
     image.handle_commit(CommitOutcome::Done);
     assert_eq!(place(&mut image, 2 * MB), first, "it is zeros now");
     // A completed write keeps the space shared with a failed one.
@@ -311,26 +313,26 @@ fn space_is_held_for_writes_that_are_under_way_and_no_longer() {
     image.handle_written(range(2 * MB, 512));
     image.handle_failed(range(2 * MB + 512, 512));
     let mut read = Vec::new();
-    image.locate(range(2 * MB, 512), &mut read).unwrap();
+    image.translate_read(range(2 * MB, 512), &mut read).unwrap();
     assert_eq!(read, first);
 }
 
 #[test]
-fn requests_that_are_none_are_refused() {
+fn invalid_requests_are_rejected() {
     let file = created(&dynamic(4 * MB));
     let mut image = Vhdx::open(&file, &guids(1)).unwrap();
     for (offset, len) in [(1, 512), (0, 100), (4 * MB, 512), (u64::MAX - 511, 0), (MB, 4 * MB)] {
         let range = range(offset, len);
         let is_refused = |refused: Result<_, suimon_image::ImageError>| refused.is_err();
-        assert!(is_refused(image.locate(range, &mut Vec::new())), "{range}");
-        assert!(is_refused(image.place_write(range, &mut Vec::new())), "{range}");
+        assert!(is_refused(image.translate_read(range, &mut Vec::new())), "{range}");
+        assert!(is_refused(image.translate_write(range, &mut Vec::new())), "{range}");
         assert!(is_refused(image.discard(range, &mut Vec::new())), "{range}");
     }
-    assert!(image.locate(range(4 * MB, 0), &mut Vec::new()).is_ok());
+    assert!(image.translate_read(range(4 * MB, 0), &mut Vec::new()).is_ok());
 }
 
 #[test]
-fn what_cannot_be_created_is_refused() {
+fn invalid_image_specifications_are_rejected() {
     let good = dynamic(4 * MB);
     let wrong = [
         NewImage { size: 0, ..good.clone() },
@@ -344,7 +346,7 @@ fn what_cannot_be_created_is_refused() {
     for spec in wrong {
         let file = MemoryFile::default();
         assert!(spec.create(&file).is_err(), "{spec:?}");
-        assert_eq!(file.ops(), []);
+        assert_eq!(file.log(), []);
     }
     assert!(good.create(&created(&good)).is_err());
 }
@@ -383,7 +385,7 @@ fn a_bat_that_does_not_fit_moves_and_both_sizes_stay_readable() {
         resize(&file, 200 << 30, &guids(2)).unwrap();
         assert!(check(&file).is_clean());
         let mut large = disk(Vhdx::open(&file, &guids(3)).unwrap(), &file);
-        assert_eq!(large.image.shape().size, 200 << 30);
+        assert_eq!(large.image.disk_geometry().size, 200 << 30);
         assert_eq!(large.read(range(MB, 4096)).unwrap(), [6; 4096]);
         large.write((200 << 30) - 512, &[7; 512]).unwrap();
         large.image.close(&file).unwrap();

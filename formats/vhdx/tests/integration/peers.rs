@@ -5,7 +5,7 @@ use std::path::Path;
 
 use suimon_image::testing::TestDisk;
 use suimon_image::{Image, Step};
-use suimon_vhdx::{Kind, NewImage, ParentLocator, Vhdx, check, resize};
+use suimon_vhdx::{ImageType, NewImage, ParentLocator, Vhdx, check, resize};
 
 use crate::disk_file::DiskFile;
 use crate::peer_bench::{Bench, run};
@@ -39,7 +39,7 @@ impl Bench {
     }
 
     /// Asserts that this crate reads the reference contents.
-    fn we_agree(&self, image: &str) {
+    fn assert_readable_here(&self, image: &str) {
         let file = self.file(image);
         let report = check(&file);
         assert!(report.is_clean(), "{report:?}");
@@ -60,7 +60,7 @@ fn opened(file: &DiskFile, nth: u128) -> TestDisk<'_, Vhdx> {
 }
 
 #[test]
-fn what_is_made_here_others_read() {
+fn other_programs_read_created_images() {
     for (block_bytes, is_fixed, size) in [
         (MB, false, 20 * MB + 4096),
         (MB, true, 20 * MB),
@@ -85,7 +85,7 @@ fn what_is_made_here_others_read() {
         disk.image.close(&file).unwrap();
         bench.qemu_agrees("ours");
         bench.libvhdi_agrees(&["ours"]);
-        bench.we_agree("ours");
+        bench.assert_readable_here("ours");
         let said = run("vhdiinfo", &[], &[&bench.path("ours")]);
         assert!(said.contains(if is_fixed { "Fixed" } else { "Dynamic" }), "{said}");
         assert!(said.contains(&format!("({size} bytes)")), "{said}");
@@ -93,7 +93,7 @@ fn what_is_made_here_others_read() {
 }
 
 #[test]
-fn what_others_make_is_read_and_written_here() {
+fn images_of_other_programs_are_read_and_written() {
     for (block, subformat, size) in [
         ("1M", "dynamic", 20 * MB + 4096),
         ("32M", "dynamic", 70 * MB),
@@ -107,21 +107,21 @@ fn what_others_make_is_read_and_written_here() {
         let options = format!("block_size={block},subformat={subformat}");
         let arguments = ["convert", "-f", "raw", "-O", "vhdx", "-o", &options];
         run("qemu-img", &arguments, &[&bench.path("raw"), &bench.path("theirs")]);
-        bench.we_agree("theirs");
+        bench.assert_readable_here("theirs");
         let file = bench.file("theirs");
         let mut disk = opened(&file, 1);
-        let kind = if subformat == "fixed" { Kind::Fixed } else { Kind::Dynamic };
+        let kind = if subformat == "fixed" { ImageType::Fixed } else { ImageType::Dynamic };
         assert_eq!(disk.image.kind(), kind);
         bench.fill(&mut disk, 30);
         disk.image.close(&file).unwrap();
         bench.qemu_agrees("theirs");
         bench.libvhdi_agrees(&["theirs"]);
-        bench.we_agree("theirs");
+        bench.assert_readable_here("theirs");
     }
 }
 
 #[test]
-fn an_empty_image_of_others_is_filled_here_and_goes_back() {
+fn empty_images_of_other_programs_are_filled() {
     let bench = Bench::new(9 * MB);
     let options = ["create", "-f", "vhdx", "-o", "block_size=1M,log_size=2M"];
     let path = bench.path("theirs");
@@ -137,18 +137,18 @@ fn an_empty_image_of_others_is_filled_here_and_goes_back() {
 }
 
 #[test]
-fn a_log_that_is_left_here_is_replayed_by_others() {
+fn other_programs_replay_this_log() {
     let bench = Bench::new(9 * MB);
     let file = created(&bench, "ours", &dynamic(9 * MB));
     let mut disk = opened(&file, 1);
     bench.fill(&mut disk, 60);
     let commit = disk.image.begin_commit().unwrap();
     // Power failure when the commit is durable but not applied in place.
-    let until = commit.steps.iter().position(|step| *step == Step::Durable).unwrap();
+    let until = commit.steps.iter().position(|step| *step == Step::DurableMarker).unwrap();
     for step in &commit.steps[..until] {
         carry_out(&file, step);
     }
-    bench.we_agree("ours");
+    bench.assert_readable_here("ours");
     assert_eq!(check(&file).log_entries, 1);
     let said = run("qemu-img", &["check", "-r", "all", "-f", "vhdx"], &[&bench.path("ours")]);
     assert!(said.contains("No errors"), "{said}");
@@ -163,12 +163,12 @@ fn carry_out(file: &DiskFile, step: &Step) {
         Step::Write { offset, bytes } => file.write_at(*offset, bytes).unwrap(),
         Step::Extend { len, .. } => file.set_len(*len).unwrap(),
         Step::Zero(range) => file.zero(range.offset(), range.len()).unwrap(),
-        Step::Flush | Step::Durable => {}
+        Step::Flush | Step::DurableMarker => {}
     }
 }
 
 #[test]
-fn a_log_that_others_leave_is_replayed_here() {
+fn logs_of_other_programs_are_replayed() {
     let bench = Bench::new(9 * MB);
     let path = bench.path("theirs");
     run("qemu-img", &["create", "-f", "vhdx", "-o", "block_size=1M"], &[&path, Path::new("9M")]);
@@ -177,20 +177,20 @@ fn a_log_that_others_leave_is_replayed_here() {
     }
     let write = ["-c", "write -P 5 1M 4k", "-c", "write -P 6 4100k 4k", "-c", "write -P 7 8M 4k"];
     run("qemu-io", &[["-f", "vhdx"].as_slice(), &write].concat(), &[&path]);
-    bench.we_agree("theirs");
-    forget_what_was_applied(&path);
+    bench.assert_readable_here("theirs");
+    revert_last_entry(&path);
     let file = bench.file("theirs");
     assert_eq!(check(&file).log_entries, 1);
-    bench.we_agree("theirs");
+    bench.assert_readable_here("theirs");
     opened(&file, 1).image.close(&file).unwrap();
     assert_eq!(check(&file).log_entries, 0);
     bench.qemu_agrees("theirs");
-    bench.we_agree("theirs");
+    bench.assert_readable_here("theirs");
 }
 
 /// Reverts an image closed by qemu-io to its state before the last log entry was applied: the entry
 /// is still in the log, its page has its old contents, and the headers mark the log as in use.
-fn forget_what_was_applied(path: &Path) {
+fn revert_last_entry(path: &Path) {
     const PAGE: usize = 4096;
     let mut bytes = std::fs::read(path).unwrap();
     let log = &bytes[MB as usize..2 * MB as usize];
@@ -212,7 +212,7 @@ fn forget_what_was_applied(path: &Path) {
 }
 
 #[test]
-fn what_was_resized_here_others_read() {
+fn other_programs_read_resized_images() {
     let bench = Bench::new(6 * MB);
     let file = created(&bench, "ours", &dynamic(6 * MB));
     let mut disk = opened(&file, 1);
@@ -231,7 +231,7 @@ fn what_was_resized_here_others_read() {
     }
     let bench = Bench { size: 3 * MB + 4096, ..bench };
     bench.libvhdi_agrees(&["ours"]);
-    bench.we_agree("ours");
+    bench.assert_readable_here("ours");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use suimon_image::testing::MemoryFile;
-use suimon_image::{ByteRange, ImageFile, MetadataChange, Redo};
+use suimon_image::{ByteRange, ImageFile, MetadataChange, RedoChanges};
 use suimon_vhdx::Vhdx;
 
 use crate::redo_bench::{Format, Request, after_one_write, requests, survives};
@@ -19,8 +19,8 @@ impl Format for OfVhdx {
         Vhdx::open(file, &guids(1)).unwrap()
     }
 
-    fn reopen(&self, file: &MemoryFile, redo: &Redo) -> Vhdx {
-        Vhdx::open_and_redo(file, &guids(2), redo).unwrap()
+    fn reopen(&self, file: &MemoryFile, redo: &RedoChanges) -> Vhdx {
+        Vhdx::open_with_redo(file, &guids(2), redo).unwrap()
     }
 
     fn read_parent(&self, range: ByteRange, bytes: &mut [u8]) {
@@ -40,12 +40,12 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn what_a_killed_process_had_answered_is_redone(requests in requests(DISK)) {
+    fn acknowledged_writes_survive_a_kill(requests in requests(DISK)) {
         survives(&OfVhdx, &created(&dynamic(DISK)), &requests);
     }
 
     #[test]
-    fn what_a_killed_process_had_answered_is_redone_in_a_child(requests in requests(DISK)) {
+    fn acknowledged_writes_to_a_child_survive_a_kill(requests in requests(DISK)) {
         survives(&OfVhdx, &created(&child(DISK)), &requests);
     }
 }
@@ -64,19 +64,19 @@ fn requests_that_wrap_around_blocks_are_redone() {
 }
 
 #[test]
-fn an_image_that_another_program_has_opened_meanwhile_is_left_as_it_is() {
+fn redo_is_rejected_after_foreign_open() {
     let (bytes, redo) = after_one_write(&OfVhdx, &created(&dynamic(DISK)));
     let other = MemoryFile::new(bytes);
     Vhdx::open(&other, &guids(9)).unwrap().close(&other).unwrap();
     let before = other.bytes();
-    let error = Vhdx::open_and_redo(&other, &guids(2), &redo).unwrap_err();
+    let error = Vhdx::open_with_redo(&other, &guids(2), &redo).unwrap_err();
     assert_eq!(error.field, "Header.FileWriteGuid");
     assert!(error.to_string().contains("another program"), "{error}");
     assert!(other.bytes() == before);
 }
 
 #[test]
-fn bits_of_an_entry_that_mean_nothing_are_disregarded() {
+fn undefined_entry_bits_are_ignored() {
     // Unallocated blocks as other programs may store them: with reserved bits and an offset, and
     // with the unmapped state of version 0.95.
     for raw in [0xffff_ffff_ffff_fff8_u64, 3 | 0x8000_0000, 5] {
@@ -84,19 +84,19 @@ fn bits_of_an_entry_that_mean_nothing_are_disregarded() {
         file.write_at(3 * MB, &raw.to_le_bytes()).unwrap();
         let (bytes, redo) = after_one_write(&OfVhdx, &file);
         let file = MemoryFile::new(bytes);
-        let image = Vhdx::open_and_redo(&file, &guids(2), &redo).unwrap();
+        let image = Vhdx::open_with_redo(&file, &guids(2), &redo).unwrap();
         assert_eq!(content(image, &file)[3 * 4096..5 * 4096], [2; 2 * 4096], "{raw:#x}");
     }
 }
 
 #[test]
-fn a_change_that_is_not_of_metadata_is_refused() {
+fn redo_rejects_changes_outside_metadata() {
     for offset in [0, 64 << 10, 3 * MB, 5 * MB] {
         let (bytes, mut redo) = after_one_write(&OfVhdx, &created(&child(DISK)));
         redo.changes.push(MetadataChange::fill(range(offset, 8), 0));
         let file = MemoryFile::new(bytes);
         let before = file.bytes();
-        let error = Vhdx::open_and_redo(&file, &guids(2), &redo).unwrap_err();
+        let error = Vhdx::open_with_redo(&file, &guids(2), &redo).unwrap_err();
         assert_eq!((error.field, error.offset), ("redo", offset));
         assert!(file.bytes() == before);
     }

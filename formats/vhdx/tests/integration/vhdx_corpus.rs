@@ -62,7 +62,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>, Outcome)> {
 }
 
 #[test]
-fn the_corpus_holds_an_image_of_each_kind_and_they_come_to_what_they_should() {
+fn corpus_contains_each_image_type_and_its_expected_result() {
     for (name, input, expected) in seeds() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/vhdx");
         let path = path.join(format!("seed-{name}"));
@@ -76,7 +76,7 @@ fn the_corpus_holds_an_image_of_each_kind_and_they_come_to_what_they_should() {
 }
 
 #[test]
-fn the_corpus_passes_the_oracle_whole_and_damaged() {
+fn corpus_passes_unmodified_and_corrupted() {
     let check = |input: &[u8]| {
         check(input);
     };

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, PfConfig};
-use suimon_ports::{PfFacts, SriovSupport};
-use suimon_quantity::{Count, PciAddress};
+use suimon_ports::{PfProperties, SriovSupport};
+use suimon_quantity::{CountedNoun, PciAddress};
 
 use super::find;
 use super::status::support;
@@ -27,7 +27,8 @@ impl Shared {
         let mut described: BTreeMap<PciAddress, &PfConfig> = BTreeMap::new();
         for pf in &to.pfs {
             let found = find(adapters.clone(), pf);
-            let other = found.as_ref().ok().and_then(|facts| described.insert(facts.address, pf));
+            let other =
+                found.as_ref().ok().and_then(|properties| described.insert(properties.address, pf));
             if !is_changed(&pf) && other.is_none_or(|other| !is_changed(&other)) {
                 continue;
             }
@@ -38,7 +39,7 @@ impl Shared {
                     "device",
                     format!("pf/{} already describes this adapter; keep one of them", other.name),
                 )),
-                (Ok(facts), None) => check_pf(to, pf, &facts),
+                (Ok(properties), None) => check_pf(to, pf, &properties),
             };
             errors.extend(error.map(|(code, field, text)| {
                 ApiError::new(code, text).about(format!("pf/{}", pf.name)).field(field)
@@ -51,26 +52,26 @@ impl Shared {
 fn check_pf(
     to: &HostConfig,
     pf: &PfConfig,
-    facts: &PfFacts,
+    properties: &PfProperties,
 ) -> Option<(ErrorCode, &'static str, String)> {
-    let enabled = facts.vfs.len();
-    if pf.vfs > facts.vfs_max {
-        let most = Count::new(facts.vfs_max, "VF");
+    let enabled = properties.vfs.len();
+    if pf.vfs > properties.vfs_max {
+        let most = CountedNoun::new(properties.vfs_max, "VF");
         let text = format!("the adapter supports at most {most}; set fewer");
         return Some((ErrorCode::InvalidValue, "vfs", text));
     }
     let cannot =
-        matches!(facts.support, SriovSupport::MissingPfDriver | SriovSupport::NoVfBarSpace);
+        matches!(properties.support, SriovSupport::MissingPfDriver | SriovSupport::NoVfBarSpace);
     if pf.vfs > 0 && cannot {
-        let support = support(facts.support);
+        let support = support(properties.support);
         let remedy = support.remedy().unwrap_or_default();
         let text = format!("the adapter cannot create VFs now ({support}): {remedy}");
         return Some((ErrorCode::Unsupported, "vfs", text));
     }
     if usize::from(pf.vfs) != enabled {
-        let users = users(to, facts);
+        let users = users(to, properties);
         if !users.is_empty() {
-            let enabled = Count::new(enabled, "VF");
+            let enabled = CountedNoun::new(enabled, "VF");
             let text = format!(
                 "the adapter has {enabled}, and a change of their number removes all of them; \
                  release these first: {}",
@@ -79,7 +80,7 @@ fn check_pf(
             return Some((ErrorCode::InUse, "vfs", text));
         }
     }
-    if !pf.vf.is_empty() && facts.device.is_none() {
+    if !pf.vf.is_empty() && properties.device.is_none() {
         let text = "the driver of the adapter has no network device, which is needed to configure \
                     VFs; bind the adapter to its vendor's driver, or remove the settings of VFs";
         return Some((ErrorCode::Unsupported, "vf", text.to_owned()));

@@ -2,7 +2,7 @@
 
 use suimon_contract::{VfConfig, VfLinkState};
 use suimon_frame::MacAddr;
-use suimon_ports::{self as ports, VfChange, VfSettings};
+use suimon_ports::{self as ports, VfSettings, VfSettingsChange};
 
 /// Unit of VF rates: 1 Mbit/s.
 const MBPS: u64 = 1_000_000;
@@ -13,11 +13,11 @@ pub(super) fn difference(
     is: &VfSettings,
     desired: &VfConfig,
     before: Option<&VfConfig>,
-) -> VfChange {
-    let wanted = wanted(is, desired, before);
+) -> VfSettingsChange {
+    let wanted = required(is, desired, before);
     let changed = |is: Option<bool>, to: Option<bool>| to.filter(|to| is != Some(*to));
     let rates = (wanted.rate_min_mbps, wanted.rate_max_mbps);
-    VfChange {
+    VfSettingsChange {
         mac: (wanted.mac != is.mac).then_some(wanted.mac),
         vlan: (wanted.vlan != is.vlan).then_some(wanted.vlan),
         spoof_check: changed(is.spoof_check, wanted.spoof_check),
@@ -28,7 +28,7 @@ pub(super) fn difference(
 }
 
 /// Returns the target settings.
-fn wanted(is: &VfSettings, desired: &VfConfig, before: Option<&VfConfig>) -> VfSettings {
+fn required(is: &VfSettings, desired: &VfConfig, before: Option<&VfConfig>) -> VfSettings {
     // True if a key was configured before and is not any longer.
     let gone = |was_written: fn(&VfConfig) -> bool| {
         before.is_some_and(was_written) && !was_written(desired)
@@ -70,10 +70,10 @@ fn wanted(is: &VfSettings, desired: &VfConfig, before: Option<&VfConfig>) -> VfS
 }
 
 /// Returns the changes that restore the settings `was`.
-pub(super) fn way_back(is: &VfSettings, was: &VfSettings) -> VfChange {
+pub(super) fn rollback_change(is: &VfSettings, was: &VfSettings) -> VfSettingsChange {
     let flag = |is: Option<bool>, was: Option<bool>| was.filter(|_| is != was);
     let rates = (was.rate_min_mbps, was.rate_max_mbps);
-    VfChange {
+    VfSettingsChange {
         mac: (is.mac != was.mac).then_some(was.mac),
         vlan: (is.vlan != was.vlan).then_some(was.vlan),
         spoof_check: flag(is.spoof_check, was.spoof_check),
@@ -84,7 +84,7 @@ pub(super) fn way_back(is: &VfSettings, was: &VfSettings) -> VfChange {
 }
 
 /// Returns the keys that a change modifies, with their new values.
-pub(super) fn words(change: &VfChange) -> Vec<(&'static str, String)> {
+pub(super) fn changed_keys(change: &VfSettingsChange) -> Vec<(&'static str, String)> {
     let mut words = Vec::new();
     if let Some(mac) = change.mac {
         words.push(("mac", mac.to_string()));
@@ -137,6 +137,6 @@ pub(super) fn bps(mbps: u32) -> Option<u64> {
 }
 
 /// Returns the MAC address; `None` if none has been assigned.
-pub(super) fn given(mac: MacAddr) -> Option<MacAddr> {
+pub(super) fn assigned_mac(mac: MacAddr) -> Option<MacAddr> {
     mac.is_station().then_some(mac)
 }

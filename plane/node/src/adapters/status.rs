@@ -4,12 +4,12 @@ use suimon_contract::{
     ApiError, Condition, ErrorCode, Health, HostConfig, Kind, PfConfig, PfStatus, SriovAdapter,
     SriovSupport, VfStatus,
 };
-use suimon_ports::{self as ports, PfFacts, VfFacts};
+use suimon_ports::{self as ports, PfProperties, VfProperties};
 
-use super::setting::{bps, given, link_state_shown};
-use super::steps::disagreement;
+use super::setting::{assigned_mac, bps, link_state_shown};
+use super::steps::first_difference;
 use super::users::user_of;
-use super::{find, is_meant};
+use super::{find, refers_to};
 use crate::errors::not_found;
 use crate::shared::Shared;
 
@@ -21,7 +21,7 @@ impl Shared {
     pub(crate) fn sriov_adapters(&self) -> Result<Vec<SriovAdapter>, ApiError> {
         let desired = self.desired();
         let adapters = self.pf_facts()?;
-        Ok(adapters.iter().map(|facts| self.adapter(&desired.config, facts)).collect())
+        Ok(adapters.iter().map(|properties| self.adapter(&desired.config, properties)).collect())
     }
 
     /// Returns the adapter with this PCI address, network device or `[[pf]]` name.
@@ -33,15 +33,15 @@ impl Shared {
         let desired = self.desired();
         let by_name = desired.config.pfs.iter().find(|pf| pf.name.as_str() == name);
         let device = by_name.map_or(name, |pf| pf.device.as_str());
-        let found = self.pf_facts()?.into_iter().find(|facts| is_meant(facts, device));
-        found.map(|facts| self.adapter(&desired.config, &facts)).ok_or_else(|| {
+        let found = self.pf_facts()?.into_iter().find(|properties| refers_to(properties, device));
+        found.map(|properties| self.adapter(&desired.config, &properties)).ok_or_else(|| {
             let text = "no SR-IOV adapter has this PCI address, device or name; `suimon vf list` \
                         lists the adapters";
             ApiError::new(ErrorCode::NotFound, text).about(format!("pf/{name}"))
         })
     }
 
-    fn pf_facts(&self) -> Result<Vec<PfFacts>, ApiError> {
+    fn pf_facts(&self) -> Result<Vec<PfProperties>, ApiError> {
         let adapters = self.sriov.host.adapters();
         adapters.map_err(|error| ApiError::new(ErrorCode::HostError, error.detail))
     }
@@ -58,22 +58,22 @@ impl Shared {
             let found = found.and_then(|adapters| find(adapters.clone(), pf));
             let condition = match &found {
                 Err(error) => failed(error.detail.clone()),
-                Ok(facts) => match disagreement(facts, pf) {
+                Ok(properties) => match first_difference(properties, pf) {
                     None => Condition { health: Health::Up, reason: None },
                     Some(found) => failed(self.sriov.failure(&pf.name).unwrap_or(found)),
                 },
             };
-            let adapter = found.ok().map(|facts| self.adapter(&desired.config, &facts));
+            let adapter = found.ok().map(|properties| self.adapter(&desired.config, &properties));
             PfStatus { config: pf.clone(), condition, adapter }
         };
         desired.config.pfs.iter().map(of).collect()
     }
 
     /// Returns the status of an adapter, including VFs that are assigned to NICs.
-    fn adapter(&self, config: &HostConfig, facts: &PfFacts) -> SriovAdapter {
-        let mut adapter = adapter(config, facts);
-        for (vf, facts) in adapter.vfs.iter_mut().zip(&facts.vfs) {
-            if let Some(nic) = self.iov.nic_of_vf(facts.address) {
+    fn adapter(&self, config: &HostConfig, properties: &PfProperties) -> SriovAdapter {
+        let mut adapter = adapter(config, properties);
+        for (vf, properties) in adapter.vfs.iter_mut().zip(&properties.vfs) {
+            if let Some(nic) = self.iov.nic_of_vf(properties.address) {
                 let vm = config.vm_of_nic(&nic).map(|vm| format!(" of vm/{}", vm.name));
                 vf.used_by = Some(format!("nic/{nic}{}", vm.unwrap_or_default()));
             }
@@ -100,28 +100,28 @@ fn failed(reason: String) -> Condition {
     Condition { health: Health::Failed, reason: Some(reason) }
 }
 
-fn adapter(config: &HostConfig, facts: &PfFacts) -> SriovAdapter {
-    let support = support(facts.support);
-    let vfs: Vec<_> = facts.vfs.iter().map(|vf| vf_status(config, vf)).collect();
-    let pf = config.pfs.iter().find(|pf| is_meant(facts, &pf.device));
+fn adapter(config: &HostConfig, properties: &PfProperties) -> SriovAdapter {
+    let support = support(properties.support);
+    let vfs: Vec<_> = properties.vfs.iter().map(|vf| vf_status(config, vf)).collect();
+    let pf = config.pfs.iter().find(|pf| refers_to(properties, &pf.device));
     SriovAdapter {
-        address: facts.address.to_string(),
-        device: facts.device.clone(),
-        netns: facts.netns.clone(),
+        address: properties.address.to_string(),
+        device: properties.device.clone(),
+        netns: properties.netns.clone(),
         pf: pf.map(|pf| pf.name.clone()),
-        driver: facts.driver.clone(),
+        driver: properties.driver.clone(),
         support,
         remedy: support.remedy().map(str::to_owned),
-        vfs_supported: facts.vfs_max,
+        vfs_supported: properties.vfs_max,
         vfs_enabled: count(vfs.len()),
         vfs_in_use: count(vfs.iter().filter(|vf| vf.used_by.is_some()).count()),
-        iommu_group: facts.iommu_group,
-        numa_node: facts.numa_node,
+        iommu_group: properties.iommu_group,
+        numa_node: properties.numa_node,
         vfs,
     }
 }
 
-fn vf_status(config: &HostConfig, vf: &VfFacts) -> VfStatus {
+fn vf_status(config: &HostConfig, vf: &VfProperties) -> VfStatus {
     let settings = vf.settings.as_ref();
     VfStatus {
         index: vf.index,
@@ -131,7 +131,7 @@ fn vf_status(config: &HostConfig, vf: &VfFacts) -> VfStatus {
         device: vf.device.clone(),
         netns: vf.netns.clone(),
         used_by: user_of(config, vf),
-        mac: settings.and_then(|settings| given(settings.mac)),
+        mac: settings.and_then(|settings| assigned_mac(settings.mac)),
         vlan: settings.and_then(|settings| settings.vlan),
         spoof_check: settings.and_then(|settings| settings.spoof_check),
         trust: settings.and_then(|settings| settings.trust),
@@ -148,7 +148,7 @@ pub(super) const fn support(support: ports::SriovSupport) -> SriovSupport {
         ports::SriovSupport::MissingPfDriver => SriovSupport::MissingPfDriver,
         ports::SriovSupport::NoVfBarSpace => SriovSupport::NoVfBarSpace,
         ports::SriovSupport::NoBusResources => SriovSupport::NoBusResources,
-        ports::SriovSupport::NoIoMmuSupport => SriovSupport::NoIoMmuSupport,
+        ports::SriovSupport::NoIommu => SriovSupport::NoIoMmuSupport,
         ports::SriovSupport::MissingAcs => SriovSupport::MissingAcs,
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use suimon_contract::{ApiError, HostConfig, PfConfig, VfConfig};
-use suimon_ports::{DeviceError, DeviceErrorKind, PfFacts, SriovHost, VfFacts};
-use suimon_quantity::Count;
+use suimon_ports::{DeviceError, DeviceErrorKind, PfProperties, SriovHost, VfProperties};
+use suimon_quantity::CountedNoun;
 
-use super::setting::{difference, way_back, words};
+use super::setting::{changed_keys, difference, rollback_change};
 use super::users::users;
 use super::{find, texts};
 use crate::control::Controller;
@@ -20,7 +20,7 @@ pub(crate) struct PfStep {
 }
 
 /// State of an adapter before a step.
-pub(crate) struct PfUndo(PfFacts);
+pub(crate) struct PfUndo(PfProperties);
 
 /// Returns the steps of a change. Adapters that are removed from the configuration stay unchanged,
 /// so that users of their VFs are not affected.
@@ -51,9 +51,9 @@ impl Controller {
         let PfStep { pf, before } = step;
         let host = self.shared.sriov.host.clone();
         let was = host.adapters().and_then(|adapters| find(adapters, pf)).map(PfUndo).ok();
-        let made = make_so(host.as_ref(), to, pf, before.as_ref());
+        let made = apply(host.as_ref(), to, pf, before.as_ref());
         let made = made.map(|drafts| {
-            self.shared.sriov.note(&pf.name, None);
+            self.shared.sriov.record_result(&pf.name, None);
             self.drafts.extend(drafts);
         });
         let about = |error: DeviceError| {
@@ -66,7 +66,7 @@ impl Controller {
 
     /// Restores an adapter's previous state. A failure is logged.
     pub(crate) fn take_back_pf(&mut self, undo: &PfUndo) {
-        if let Err(error) = take_back(self.shared.sriov.host.as_ref(), &undo.0) {
+        if let Err(error) = reclaim(self.shared.sriov.host.as_ref(), &undo.0) {
             tracing::error!(
                 pf = %undo.0.address,
                 %error,
@@ -77,9 +77,9 @@ impl Controller {
 
     /// Applies the configuration of adapters that differ from it. Called at the daemon's start and
     /// periodically.
-    pub(crate) fn look_at_pfs(&mut self) {
+    pub(crate) fn check_adapters(&mut self) {
         let state = self.shared.desired();
-        self.shared.sriov.keep_only(&state.config);
+        self.shared.sriov.retain_configured(&state.config);
         if state.config.pfs.is_empty() {
             return;
         }
@@ -87,22 +87,23 @@ impl Controller {
         let adapters = host.adapters();
         for pf in &state.config.pfs {
             let found = adapters.as_ref().map_err(Clone::clone);
-            let made = found.and_then(|adapters| find(adapters.clone(), pf)).and_then(|facts| {
-                match disagreement(&facts, pf) {
-                    None => Ok(Vec::new()),
-                    Some(_) => make_so(host.as_ref(), &state.config, pf, None),
-                }
-            });
+            let made =
+                found.and_then(|adapters| find(adapters.clone(), pf)).and_then(|properties| {
+                    match first_difference(&properties, pf) {
+                        None => Ok(Vec::new()),
+                        Some(_) => apply(host.as_ref(), &state.config, pf, None),
+                    }
+                });
             match made {
                 Ok(drafts) => {
                     self.drafts.extend(drafts);
-                    if self.shared.sriov.note(&pf.name, None).is_some() {
+                    if self.shared.sriov.record_result(&pf.name, None).is_some() {
                         self.drafts.push(texts::recovered(pf));
                     }
                 }
                 Err(error) => {
                     let reason = error.detail;
-                    let before = self.shared.sriov.note(&pf.name, Some(reason.clone()));
+                    let before = self.shared.sriov.record_result(&pf.name, Some(reason.clone()));
                     if before.as_ref() != Some(&reason) {
                         self.drafts.push(texts::failed(pf, &reason));
                     }
@@ -113,18 +114,19 @@ impl Controller {
 }
 
 /// Returns the first difference between an adapter and its configuration, as text.
-pub(super) fn disagreement(facts: &PfFacts, pf: &PfConfig) -> Option<String> {
-    let number = facts.vfs.len();
+pub(super) fn first_difference(properties: &PfProperties, pf: &PfConfig) -> Option<String> {
+    let number = properties.vfs.len();
     if number != usize::from(pf.vfs) {
-        return Some(format!("it has {} instead of {}", Count::new(number, "VF"), pf.vfs));
+        return Some(format!("it has {} instead of {}", CountedNoun::new(number, "VF"), pf.vfs));
     }
-    let by_index: BTreeMap<u16, &VfFacts> = facts.vfs.iter().map(|vf| (vf.index, vf)).collect();
+    let by_index: BTreeMap<u16, &VfProperties> =
+        properties.vfs.iter().map(|vf| (vf.index, vf)).collect();
     pf.vf.iter().filter(|vf| is_written(vf)).find_map(|vf| {
         let index = vf.index;
         let Some(is) = by_index.get(&index).and_then(|vf| vf.settings.as_ref()) else {
             return Some(format!("its driver does not report the settings of VF {index}"));
         };
-        let missing = words(&difference(is, vf, None));
+        let missing = changed_keys(&difference(is, vf, None));
         let missing: Vec<_> = missing.iter().map(|(key, value)| format!("{key} {value}")).collect();
         (!missing.is_empty()).then(|| format!("VF {index} lacks {}", missing.join(", ")))
     })
@@ -139,45 +141,45 @@ fn is_written(vf: &VfConfig) -> bool {
 /// # Errors
 /// VFs to be removed are in use, the driver rejects a change, or the adapter still differs
 /// afterwards.
-fn make_so(
+fn apply(
     host: &dyn SriovHost,
     config: &HostConfig,
     pf: &PfConfig,
     before: Option<&PfConfig>,
 ) -> Result<Vec<Draft>, DeviceError> {
-    let mut facts = find(host.adapters()?, pf)?;
+    let mut properties = find(host.adapters()?, pf)?;
     let mut drafts = Vec::new();
-    let number = facts.vfs.len();
+    let number = properties.vfs.len();
     if number != usize::from(pf.vfs) {
-        let users = users(config, &facts);
+        let users = users(config, &properties);
         if !users.is_empty() {
             let detail = format!(
                 "it has {} instead of {}, and the number cannot change while VFs are in use: {}",
-                Count::new(number, "VF"),
+                CountedNoun::new(number, "VF"),
                 pf.vfs,
                 users.join("; ")
             );
             return Err(DeviceError { kind: DeviceErrorKind::Busy, field: "vfs", detail });
         }
-        host.set_vf_count(facts.address, pf.vfs)?;
-        facts = find(host.adapters()?, pf)?;
-        drafts.push(texts::enabled(pf, &facts, number, facts.vfs.len()));
+        host.set_vf_count(properties.address, pf.vfs)?;
+        properties = find(host.adapters()?, pf)?;
+        drafts.push(texts::enabled(pf, &properties, number, properties.vfs.len()));
     }
     let was = before.map(PfConfig::vf_by_index).unwrap_or_default();
     let desired = pf.vf_by_index();
-    for vf in &facts.vfs {
+    for vf in &properties.vfs {
         let nothing = VfConfig::new(vf.index);
         let wanted = desired.get(&vf.index).copied().unwrap_or(&nothing);
-        // Settings that the driver does not report are detected by `disagreement` below.
+        // Settings that the driver does not report are detected by `first_difference` below.
         let Some(is) = &vf.settings else { continue };
         let change = difference(is, wanted, was.get(&vf.index).copied());
         if !change.is_empty() {
-            host.change_vf(facts.address, vf.index, &change)?;
-            drafts.push(texts::set(pf, &facts, vf.index, &change));
+            host.change_vf(properties.address, vf.index, &change)?;
+            drafts.push(texts::set(pf, &properties, vf.index, &change));
         }
     }
-    let facts = find(host.adapters()?, pf)?;
-    match disagreement(&facts, pf) {
+    let properties = find(host.adapters()?, pf)?;
+    match first_difference(&properties, pf) {
         None => Ok(drafts),
         Some(found) => {
             let detail = format!("the adapter's driver accepted the settings, but {found}");
@@ -186,18 +188,18 @@ fn make_so(
     }
 }
 
-fn take_back(host: &dyn SriovHost, was: &PfFacts) -> Result<(), DeviceError> {
+fn reclaim(host: &dyn SriovHost, was: &PfProperties) -> Result<(), DeviceError> {
     let number = u16::try_from(was.vfs.len()).unwrap_or(u16::MAX);
     host.set_vf_count(was.address, number)?;
     let adapters = host.adapters()?;
-    let now = adapters.iter().find(|facts| facts.address == was.address);
-    let settings = |facts: &PfFacts| -> BTreeMap<u16, _> {
-        facts.vfs.iter().filter_map(|vf| Some((vf.index, vf.settings.clone()?))).collect()
+    let now = adapters.iter().find(|properties| properties.address == was.address);
+    let settings = |properties: &PfProperties| -> BTreeMap<u16, _> {
+        properties.vfs.iter().filter_map(|vf| Some((vf.index, vf.settings.clone()?))).collect()
     };
     let (now, was_set) = (now.map(settings).unwrap_or_default(), settings(was));
     for (index, was_set) in was_set {
         let Some(is) = now.get(&index) else { continue };
-        let change = way_back(is, &was_set);
+        let change = rollback_change(is, &was_set);
         if !change.is_empty() {
             host.change_vf(was.address, index, &change)?;
         }

@@ -39,8 +39,8 @@ fn refusal(harness: &Harness, config: &HostConfig) -> (ErrorCode, String, String
 fn an_adapter_is_made_as_described_and_shown_as_it_was_read_back() {
     let sriov = FakeSriov::with_adapters(2);
     let harness = harness(&sriov);
-    harness.apply_well(&host(TWO_VFS));
-    let settings = sriov.facts(0).vfs[1].settings.clone().unwrap();
+    harness.apply_ok(&host(TWO_VFS));
+    let settings = sriov.properties(0).vfs[1].settings.clone().unwrap();
     assert_eq!(settings.mac.to_string(), "52:54:00:00:00:01");
     assert_eq!(settings.vlan.unwrap().get(), 20);
     assert_eq!((settings.spoof_check, settings.trust), (Some(false), Some(true)));
@@ -62,29 +62,29 @@ fn an_adapter_is_made_as_described_and_shown_as_it_was_read_back() {
     assert_eq!(set[0].fields["vlan"], "20");
     assert_eq!(set[0].fields["vf"], "1");
     // An equal configuration causes no change of the adapter.
-    sriov.told();
+    sriov.settings_applied();
     let mut config = host(TWO_VFS);
     config.pfs[0].vf.push(VfConfig::new(0));
-    harness.apply_well(&config);
-    assert_eq!(sriov.told(), Vec::<String>::new());
+    harness.apply_ok(&config);
+    assert_eq!(sriov.settings_applied(), Vec::<String>::new());
 }
 
 #[test]
 fn a_live_change_touches_what_it_is_about_and_a_key_that_goes_leaves_its_default() {
     let sriov = FakeSriov::with_adapters(1);
     let harness = harness(&sriov);
-    harness.apply_well(&host(TWO_VFS));
-    sriov.told();
-    harness.apply_well(&host(&TWO_VFS.replace("vlan = 20", "vlan = 30")));
-    assert_eq!(sriov.told(), ["0000:01:00.0 vf 1 vlan"]);
-    harness.apply_well(&host(&TWO_VFS.replace("vlan = 20", "").replace("trust = true", "")));
-    assert_eq!(sriov.told(), ["0000:01:00.0 vf 1 vlan", "0000:01:00.0 vf 1 trust"]);
-    let settings = sriov.facts(0).vfs[1].settings.clone().unwrap();
+    harness.apply_ok(&host(TWO_VFS));
+    sriov.settings_applied();
+    harness.apply_ok(&host(&TWO_VFS.replace("vlan = 20", "vlan = 30")));
+    assert_eq!(sriov.settings_applied(), ["0000:01:00.0 vf 1 vlan"]);
+    harness.apply_ok(&host(&TWO_VFS.replace("vlan = 20", "").replace("trust = true", "")));
+    assert_eq!(sriov.settings_applied(), ["0000:01:00.0 vf 1 vlan", "0000:01:00.0 vf 1 trust"]);
+    let settings = sriov.properties(0).vfs[1].settings.clone().unwrap();
     assert_eq!((settings.vlan, settings.trust), (None, Some(false)));
     // An adapter that is removed from the configuration stays unchanged.
-    let before = sriov.facts(0);
-    harness.apply_well(&HostConfig::default());
-    assert_eq!(sriov.facts(0), before);
+    let before = sriov.properties(0);
+    harness.apply_ok(&HostConfig::default());
+    assert_eq!(sriov.properties(0), before);
     harness.wait_events(9003, 1);
 }
 
@@ -92,9 +92,9 @@ fn a_live_change_touches_what_it_is_about_and_a_key_that_goes_leaves_its_default
 fn vfs_that_somebody_uses_do_not_go_and_it_is_said_who_that_is() {
     let sriov = FakeSriov::with_adapters(1);
     let harness = harness(&sriov);
-    harness.apply_well(&host(TWO_VFS));
+    harness.apply_ok(&host(TWO_VFS));
     let other = host(&TWO_VFS.replace("vfs = 2", "vfs = 3"));
-    let used = |change: fn(&mut suimon_ports::VfFacts), part: &str| {
+    let used = |change: fn(&mut suimon_ports::VfProperties), part: &str| {
         sriov.change(0, |adapter| change(&mut adapter.vfs[0]));
         let (code, field, text) = refusal(&harness, &other);
         assert_eq!((code, field.as_str()), (ErrorCode::InUse, "vfs"));
@@ -108,8 +108,8 @@ fn vfs_that_somebody_uses_do_not_go_and_it_is_said_who_that_is() {
     used(|vf| (vf.netns, vf.device) = (None, None), "bound to driver igbvf");
     used(|vf| vf.driver = Some("vfio-pci".to_owned()), "for a VM");
     sriov.change(0, |adapter| adapter.vfs[0].driver = None);
-    harness.apply_well(&other);
-    assert_eq!(sriov.facts(0).vfs.len(), 3);
+    harness.apply_ok(&other);
+    assert_eq!(sriov.properties(0).vfs.len(), 3);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
     sriov.change(0, |adapter| adapter.support = suimon_ports::SriovSupport::MissingPfDriver);
     refused("", "", ErrorCode::Unsupported, "vfs", "MissingPfDriver");
     sriov.change(0, |adapter| {
-        adapter.support = suimon_ports::SriovSupport::NoIoMmuSupport;
+        adapter.support = suimon_ports::SriovSupport::NoIommu;
         adapter.device = None;
     });
     refused("\"wan0\"", "\"0000:01:00.0\"", ErrorCode::Unsupported, "vf", "network device");
@@ -135,7 +135,7 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
     let (code, field, text) = refusal(&harness, &host(&format!("{again}{TWO_VFS}")));
     assert_eq!((code, field.as_str()), (ErrorCode::Conflict, "device"));
     assert!(text.contains("pf/lan"), "{text}");
-    assert_eq!(sriov.told(), Vec::<String>::new());
+    assert_eq!(sriov.settings_applied(), Vec::<String>::new());
 }
 
 #[test]
@@ -147,22 +147,22 @@ fn a_change_that_the_driver_refuses_leaves_the_adapter_as_it_was() {
     assert_eq!(operation.state, OperationState::Failed);
     let error = operation.error.unwrap();
     assert_eq!((error.code, error.field.as_deref()), (ErrorCode::Unsupported, Some("link_state")));
-    assert_eq!(sriov.facts(0).vfs, []);
+    assert_eq!(sriov.properties(0).vfs, []);
     assert!(harness.node.pfs().is_empty());
 
     let without = TWO_VFS.replace("link_state = \"enable\"", "");
-    harness.apply_well(&host(&without));
-    let before = sriov.facts(0);
+    harness.apply_ok(&host(&without));
+    let before = sriov.properties(0);
     let other = TWO_VFS.replace("vlan = 20", "vlan = 30").replace("trust = true", "");
     assert_eq!(harness.apply(&host(&other)).state, OperationState::Failed);
-    assert_eq!(sriov.facts(0), before);
+    assert_eq!(sriov.properties(0), before);
 }
 
 #[test]
 fn what_changed_behind_the_daemons_back_is_made_as_desired_again() {
     let sriov = FakeSriov::with_adapters(1);
     let harness = harness(&sriov);
-    harness.apply_well(&host(TWO_VFS));
+    harness.apply_ok(&host(TWO_VFS));
     sriov.change(0, |adapter| {
         adapter.vfs[1].settings.as_mut().unwrap().vlan = None;
         adapter.vfs[0].settings.as_mut().unwrap().trust = Some(true);
@@ -172,7 +172,7 @@ fn what_changed_behind_the_daemons_back_is_made_as_desired_again() {
         harness.node.pf("wan").unwrap().condition.health == Health::Up
     });
     // Settings that are not configured stay as they were changed externally.
-    assert_eq!(sriov.facts(0).vfs[0].settings.as_ref().unwrap().trust, Some(true));
+    assert_eq!(sriov.properties(0).vfs[0].settings.as_ref().unwrap().trust, Some(true));
     // The adapter was reset while a VM uses the remaining VF.
     sriov.change(0, |adapter| {
         adapter.vfs.truncate(1);
@@ -184,7 +184,7 @@ fn what_changed_behind_the_daemons_back_is_made_as_desired_again() {
     assert!(status.condition.reason.unwrap().contains("for a VM"));
     sriov.change(0, |adapter| adapter.vfs[0].driver = None);
     wait_until("it recovered", || !harness.events(9005).is_empty());
-    assert_eq!(sriov.facts(0).vfs.len(), 2);
+    assert_eq!(sriov.properties(0).vfs.len(), 2);
     harness.wait_events(9004, 1);
 }
 
@@ -192,21 +192,21 @@ fn what_changed_behind_the_daemons_back_is_made_as_desired_again() {
 fn a_new_daemon_makes_adapters_as_they_were_desired() {
     let sriov = FakeSriov::with_adapters(1);
     let harness = harness(&sriov);
-    harness.apply_well(&host(TWO_VFS));
-    let before = sriov.facts(0);
+    harness.apply_ok(&host(TWO_VFS));
+    let before = sriov.properties(0);
     let (store, _) = harness.kill();
     // Simulates a reboot of the host.
     sriov.change(0, |adapter| adapter.vfs.clear());
     let again = Harness::with_sriov(store, sriov.clone());
-    assert_eq!(sriov.facts(0), before);
+    assert_eq!(sriov.properties(0), before);
     assert_eq!(again.node.pf("wan").unwrap().condition.health, Health::Up);
     let (store, _) = again.kill();
-    sriov.told();
+    sriov.settings_applied();
     let third = Harness::with_sriov(store, sriov.clone());
-    assert_eq!(sriov.told(), Vec::<String>::new());
+    assert_eq!(sriov.settings_applied(), Vec::<String>::new());
     // A change of the number of VFs without VF settings.
     let patch = br#"{"vfs":0,"vf":null}"#.to_vec();
     let edit = Edit::Pf(ResourceEdit::<PfConfig>::Patch(name("wan"), patch));
     assert_eq!(third.change(edit).state, OperationState::Succeeded);
-    assert_eq!(sriov.facts(0).vfs, []);
+    assert_eq!(sriov.properties(0).vfs, []);
 }

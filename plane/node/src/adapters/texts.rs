@@ -1,31 +1,41 @@
 //! Events of SR-IOV adapters.
 
 use suimon_contract::{EventKind, PfConfig};
-use suimon_ports::{PfFacts, VfChange};
-use suimon_quantity::Count;
+use suimon_ports::{PfProperties, VfSettingsChange};
+use suimon_quantity::CountedNoun;
 
 use super::label;
-use super::setting::words;
+use super::setting::changed_keys;
 use crate::events::Draft;
 
 fn subject(pf: &PfConfig) -> String {
     format!("pf/{}", pf.name)
 }
 
-pub(super) fn enabled(pf: &PfConfig, facts: &PfFacts, from: usize, to: usize) -> Draft {
-    let text = format!("{} has {} now; before it had {from}.", label(facts), Count::new(to, "VF"));
+pub(super) fn enabled(pf: &PfConfig, properties: &PfProperties, from: usize, to: usize) -> Draft {
+    let text = format!(
+        "{} has {} now; before it had {from}.",
+        label(properties),
+        CountedNoun::new(to, "VF")
+    );
     Draft::new(EventKind::VfsEnabled, subject(pf), text)
-        .with("address", facts.address)
+        .with("address", properties.address)
         .with("from", from)
         .with("to", to)
 }
 
-pub(super) fn set(pf: &PfConfig, facts: &PfFacts, index: u16, change: &VfChange) -> Draft {
-    let words = words(change);
+pub(super) fn set(
+    pf: &PfConfig,
+    properties: &PfProperties,
+    index: u16,
+    change: &VfSettingsChange,
+) -> Draft {
+    let words = changed_keys(change);
     let listed: Vec<_> = words.iter().map(|(key, value)| format!("{key} {value}")).collect();
-    let text = format!("VF {index} of {} was configured: {}.", label(facts), listed.join(", "));
+    let text =
+        format!("VF {index} of {} was configured: {}.", label(properties), listed.join(", "));
     let draft = Draft::new(EventKind::VfSet, subject(pf), text)
-        .with("address", facts.address)
+        .with("address", properties.address)
         .with("vf", index);
     words.into_iter().fold(draft, |draft, (key, value)| draft.with(key, value))
 }

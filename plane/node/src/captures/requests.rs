@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, EventKind, Operation};
-use suimon_quantity::{Count, PortId, Time};
+use suimon_quantity::{CountedNoun, PortId, Time};
 use suimon_switch::{CaptureOptions, CapturedFrame};
 
 use crate::errors::not_found;
@@ -110,8 +110,8 @@ impl Drop for Capture {
     fn drop(&mut self) {
         self.shared.captures.leave(self.operation.id());
         let dropped = self.reader.dropped();
-        let copied = Count::irregular(self.frames, "frame was", "frames were");
-        let missed = Count::irregular(dropped, "was", "were");
+        let copied = CountedNoun::with_plural(self.frames, "frame was", "frames were");
+        let missed = CountedNoun::with_plural(dropped, "was", "were");
         let text = format!("{copied} captured, {missed} dropped by the capture.");
         let draft = Draft::new(EventKind::CaptureStopped, &self.key, text);
         self.shared.events.append(vec![

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use suimon_contract::{ErrorCode, EventFilter, HostConfig, OperationState, parse_resource};
 
-use crate::testing::{FakeDevices, Harness, PATIENCE, StoreFailure, host, name, wait_until};
+use crate::testing::{DEADLINE, FakeDevices, Harness, StoreFailure, host, name, wait_until};
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
 /// Configuration with every kind of port.
@@ -147,7 +147,7 @@ const OTHERS: &[&str] = &["others0"];
 fn started() -> Harness {
     let harness = Harness::new();
     harness.devices.make_tap("others0");
-    harness.apply_well(&before());
+    harness.apply_ok(&before());
     harness.assert_consistent(OTHERS);
     harness
 }
@@ -156,13 +156,13 @@ fn started() -> Harness {
 fn a_change_of_everything_is_made() {
     let harness = started();
     let ports = harness.ports();
-    harness.apply_well(&after());
+    harness.apply_ok(&after());
     harness.assert_consistent(OTHERS);
     assert_eq!(harness.node.config(), after());
     // Unchanged ports keep their identifiers, and no identifier is reused.
     let stays = r#"Socket("/run/stays.sock")"#;
     assert_eq!(harness.ports()[stays], ports[stays]);
-    harness.apply_well(&before());
+    harness.apply_ok(&before());
     harness.assert_consistent(OTHERS);
     let goes = r#"Device(Tap { netns: None, device: "goes0" })"#;
     assert_ne!(harness.ports()[goes], ports[goes]);
@@ -193,7 +193,7 @@ fn fails_everywhere(arm: impl Fn(&Harness, usize)) -> usize {
         harness.wait_events(1004, 1);
         assert_eq!(harness.node.host_status().revision, 1);
         // The same change succeeds afterwards.
-        harness.apply_well(&after());
+        harness.apply_ok(&after());
         harness.assert_consistent(OTHERS);
     }
     unreachable!()
@@ -219,13 +219,13 @@ fn a_store_that_refuses_leaves_everything_as_before() {
 }
 
 #[test]
-fn a_processor_that_does_not_start_leaves_everything_as_before() {
+fn a_worker_that_does_not_start_leaves_everything_as_before() {
     let harness = started();
-    harness.plane.refuse_processors(true);
+    harness.plane.refuse_workers(true);
     let operation = harness.apply(&after());
     let error = operation.error.unwrap();
     assert_eq!(error.field.as_deref(), Some("processors"));
-    harness.plane.refuse_processors(false);
+    harness.plane.refuse_workers(false);
     harness.assert_consistent(OTHERS);
     assert_eq!(harness.node.config(), before());
 }
@@ -256,7 +256,7 @@ fn dies_at(failure: StoreFailure) -> bool {
     let is_ascending = sequences.windows(2).all(|pair| pair[0] < pair[1]);
     assert!(is_ascending, "no sequence is assigned twice: {sequences:?}");
     // In both cases, the change succeeds afterwards.
-    harness.apply_well(&after());
+    harness.apply_ok(&after());
     harness.assert_consistent(OTHERS);
     died
 }
@@ -286,7 +286,7 @@ fn a_start_that_dies_at_any_commit_can_be_repeated() {
         let harness = Harness::start(store.surviving(), devices);
         assert_eq!(harness.node.config(), before());
         harness.assert_consistent(OTHERS);
-        harness.apply_well(&HostConfig::default());
+        harness.apply_ok(&HostConfig::default());
         harness.assert_consistent(&[]);
     }
     assert_eq!(deaths, 2, "the reservation of sequences and the events");
@@ -320,7 +320,7 @@ fn a_socket_file_is_removed_only_if_it_is_the_one_that_was_made() {
 }
 
 #[test]
-fn the_number_of_processors_that_float_changes_live() {
+fn the_number_of_workers_that_float_changes_live() {
     let harness = started();
     for number in [Some(4), Some(2), None] {
         let mut config = before();
@@ -358,7 +358,7 @@ fn what_is_missing_on_the_host_is_refused_before_anything_is_touched() {
 fn the_same_state_again_changes_nothing() {
     let harness = started();
     let last = harness.node.last_events(1, &EventFilter::default()).seen;
-    harness.apply_well(&before());
+    harness.apply_ok(&before());
     assert_eq!(harness.node.last_events(1, &EventFilter::default()).seen, last);
     assert_eq!(harness.node.host_status().revision, 1);
 }
@@ -383,7 +383,7 @@ fn a_dry_run_only_plans() {
 fn no_check_knocks_at_a_socket_of_ours() {
     let harness = started();
     harness.node.preview(&Edit::Apply(Box::new(after())), ChangeOptions::default()).unwrap();
-    harness.apply_well(&after());
+    harness.apply_ok(&after());
     let mut swapped = before();
     for nic in &mut swapped.nics {
         nic.socket = nic.socket.as_ref().map(|socket| match socket.ends_with("stays.sock") {
@@ -391,7 +391,7 @@ fn no_check_knocks_at_a_socket_of_ours() {
             false => "/run/stays.sock".into(),
         });
     }
-    harness.apply_well(&swapped);
+    harness.apply_ok(&swapped);
     assert_eq!(harness.devices.sockets_probed_while_open(), Vec::<std::path::PathBuf>::new());
 }
 
@@ -414,10 +414,10 @@ fn a_change_is_cancelled_between_its_steps_and_others_wait_their_turn() {
     harness.node.cancel_operation(running.id);
     assert_eq!(harness.node.operation(running.id).unwrap().state, OperationState::Running);
     drop(gate);
-    let running = harness.node.wait_operation(running.id, PATIENCE).unwrap();
+    let running = harness.node.wait_operation(running.id, DEADLINE).unwrap();
     assert_eq!(running.state, OperationState::Cancelled, "{running:?}");
     assert!(running.steps_done < running.steps);
-    let waiting = harness.node.wait_operation(waiting.id, PATIENCE).unwrap();
+    let waiting = harness.node.wait_operation(waiting.id, DEADLINE).unwrap();
     assert_eq!(waiting.error.unwrap().code, ErrorCode::NotFound);
     assert_eq!(harness.node.config(), before());
     harness.assert_consistent(OTHERS);

@@ -3,19 +3,19 @@
 use suimon_contract::{ApiError, Plan};
 
 use super::edit::ChangeOptions;
-use crate::disks::WantedDisks;
-use crate::ports::WantedPorts;
+use crate::disks::RequiredDisks;
+use crate::ports::RequiredPorts;
 use crate::state::StoredState;
 
 /// Validated change, ready to be carried out.
 #[derive(Clone, Debug)]
-pub(crate) struct Candidate {
+pub(crate) struct ValidatedChange {
     /// Desired state after the change.
     pub(crate) state: StoredState,
     /// Devices that the new state requires.
-    pub(crate) wanted: WantedPorts,
+    pub(crate) required: RequiredPorts,
     /// Disks that the new state requires.
-    pub(crate) disks: WantedDisks,
+    pub(crate) disks: RequiredDisks,
     /// Plan of the change, for display.
     pub(crate) plan: Plan,
     /// Minimums that exceed the capacity of their stores. Empty unless the change is forced.

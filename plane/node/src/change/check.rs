@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan, VmConfig, validate, validate_change};
 use suimon_ports::{DeviceErrorKind, PortSpec, VhostUserMode};
 
-use super::candidate::Candidate;
-use crate::disks::{WantedDisk, overcommitted, wanted_disks, wanted_sockets};
+use super::candidate::ValidatedChange;
+use crate::disks::{RequiredDisk, overcommitted, wanted_disks, wanted_sockets};
 use crate::ports::{
-    WantedPorts, assign_addresses, claim, device_error, socket_of, uplink_spec, wanted_ports,
+    RequiredPorts, assign_addresses, device_error, required_ports, resource_of, socket_of,
+    uplink_spec,
 };
 use crate::shared::Shared;
 use crate::state::StoredState;
@@ -24,7 +25,7 @@ impl Shared {
         &self,
         edit: &Edit,
         options: ChangeOptions,
-    ) -> Result<Candidate, Vec<ApiError>> {
+    ) -> Result<ValidatedChange, Vec<ApiError>> {
         let current = self.desired();
         let mut config = edit.candidate(&current.config)?;
         assign_addresses(&mut config, &current.config, &self.disks.parts.random);
@@ -57,8 +58,8 @@ impl Shared {
         if !errors.is_empty() {
             return Err(errors);
         }
-        let wanted = wanted_ports(&config);
-        let errors = self.check_host(&current.config, &config, &wanted);
+        let wanted = required_ports(&config);
+        let errors = self.check_devices(&current.config, &config, &wanted);
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -74,38 +75,39 @@ impl Shared {
         };
         let revision = current.revision.saturating_add(1);
         let state = StoredState { revision, config, file_text };
-        Ok(Candidate { state, wanted, disks, plan, forced, options })
+        Ok(ValidatedChange { state, required: wanted, disks, plan, forced, options })
     }
 
     /// Returns errors for CPUs and devices that do not exist or cannot be used.
-    fn check_host(
+    fn check_devices(
         &self,
         from: &HostConfig,
         to: &HostConfig,
-        wanted: &WantedPorts,
+        wanted: &RequiredPorts,
     ) -> Vec<ApiError> {
         let mut errors = self.check_cpus(to);
         errors.extend(self.check_vmqs(to));
-        let before = wanted_ports(from);
+        let before = required_ports(from);
         // Resources held by the node's own ports and disks are available: the change closes them
         // first.
-        let mut held: BTreeSet<Claim> = before.values().map(claim).collect();
+        let mut held: BTreeSet<Claim> = before.values().map(resource_of).collect();
         let mut listened: BTreeSet<Claim> =
-            before.values().filter(|spec| listens(spec)).map(claim).collect();
+            before.values().filter(|spec| is_listening(spec)).map(resource_of).collect();
         let disks = wanted_disks(from);
-        held.extend(disks.values().flat_map(WantedDisk::claims));
+        held.extend(disks.values().flat_map(RequiredDisk::claims));
         listened.extend(wanted_sockets(&disks).iter().map(|path| Claim::Socket(clean(path))));
-        for (key, spec) in new_devices(from, to, &before, wanted) {
+        for (key, spec) in devices_to_probe(from, to, &before, wanted) {
             // A probe would connect to the socket, which the NIC or disk that listens there would
             // take for a VM.
-            if listens(&spec) && listened.contains(&claim(&spec)) {
+            if is_listening(&spec) && listened.contains(&resource_of(&spec)) {
                 continue;
             }
             if self.is_in_folder_to_come(to, &spec) {
                 continue;
             }
             match self.devices.probe(&spec) {
-                Err(e) if e.kind == DeviceErrorKind::Busy && held.contains(&claim(&spec)) => {}
+                Err(e) if e.kind == DeviceErrorKind::Busy && held.contains(&resource_of(&spec)) => {
+                }
                 Err(error) => errors.push(device_error(&key, &error)),
                 Ok(()) => {}
             }
@@ -134,7 +136,7 @@ impl Shared {
 }
 
 /// Returns true if the device is a socket on which the daemon listens.
-fn listens(spec: &PortSpec) -> bool {
+fn is_listening(spec: &PortSpec) -> bool {
     match spec {
         PortSpec::VhostUser(spec) => spec.mode == VhostUserMode::Server,
         PortSpec::Stream(_) => true,
@@ -144,11 +146,11 @@ fn listens(spec: &PortSpec) -> bool {
 
 /// Returns the devices that the change opens or changes, and changed uplinks that no switch uses:
 /// their errors are reported now and not by a later change that uses them.
-fn new_devices(
+fn devices_to_probe(
     from: &HostConfig,
     to: &HostConfig,
-    before: &WantedPorts,
-    wanted: &WantedPorts,
+    before: &RequiredPorts,
+    wanted: &RequiredPorts,
 ) -> Vec<(PortKey, PortSpec)> {
     let changed = wanted.iter().filter(|(key, spec)| before.get(key) != Some(spec));
     let mut devices: Vec<_> = changed.map(|(key, spec)| (key.clone(), spec.clone())).collect();

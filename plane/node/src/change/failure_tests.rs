@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use suimon_contract::{ErrorCode, EventFilter, EventKind, Health, HostConfig, OperationState};
 use suimon_ports::{
-    DeviceNotice, FaultKind, Placement, PortFault, PortSpec, StateStore, VhostUserPromise,
+    CpuAffinity, DeviceNotice, FaultKind, NegotiatedFeatures, PortFault, PortSpec, StateStore,
 };
 use suimon_quantity::{Direction, QueueId};
 use suimon_switch::PlaneNotice;
@@ -32,7 +32,7 @@ const TWO: &str = r#"
 
 fn two() -> Harness {
     let harness = Harness::new();
-    harness.apply_well(&host(TWO));
+    harness.apply_ok(&host(TWO));
     harness
 }
 
@@ -87,18 +87,18 @@ const ON_TWO_CPUS: &str = "[host]\nprocessors = [0, 1]\n";
 /// Host with workers on CPUs 0 and 1, after a restart with CPU 1 offline.
 fn without_a_cpu(retries_rarely: bool) -> Harness {
     let harness = Harness::new();
-    harness.apply_well(&host(&format!("{ON_TWO_CPUS}{TWO}")));
+    harness.apply_ok(&host(&format!("{ON_TWO_CPUS}{TWO}")));
     let plane = FakePlane::default();
-    plane.set_processors(&[Placement::Floating]).unwrap();
-    plane.refuse_processors(true);
+    plane.set_workers(&[CpuAffinity::Floating]).unwrap();
+    plane.refuse_workers(true);
     let harness = Harness::with_plane(harness.kill(), plane, retries_rarely);
-    assert_eq!(harness.plane.placements(), [Placement::Floating]);
+    assert_eq!(harness.plane.placements(), [CpuAffinity::Floating]);
     assert_eq!(health(&harness, "web"), Health::Up);
     harness
 }
 
 fn is_on_two_cpus(harness: &Harness) -> bool {
-    harness.plane.placements() == [Placement::Pinned(0), Placement::Pinned(1)]
+    harness.plane.placements() == [CpuAffinity::Pinned(0), CpuAffinity::Pinned(1)]
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn workers_that_do_not_start_are_retried() {
     assert!(told.text.contains("no such CPU"), "{told:?}");
     let started = EventKind::ProcessorStarted.id();
     let before = harness.events(started).len();
-    harness.plane.refuse_processors(false);
+    harness.plane.refuse_workers(false);
     wait_until("the workers", || is_on_two_cpus(&harness));
     harness.wait_events(started, before + 2);
     harness.assert_consistent(&[]);
@@ -121,7 +121,7 @@ fn a_change_retries_workers_and_does_not_depend_on_them() {
     let delete = harness.change(Edit::Nic(ResourceEdit::Delete(name("vm"))));
     assert_eq!(delete.state, OperationState::Succeeded, "{delete:?}");
     assert!(!is_on_two_cpus(&harness));
-    harness.plane.refuse_processors(false);
+    harness.plane.refuse_workers(false);
     harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
     assert!(is_on_two_cpus(&harness));
     harness.assert_consistent(&[]);
@@ -158,7 +158,7 @@ fn a_tap_that_others_created_after_a_restart_of_the_host_is_kept() {
     assert!(harness.devices.taps().contains("web0"));
     // A device that the daemon created is deleted, whichever it used before.
     harness.devices.reboot();
-    harness.apply_well(&host(TWO));
+    harness.apply_ok(&host(TWO));
     harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
     assert!(harness.devices.taps().is_empty());
 }
@@ -172,13 +172,14 @@ fn a_queue_that_faults_costs_its_port_only() {
     let other: Vec<_> = ports.values().filter(|id| **id != web).copied().collect();
     let queue = |index| QueueId { port: web, direction: Direction::Ingress, index };
     // vhost-user NICs report ring faults as device notices and stay open: the fault has no effect.
-    let fault = PortFault { kind: FaultKind::Hostile, detail: "descriptor 9".to_owned() };
+    let fault = PortFault { kind: FaultKind::ProtocolViolation, detail: "descriptor 9".to_owned() };
     let of_vm = QueueId { port: vm, direction: Direction::Ingress, index: 0 };
-    harness.plane.tell(PlaneNotice::QueueFault { queue: of_vm, fault });
+    harness.plane.notify(PlaneNotice::QueueFault { queue: of_vm, fault });
     // Faults of both queues of a device are one failure.
     for index in 0..2 {
-        let fault = PortFault { kind: FaultKind::Hostile, detail: "descriptor 7".to_owned() };
-        harness.plane.tell(PlaneNotice::QueueFault { queue: queue(index), fault });
+        let fault =
+            PortFault { kind: FaultKind::ProtocolViolation, detail: "descriptor 7".to_owned() };
+        harness.plane.notify(PlaneNotice::QueueFault { queue: queue(index), fault });
     }
     wait_until("opened again", || !harness.events(3009).is_empty());
     harness.wait_events(3007, 1);
@@ -192,16 +193,16 @@ fn a_queue_that_faults_costs_its_port_only() {
 fn notices_become_events_and_a_flood_of_them_is_cut() {
     let harness = two();
     let vm = harness.ports()[r#"Socket("/run/vm.sock")"#];
-    harness.devices.tell(vm, DeviceNotice::Negotiated { features: 0x10, queue_pairs: 2 });
+    harness.devices.notify(vm, DeviceNotice::Negotiated { features: 0x10, queue_pairs: 2 });
     wait_until("ready", || harness.events(3006).len() == 1);
     assert_eq!(harness.wait_event(3006).fields["features"], "0x10");
     for _ in 0..500 {
-        harness.devices.tell(vm, DeviceNotice::LinkUp);
-        harness.devices.tell(vm, DeviceNotice::LinkDown { reason: "gone".to_owned() });
+        harness.devices.notify(vm, DeviceNotice::LinkUp);
+        harness.devices.notify(vm, DeviceNotice::LinkDown { reason: "gone".to_owned() });
     }
     // Events of another NIC are still logged.
     let web = *harness.ports().values().find(|id| **id != vm).unwrap();
-    harness.devices.tell(web, DeviceNotice::LinkUp);
+    harness.devices.notify(web, DeviceNotice::LinkUp);
     wait_until("the other's event", || {
         harness.events(3004).iter().any(|event| event.subject == "nic/web")
     });
@@ -215,7 +216,7 @@ fn a_device_that_is_lost_is_opened_again_and_the_reason_is_told() {
     let vm = ports[r#"Socket("/run/vm.sock")"#];
     let web = *ports.values().find(|id| **id != vm).unwrap();
     let reason = "network namespace blue was deleted".to_owned();
-    harness.devices.tell(web, DeviceNotice::Lost { reason });
+    harness.devices.notify(web, DeviceNotice::Lost { reason });
     wait_until("opened again", || !harness.events(3009).is_empty());
     let failed = harness.wait_events(3008, 1);
     assert_eq!(failed[0].subject, "nic/web");
@@ -229,7 +230,7 @@ fn a_device_that_is_lost_is_opened_again_and_the_reason_is_told() {
 #[test]
 fn an_uplink_takes_the_next_device_of_its_name_without_waiting_for_a_retry() {
     let harness = Harness::with_rare_retries();
-    harness.apply_well(&host(
+    harness.apply_ok(&host(
         r#"
         [[switch]]
         name = "wan"
@@ -245,20 +246,20 @@ fn an_uplink_takes_the_next_device_of_its_name_without_waiting_for_a_retry() {
     // A new device has the name before the loss of the former device is handled.
     harness.devices.set_index("eth0", 7);
     let reason = "device eth0 was renamed to old".to_owned();
-    harness.devices.tell(uplink, DeviceNotice::Lost { reason });
+    harness.devices.notify(uplink, DeviceNotice::Lost { reason });
     harness.wait_events(4007, 1);
     wait_until("taken over", || health() == Health::Up);
     // The device is deleted; a new device appears later.
     harness.devices.set_missing("eth0", true);
     let reason = "device eth0 was deleted".to_owned();
-    harness.devices.tell(uplink, DeviceNotice::Lost { reason });
+    harness.devices.notify(uplink, DeviceNotice::Lost { reason });
     wait_until("failed", || health() == Health::Failed);
     harness.devices.set_index("eth0", 8);
     harness.devices.set_missing("eth0", false);
     wait_until("recovered", || health() == Health::Up);
     // The same device fails: the retry happens later.
     let reason = "device eth0 refuses the socket".to_owned();
-    harness.devices.tell(uplink, DeviceNotice::Lost { reason });
+    harness.devices.notify(uplink, DeviceNotice::Lost { reason });
     wait_until("failed", || health() == Health::Failed);
     std::thread::sleep(std::time::Duration::from_secs(1));
     assert_eq!(health(), Health::Failed);
@@ -268,41 +269,41 @@ fn an_uplink_takes_the_next_device_of_its_name_without_waiting_for_a_retry() {
 /// VM resets them. They are not part of the desired state.
 #[test]
 fn what_a_vm_relies_on_survives_the_process() {
-    let promise = VhostUserPromise { features: 0x1_3000_0000, queue_pairs: 2 };
+    let negotiated = NegotiatedFeatures { features: 0x1_3000_0000, queue_pairs: 2 };
     let of_vm = |harness: &Harness| {
         let open = harness.devices.open_devices();
         let vms = open.iter().find_map(|(_, spec)| match spec {
-            PortSpec::VhostUser(spec) => Some(spec.promise),
+            PortSpec::VhostUser(spec) => Some(spec.negotiated),
             _ => None,
         });
         vms.unwrap()
     };
     let harness = two();
     let vm = harness.ports()[r#"Socket("/run/vm.sock")"#];
-    assert_eq!(of_vm(&harness), VhostUserPromise::default());
-    harness.devices.tell(vm, DeviceNotice::Promised(promise));
+    assert_eq!(of_vm(&harness), NegotiatedFeatures::default());
+    harness.devices.notify(vm, DeviceNotice::FeaturesCommitted(negotiated));
     // Notices are handled in their order.
-    harness.devices.tell(vm, DeviceNotice::LinkUp);
+    harness.devices.notify(vm, DeviceNotice::LinkUp);
     wait_until("heard", || !harness.events(3004).is_empty());
     let (store, devices) = harness.kill();
     let harness = Harness::start(store, devices);
-    assert_eq!(of_vm(&harness), promise);
+    assert_eq!(of_vm(&harness), negotiated);
     // The features are not part of the desired state: applying the same configuration changes
     // nothing.
-    harness.apply_well(&host(TWO));
-    assert_eq!(of_vm(&harness), promise);
+    harness.apply_ok(&host(TWO));
+    assert_eq!(of_vm(&harness), negotiated);
 
-    harness.devices.tell(vm, DeviceNotice::Promised(VhostUserPromise::default()));
-    harness.devices.tell(vm, DeviceNotice::LinkUp);
+    harness.devices.notify(vm, DeviceNotice::FeaturesCommitted(NegotiatedFeatures::default()));
+    harness.devices.notify(vm, DeviceNotice::LinkUp);
     wait_until("heard", || harness.events(3004).len() == 2);
     let (store, devices) = harness.kill();
     let harness = Harness::start(store, devices);
-    assert_eq!(of_vm(&harness), VhostUserPromise::default());
+    assert_eq!(of_vm(&harness), NegotiatedFeatures::default());
 
-    harness.devices.tell(vm, DeviceNotice::Promised(promise));
+    harness.devices.notify(vm, DeviceNotice::FeaturesCommitted(negotiated));
     harness.change(Edit::Nic(ResourceEdit::Delete(name("vm"))));
-    harness.apply_well(&host(TWO));
-    assert_eq!(of_vm(&harness), VhostUserPromise::default(), "another NIC of that name");
+    harness.apply_ok(&host(TWO));
+    assert_eq!(of_vm(&harness), NegotiatedFeatures::default(), "another NIC of that name");
 }
 
 #[test]
@@ -311,7 +312,7 @@ fn the_host_file_is_applied_when_its_text_is_new() {
     let wait = |harness: &Harness, text: &str| {
         let operation =
             harness.node.submit_file(text, "host.toml", ChangeOptions::default()).unwrap()?;
-        let ended = harness.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
+        let ended = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
         assert_eq!(ended.state, OperationState::Succeeded);
         Some(ended)
     };
@@ -364,7 +365,7 @@ fn a_capture_ends_with_its_port_and_not_with_its_name() {
     let none = std::time::Duration::ZERO;
     assert_eq!(capture.read(none, 1, &mut |_| {}), Some(0));
     harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
-    harness.apply_well(&host(TWO));
+    harness.apply_ok(&host(TWO));
     assert_eq!(capture.read(none, 1, &mut |_| {}), None);
     let id = capture.operation().unwrap().id;
     drop(capture);
@@ -383,7 +384,7 @@ fn captures_beyond_the_limit_are_refused_until_one_ends() {
     };
     let nics: String = (0..=CAPTURES_MAX).map(nic).collect();
     let harness = Harness::new();
-    harness.apply_well(&host(&format!("[[switch]]\nname = \"lan\"\nkind = \"private\"\n{nics}")));
+    harness.apply_ok(&host(&format!("[[switch]]\nname = \"lan\"\nkind = \"private\"\n{nics}")));
     let begin = |nth: usize| {
         harness.node.capture(&PortKey::Nic(name(&format!("n{nth}"))), Default::default())
     };

@@ -3,12 +3,12 @@
 use suimon_contract::{ApiError, EventKind, PlanAction, PlanStep};
 
 use crate::Edit;
-use crate::change::Candidate;
+use crate::change::ValidatedChange;
 use crate::events::Draft;
 
 /// Returns the events of a committed change: one for each step of the plan, then one for the
 /// change.
-pub(crate) fn planned_events(to: &Candidate, edit: &Edit) -> Vec<Draft> {
+pub(crate) fn planned_events(to: &ValidatedChange, edit: &Edit) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = to.plan.steps.iter().filter_map(step_event).collect();
     drafts.extend(to.forced.iter().map(|error| {
         let subject = error.resource.as_deref().unwrap_or("host");

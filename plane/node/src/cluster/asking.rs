@@ -11,59 +11,59 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use suimon_cluster_qos::{Grant, Promises, Report, ReportId};
+use suimon_cluster_qos::{AdmissionCheck, Grant, Report, ReportId};
 use suimon_contract::Name;
 use suimon_quantity::Time;
 
 /// Time for which a reservation is kept until the change is made.
-const MADE_WITHIN: Duration = Duration::from_secs(30);
+const RESERVATION_KEPT: Duration = Duration::from_secs(30);
 
 /// Response of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Response {
     /// The sum is reserved.
     Reserved,
     /// The sum exceeds what may be reserved.
-    Refused(Promises),
+    Refused(AdmissionCheck),
 }
 
 /// Slot for the response.
 #[derive(Default)]
 pub(super) struct Slot {
-    verdict: Mutex<Option<Verdict>>,
-    come: Condvar,
+    verdict: Mutex<Option<Response>>,
+    received: Condvar,
 }
 
 impl Slot {
-    fn tell(&self, verdict: Verdict) {
+    fn report(&self, verdict: Response) {
         *self.verdict.lock().unwrap_or_else(PoisonError::into_inner) = Some(verdict);
-        self.come.notify_all();
+        self.received.notify_all();
     }
 
-    fn wait(&self, patience: Duration) -> Option<Verdict> {
+    fn wait(&self, patience: Duration) -> Option<Response> {
         let held = self.verdict.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.come.wait_timeout_while(held, patience, |verdict| verdict.is_none());
+        let waited = self.received.wait_timeout_while(held, patience, |verdict| verdict.is_none());
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
 /// Request to reserve the sum of a store's minimums after a change.
 #[derive(Clone)]
-pub(super) struct Ask {
+pub(super) struct ReservationRequest {
     /// Sum of the minimums in IOPS.
     pub(super) iops: u64,
     /// Time until which the reservation is kept if the change is not made.
     until: Time,
     slot: Arc<Slot>,
     /// First report that contains the sum.
-    asked: Option<ReportId>,
+    requested_at: Option<ReportId>,
     is_answered: bool,
 }
 
-impl Ask {
+impl ReservationRequest {
     fn new(now: Time, iops: u64) -> Self {
-        let until = now + MADE_WITHIN;
-        Self { iops, until, slot: Arc::default(), asked: None, is_answered: false }
+        let until = now + RESERVATION_KEPT;
+        Self { iops, until, slot: Arc::default(), requested_at: None, is_answered: false }
     }
 
     /// Returns true while the sum must be reported to the leader: it exceeds the minimums that
@@ -73,29 +73,29 @@ impl Ask {
     }
 
     pub(super) fn handle_report(&mut self, report: &Report) {
-        if self.asked.is_none() && report.load.minimums_iops >= self.iops {
-            self.asked = Some(report.id);
+        if self.requested_at.is_none() && report.load.minimums_iops >= self.iops {
+            self.requested_at = Some(report.id);
         }
     }
 
     /// Processes a grant in effect. Returns true if the request has ended.
     pub(super) fn handle_grant(&mut self, grant: &Grant) -> bool {
-        if self.is_answered || self.asked.is_none_or(|asked| grant.answers < asked) {
+        if self.is_answered || self.requested_at.is_none_or(|asked| grant.answers < asked) {
             return false;
         }
         if let Some(promises) = grant.refused {
-            self.slot.tell(Verdict::Refused(promises));
+            self.slot.report(Response::Refused(promises));
             return true;
         }
         if grant.store.reserved_iops >= self.iops {
             // The request stays in the reports, so that the reservation is kept until disks have
             // the minimums.
             self.is_answered = true;
-            self.slot.tell(Verdict::Reserved);
+            self.slot.report(Response::Reserved);
         }
         false
     }
 }
 
 /// Requests by store; `None` withdraws the request.
-pub(super) type Asks = BTreeMap<Name, Option<Ask>>;
+pub(super) type ReservationRequests = BTreeMap<Name, Option<ReservationRequest>>;

@@ -19,15 +19,15 @@ const ENDING: &str = ".suimon-beat";
 /// Separator; not permitted in names.
 const BETWEEN: char = '@';
 /// Interval at which a node writes its heartbeat and reads those of others.
-pub(super) const BEAT: Duration = Duration::from_secs(5);
+pub(super) const INTERVAL: Duration = Duration::from_secs(5);
 /// Time after which an unchanged heartbeat is considered that of a dead node.
-const LIVES: Duration = Duration::from_secs(20);
+const ALIVE_FOR: Duration = Duration::from_secs(20);
 /// Maximum number of heartbeats read from a store. Clusters have fewer nodes.
 const BEATS_MAX: usize = 1024;
 
 /// Heartbeat of a node on a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Beat {
+pub(super) struct Heartbeat {
     pub(super) cluster: Name,
     pub(super) node: Name,
     /// Number of the daemon's start.
@@ -42,7 +42,7 @@ pub(super) struct Beat {
 
 /// Reason why a file name is not a valid heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(super) enum BeatError {
+pub(super) enum HeartbeatError {
     #[error("the name of a heartbeat file has {0} parts instead of 6")]
     Parts(usize),
     #[error("`{0}` in the name of a heartbeat file is not the name of a {1}")]
@@ -51,7 +51,7 @@ pub(super) enum BeatError {
     Number(String, &'static str),
 }
 
-impl fmt::Display for Beat {
+impl fmt::Display for Heartbeat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cluster, node, incarnation, number, delivered_iops, reserved_iops } = self;
         write!(
@@ -61,21 +61,21 @@ impl fmt::Display for Beat {
     }
 }
 
-impl Beat {
-    fn parse(file: &str) -> Result<Self, BeatError> {
+impl Heartbeat {
+    fn parse(file: &str) -> Result<Self, HeartbeatError> {
         let text = file.strip_suffix(ENDING).unwrap_or(file);
         let parts: Vec<&str> = text.split(BETWEEN).collect();
         let [cluster, node, incarnation, number, delivered, reserved] = parts[..] else {
-            return Err(BeatError::Parts(parts.len()));
+            return Err(HeartbeatError::Parts(parts.len()));
         };
         let name = |text: &str, what| {
-            text.parse::<Name>().map_err(|_| BeatError::Name(text.to_owned(), what))
+            text.parse::<Name>().map_err(|_| HeartbeatError::Name(text.to_owned(), what))
         };
         // Digits only, so that each heartbeat has exactly one name.
         let count = |text: &str, what| {
             let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
             let number = text.parse::<u64>().ok().filter(|_| is_digits);
-            number.ok_or_else(|| BeatError::Number(text.to_owned(), what))
+            number.ok_or_else(|| HeartbeatError::Number(text.to_owned(), what))
         };
         Ok(Self {
             cluster: name(cluster, "cluster")?,
@@ -97,13 +97,16 @@ impl Beat {
 ///
 /// # Errors
 /// Fails if the store's file system reports an error.
-pub(super) fn exchange(files: &dyn StoreFiles, own: &Beat) -> Result<Vec<Beat>, StoreFileError> {
+pub(super) fn exchange(
+    files: &dyn StoreFiles,
+    own: &Heartbeat,
+) -> Result<Vec<Heartbeat>, StoreFileError> {
     let mut others = Vec::new();
     let mut before = Vec::new();
     for file in files.names(ENDING)?.into_iter().filter(|file| !file.as_str().contains('/')) {
-        match Beat::parse(file.as_str()) {
-            Ok(beat) if beat.is_of(own) => before.push(file),
-            Ok(beat) if others.len() < BEATS_MAX => others.push(beat),
+        match Heartbeat::parse(file.as_str()) {
+            Ok(heartbeat) if heartbeat.is_of(own) => before.push(file),
+            Ok(heartbeat) if others.len() < BEATS_MAX => others.push(heartbeat),
             Ok(_) => {}
             Err(error) => tracing::debug!(
                 file = file.as_str(), %error,
@@ -130,9 +133,9 @@ pub(super) fn exchange(files: &dyn StoreFiles, own: &Beat) -> Result<Vec<Beat>, 
 ///
 /// # Errors
 /// Fails if the store's file system reports an error.
-pub(super) fn end(files: &dyn StoreFiles, own: &Beat) -> Result<(), StoreFileError> {
+pub(super) fn end(files: &dyn StoreFiles, own: &Heartbeat) -> Result<(), StoreFileError> {
     for file in files.names(ENDING)? {
-        if Beat::parse(file.as_str()).is_ok_and(|beat| beat.is_of(own)) {
+        if Heartbeat::parse(file.as_str()).is_ok_and(|heartbeat| heartbeat.is_of(own)) {
             files.remove(&file)?;
         }
     }
@@ -141,37 +144,43 @@ pub(super) fn end(files: &dyn StoreFiles, own: &Beat) -> Result<(), StoreFileErr
 
 /// Nodes seen on a store.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct SeenNodes {
     /// Last heartbeat by cluster and node, the time when it was first seen, and whether it has
     /// changed since the node was first seen.
-    all: BTreeMap<(Name, Name), (Beat, Time, bool)>,
+    all: BTreeMap<(Name, Name), (Heartbeat, Time, bool)>,
 }
 
-impl Seen {
-    pub(super) fn handle(&mut self, now: Time, beats: Vec<Beat>) {
+impl SeenNodes {
+    pub(super) fn handle(&mut self, now: Time, heartbeats: Vec<Heartbeat>) {
         let is_there = |key: &(Name, Name)| {
-            beats.iter().any(|beat| (&beat.cluster, &beat.node) == (&key.0, &key.1))
+            heartbeats
+                .iter()
+                .any(|heartbeat| (&heartbeat.cluster, &heartbeat.node) == (&key.0, &key.1))
         };
         self.all.retain(|key, _| is_there(key));
-        for beat in beats {
-            let key = (beat.cluster.clone(), beat.node.clone());
+        for heartbeat in heartbeats {
+            let key = (heartbeat.cluster.clone(), heartbeat.node.clone());
             match self.all.get_mut(&key) {
                 Some((last, at, lives)) => {
-                    if *last != beat {
-                        (*last, *at, *lives) = (beat, now, true);
+                    if *last != heartbeat {
+                        (*last, *at, *lives) = (heartbeat, now, true);
                     }
                 }
                 None => {
-                    self.all.insert(key, (beat, now, false));
+                    self.all.insert(key, (heartbeat, now, false));
                 }
             }
         }
     }
 
     /// Returns nodes that are alive, each with the age of its heartbeat.
-    pub(super) fn living(&self, now: Time) -> impl Iterator<Item = (&Beat, Duration)> {
-        let all = self.all.values().map(move |(beat, at, lives)| (beat, now.since(*at), *lives));
-        all.filter(|(_, age, lives)| *lives && *age < LIVES).map(|(beat, age, _)| (beat, age))
+    pub(super) fn alive(&self, now: Time) -> impl Iterator<Item = (&Heartbeat, Duration)> {
+        let all = self
+            .all
+            .values()
+            .map(move |(heartbeat, at, lives)| (heartbeat, now.since(*at), *lives));
+        all.filter(|(_, age, lives)| *lives && *age < ALIVE_FOR)
+            .map(|(heartbeat, age, _)| (heartbeat, age))
     }
 }
 
@@ -182,8 +191,8 @@ mod tests {
     use super::*;
     use crate::testing::name;
 
-    fn beat(cluster: &str, node: &str, number: u64) -> Beat {
-        Beat {
+    fn beat(cluster: &str, node: &str, number: u64) -> Heartbeat {
+        Heartbeat {
             cluster: name(cluster),
             node: name(node),
             incarnation: 3,
@@ -222,7 +231,7 @@ mod tests {
             files.create(&FileName::new(name).unwrap(), 1).unwrap();
         }
         assert_eq!(exchange(&files, &beat("lab", "n1", 1)).unwrap(), []);
-        let wrong = |text: &str| Beat::parse(text).unwrap_err().to_string();
+        let wrong = |text: &str| Heartbeat::parse(text).unwrap_err().to_string();
         assert_eq!(wrong(odd[0]), "the name of a heartbeat file has 5 parts instead of 6");
         assert_eq!(
             wrong(odd[2]),
@@ -237,16 +246,16 @@ mod tests {
     #[test]
     fn who_writes_lives_and_who_does_not_any_more_is_gone() {
         let at = |s: u64| Time::ZERO + Duration::from_secs(s);
-        let mut seen = Seen::default();
+        let mut seen = SeenNodes::default();
         seen.handle(at(0), vec![beat("lab", "n1", 1)]);
-        assert_eq!(seen.living(at(0)).count(), 0, "it may be of long ago");
+        assert_eq!(seen.alive(at(0)).count(), 0, "it may be of long ago");
         seen.handle(at(10), vec![beat("lab", "n1", 2), beat("else", "n1", 4)]);
         assert_eq!(
-            seen.living(at(12)).next(),
+            seen.alive(at(12)).next(),
             Some((&beat("lab", "n1", 2), Duration::from_secs(2)))
         );
-        assert_eq!(seen.living(at(12)).count(), 1);
-        assert_eq!(seen.living(at(31)).count(), 0);
+        assert_eq!(seen.alive(at(12)).count(), 1);
+        assert_eq!(seen.alive(at(31)).count(), 0);
         seen.handle(at(50), Vec::new());
         assert!(seen.all.is_empty());
     }

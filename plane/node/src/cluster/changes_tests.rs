@@ -11,7 +11,7 @@ use super::tests::{
 };
 use crate::operations::RUNNING_MAX;
 use crate::testing::{
-    DISK_STORE, FakeCluster, FakeDisks, Faults, Harness, MemoryStore, PATIENCE, host, name,
+    DEADLINE, DISK_STORE, FakeCluster, FakeDisks, Faults, Harness, MemoryStore, host, name,
     wait_until,
 };
 use crate::{ChangeOptions, ClusterEdit, Edit, ResourceEdit};
@@ -38,7 +38,7 @@ fn force() -> ChangeOptions {
 
 fn apply_forced(of: &Harness, text: &str) {
     let operation = of.node.submit_with(Edit::Apply(Box::new(host(text))), force()).unwrap();
-    let ended = of.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let ended = of.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
 }
 
@@ -60,7 +60,7 @@ fn wait_withdrawn(cluster: &FakeCluster) {
 
 /// Waits until another node reserves what the first one has given back.
 fn assert_free(two: &Harness) {
-    two.apply_well(&host(&config("n2", 8000)));
+    two.apply_ok(&host(&config("n2", 8000)));
     wait_until("the other has it", || cap(two).reserved_iops == 8064);
 }
 
@@ -68,7 +68,7 @@ fn assert_free(two: &Harness) {
 fn a_node_that_does_not_know_the_capacity_of_a_store_does_not_reduce_it() {
     let cluster = FakeCluster::default();
     let (one, two) = pair(&cluster);
-    two.apply_well(&host(&config("n2", 0).replace("10000", "\"measure\"")));
+    two.apply_ok(&host(&config("n2", 0).replace("10000", "\"measure\"")));
     let report = "/suimon/lab/reports/san/0000000002";
     wait_until("its report has no capacity", || {
         cluster.value(report).is_some_and(|text| !text.contains("\"capability_iops\""))
@@ -91,8 +91,8 @@ fn a_node_that_has_left_joins_again_if_the_change_is_not_made() {
     let joined = || one.events(EventKind::ClusterJoined.id()).len();
     wait_until("it has its share", || cap(&one).reserved_iops == 2064);
     let shared = one.node.shared();
-    let changing = shared.cluster.begin_change(PATIENCE).unwrap();
-    shared.give_back().unwrap();
+    let changing = shared.cluster.begin_change(DEADLINE).unwrap();
+    shared.return_reservations().unwrap();
     // The change may still be made.
     std::thread::sleep(Duration::from_millis(2500));
     assert_eq!((members(), joined()), (0, 1));
@@ -112,9 +112,9 @@ fn a_store_with_disks_stays_shared_unless_forced_and_its_records_go_with_it() {
     apply_forced(&one, &unshared("n1"));
     wait_withdrawn(&cluster);
     assert_free(&two);
-    two.apply_well(&host(&config("n2", 1000)));
+    two.apply_ok(&host(&config("n2", 1000)));
     wait_until("the other gives it back", || cap(&two).reserved_iops == 1064);
-    one.apply_well(&host(&config("n1", 500)));
+    one.apply_ok(&host(&config("n1", 500)));
     wait_until("it is shared again", || cap(&one).reserved_iops == 564);
 }
 
@@ -122,7 +122,7 @@ fn a_store_with_disks_stays_shared_unless_forced_and_its_records_go_with_it() {
 fn a_store_that_is_deleted_with_its_disks_leaves_no_records() {
     let cluster = FakeCluster::default();
     let (one, two) = pair(&cluster);
-    one.apply_well(&host(&bare("n1")));
+    one.apply_ok(&host(&bare("n1")));
     wait_withdrawn(&cluster);
     assert_free(&two);
 }
@@ -132,7 +132,7 @@ fn what_is_given_back_for_a_change_that_is_not_made_is_taken_again() {
     let cluster = FakeCluster::default();
     let (one, _two) = pair(&cluster);
     let shared = one.node.shared();
-    let changing = shared.cluster.begin_change(PATIENCE).unwrap();
+    let changing = shared.cluster.begin_change(DEADLINE).unwrap();
     shared.release_stores(BTreeSet::from([name("san")])).unwrap();
     assert_eq!((cap(&one).reserved_iops, cluster.value(REPORT)), (0, None));
     std::thread::sleep(Duration::from_millis(1500));
@@ -178,7 +178,7 @@ fn a_node_with_more_stores_than_a_transaction_has_changes_leaves_and_is_removed(
         disks.put_store(DISK_STORE, cluster.files());
         let more = more_stores(&disks, &files);
         let harness = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
-        harness.apply_well(&host(&format!("{}{more}", without_disks(of))));
+        harness.apply_ok(&host(&format!("{}{more}", without_disks(of))));
         harness
     };
     let reports_of = |number: u32| {
@@ -207,9 +207,9 @@ fn with_batch(cluster: &FakeCluster) -> (Harness, Harness) {
         Harness::in_cluster(MemoryStore::default(), disks, cluster)
     };
     let (one, two) = (start(cluster.clone()), start(cluster.other()));
-    one.apply_well(&host(&with_policy("n1", 1000)));
+    one.apply_ok(&host(&with_policy("n1", 1000)));
     wait_until("the policy is the cluster's", || cluster.value(BATCH).is_some());
-    two.apply_well(&host(&without_disks("n2")));
+    two.apply_ok(&host(&without_disks("n2")));
     wait_until("the second has the policy", || max_of(&two, "batch") == Some(1000));
     wait_until("it is known who uses it", || {
         cluster.value(REPORT).is_some_and(|text| !text.contains("\"policies\":[]"))
@@ -222,7 +222,7 @@ fn ask(of: &Harness, from: &HostConfig, to: &HostConfig) -> Result<(), ApiError>
     let shared = of.node.shared();
     let operation = shared.operations.add("apply", "host", true).unwrap();
     let edit = Edit::Apply(Box::new(to.clone()));
-    let asked = shared.ask_cluster(&edit, (from, to), false, &operation);
+    let asked = shared.query_cluster(&edit, (from, to), false, &operation);
     operation.withdraw();
     asked.map(drop)
 }
@@ -248,7 +248,7 @@ fn a_policy_that_another_node_has_changed_meanwhile_is_not_overwritten() {
         ResourceEdit::Patch(name("batch"), body)
     };
     // This node does not take the change over as long as one of its own is being made.
-    let changing = one.node.shared().cluster.begin_change(PATIENCE).unwrap();
+    let changing = one.node.shared().cluster.begin_change(DEADLINE).unwrap();
     policy(&two, patch(400)).unwrap();
     let from = one.node.config();
     assert_eq!(from.qos_policies[0].max_iops, Some(1000));
@@ -305,7 +305,7 @@ fn a_change_that_is_refused_has_not_changed_policies_of_the_cluster() {
     assert!(error.contains("operations are in progress"), "{error}");
     assert!(cluster.keys(POLICIES).is_empty());
     drop(held);
-    one.apply_well(&host(&with_policy));
+    one.apply_ok(&host(&with_policy));
     assert_eq!(cluster.keys(POLICIES).len(), 1);
 }
 
@@ -313,7 +313,7 @@ fn a_change_that_is_refused_has_not_changed_policies_of_the_cluster() {
 fn one_change_of_endpoints_and_a_policy_makes_both() {
     let cluster = FakeCluster::default();
     let (one, two) = with_batch(&cluster);
-    one.apply_well(&host(&with_policy("n1", 600).replace("etcd:2379", "other:2379")));
+    one.apply_ok(&host(&with_policy("n1", 600).replace("etcd:2379", "other:2379")));
     assert!(cluster.value(BATCH).unwrap().contains("600"));
     wait_until("the other has it", || max_of(&two, "batch") == Some(600));
     wait_until("it joins again", || one.events(EventKind::ClusterJoined.id()).len() == 2);
@@ -325,7 +325,7 @@ fn changes_of_a_node_are_made_one_after_another() {
     let cluster = FakeCluster::default();
     let one = node(&cluster, "n1", 1000);
     wait_until("it is a node", || was_told(&one, EventKind::ClusterJoined));
-    let changing = one.node.shared().cluster.begin_change(PATIENCE).unwrap();
+    let changing = one.node.shared().cluster.begin_change(DEADLINE).unwrap();
     let with_policy = host(&format!(
         "{}[[qos_policy]]\nname = \"batch\"\nkind = \"aggregated\"\nshared = true\nmax_iops = 9\n",
         config("n1", 1000)

@@ -8,7 +8,7 @@ use suimon_ports::ClusterStore;
 
 /// Timeout of a call to the cluster's store. Shorter than a lease, so that one delayed call does
 /// not lose two leases.
-pub const CLUSTER_PATIENCE: Duration = Duration::from_millis(1500);
+pub const CLUSTER_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// Returns the common prefix of all keys of a cluster.
 #[must_use]
@@ -19,7 +19,7 @@ pub fn cluster_prefix(cluster: &Name) -> String {
 /// Connector to the stores of clusters.
 pub trait ClusterStores: Send + Sync {
     /// Connects to the store of a cluster. Calls on the returned store time out after
-    /// [`CLUSTER_PATIENCE`]; all keys begin with [`cluster_prefix`]. Blocks until the store has
+    /// [`CLUSTER_TIMEOUT`]; all keys begin with [`cluster_prefix`]. Blocks until the store has
     /// answered once.
     ///
     /// # Errors

@@ -30,14 +30,14 @@ use suimon_ports::ClusterStore;
 use suimon_quantity::Time;
 
 use self::policies::KnownPolicies;
-use super::inbox::Heard;
+use super::inbox::KeyState;
 use super::keys::MemberRecord;
 use super::loads::LOOK;
 use super::messages::Task;
 use super::releasing::Releasing;
-use super::session::Ground;
+use super::session::SessionContext;
 use super::shared_store::SharedStore;
-use super::status::Reach;
+use super::status::Reachability;
 use super::told;
 use super::worker;
 use super::worker::Tasks;
@@ -58,7 +58,7 @@ pub(super) fn start(
     commands: SyncSender<Command>,
 ) -> std::io::Result<(JoinHandle<()>, JoinHandle<()>)> {
     let tasks = Arc::new(Tasks::default());
-    let ground = Ground {
+    let ground = SessionContext {
         stores: Arc::clone(&shared.cluster.stores),
         state: shared.store.clone(),
         random: Arc::clone(&shared.disks.parts.random),
@@ -102,7 +102,7 @@ struct Driver {
     commands: SyncSender<Command>,
     policies: KnownPolicies,
     /// True if the control thread must set the minimums in effect.
-    limits_are_due: bool,
+    needs_limits: bool,
     session: u64,
     config: Option<ClusterConfig>,
     link: Link,
@@ -110,19 +110,19 @@ struct Driver {
     node: NodeId,
     incarnation: u64,
     /// Number of heartbeats written.
-    beats: u64,
+    heartbeats: u64,
     stores: BTreeMap<Name, SharedStore>,
     members: BTreeMap<String, MemberRecord>,
     alive: BTreeSet<String>,
     /// Keys received before this node's number was known, by name below the cluster's prefix.
-    early: BTreeMap<String, Heard>,
+    early: BTreeMap<String, KeyState>,
     looked: Option<Time>,
     tended: Time,
     /// Last reported reason why the host is rejected as a node.
     refused: Option<String>,
     is_reachable: bool,
     /// True while reservations are given back in order to leave.
-    leaves: bool,
+    is_leaving: bool,
     /// True if the node has left and the change that removes `[cluster]` is not made yet.
     has_left: bool,
     /// Stores that the current change stops sharing.
@@ -138,7 +138,7 @@ impl Driver {
         Self {
             commands,
             policies: KnownPolicies::default(),
-            limits_are_due: false,
+            needs_limits: false,
             shared: Arc::clone(shared),
             tasks: Arc::clone(tasks),
             session: 0,
@@ -146,7 +146,7 @@ impl Driver {
             link: Link::None,
             node: NodeId(0),
             incarnation: 0,
-            beats: 0,
+            heartbeats: 0,
             stores: BTreeMap::new(),
             members: BTreeMap::new(),
             alive: BTreeSet::new(),
@@ -155,7 +155,7 @@ impl Driver {
             tended: Time::ZERO,
             refused: None,
             is_reachable: true,
-            leaves: false,
+            is_leaving: false,
             has_left: false,
             releasing: None,
             withdrawals: BTreeSet::new(),
@@ -170,12 +170,12 @@ impl Driver {
     fn run(&mut self) {
         self.follow_desired();
         loop {
-            self.turn();
+            self.poll();
             let mail = self.shared.cluster.inbox.wait(self.pause());
             if mail.stops {
                 break;
             }
-            self.hear(mail);
+            self.handle_input(mail);
         }
         self.write_drafts();
         self.tasks.stop();
@@ -194,7 +194,7 @@ impl Driver {
     }
 
     /// Executes everything that is due, then publishes the status and the events.
-    fn turn(&mut self) {
+    fn poll(&mut self) {
         let now = self.now();
         if let (Link::Trying { at: Some(at) }, Some(config)) = (&self.link, &self.config) {
             if *at <= now && self.may_join() {
@@ -207,24 +207,24 @@ impl Driver {
         }
         if self.looked.is_none_or(|at| now >= at + LOOK) && !self.stores.is_empty() {
             self.looked = Some(now);
-            self.look(now);
+            self.sample(now);
         }
         if matches!(self.link, Link::Up { .. }) && now >= self.tended + TEND {
             self.tended = now;
-            self.tasks.push(self.session, Task::Tend);
+            self.tasks.push(self.session, Task::RenewLease);
             self.withdraw_left();
         }
         for store in self.stores.values_mut() {
             store.handle_deadlines(now);
         }
         self.look_at_identities(now);
-        self.beat(now);
+        self.write_heartbeats(now);
         self.elect(now);
-        self.carry_out();
+        self.execute();
         self.go_on_releasing();
         self.adopt_policies(now);
-        if self.limits_are_due {
-            self.limits_are_due = self.commands.try_send(Command::FollowLimits).is_err();
+        if self.needs_limits {
+            self.needs_limits = self.commands.try_send(Command::PublishLimits).is_err();
         }
         self.watch_reach();
         self.show(now);
@@ -242,7 +242,7 @@ impl Driver {
 
     /// Queues events. They are emitted at the end of the turn, when the published status includes
     /// their cause.
-    fn tell(&self, drafts: impl IntoIterator<Item = Draft>) {
+    fn emit(&self, drafts: impl IntoIterator<Item = Draft>) {
         self.drafts.borrow_mut().extend(drafts);
     }
 
@@ -252,7 +252,7 @@ impl Driver {
 
     fn node_name(&self, node: NodeId) -> String {
         let (members, shared) = (&self.members, &self.shared);
-        Called { members, shared, policies: &self.policies }.name_of(node)
+        NameLookup { members, shared, policies: &self.policies }.name_of(node)
     }
 
     /// Publishes the status.
@@ -265,26 +265,26 @@ impl Driver {
             _ => None,
         };
         if matches!(self.link, Link::None) {
-            view.reach = Reach::None;
+            view.reach = Reachability::None;
         }
     }
 }
 
 /// Lookup of names of nodes, disks and policies. Unknown ones are shown by number.
-struct Called<'a> {
+struct NameLookup<'a> {
     members: &'a BTreeMap<String, MemberRecord>,
     shared: &'a Shared,
     policies: &'a KnownPolicies,
 }
 
-impl Called<'_> {
+impl NameLookup<'_> {
     fn name_of(&self, node: NodeId) -> String {
         let found = self.members.iter().find(|(_, of)| of.id == node);
         found.map_or_else(|| format!("node number {}", node.0), |(name, _)| name.clone())
     }
 }
 
-impl told::Names for Called<'_> {
+impl told::Names for NameLookup<'_> {
     fn node(&self, node: NodeId) -> String {
         self.name_of(node)
     }

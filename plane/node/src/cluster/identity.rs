@@ -21,11 +21,11 @@ const TRIES: usize = 4;
 
 /// Reason why a store is not the one registered in the cluster under its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
-    pub(super) why: String,
+pub(super) struct Mismatch {
+    pub(super) reason: String,
     /// True if another cluster uses the store. Heartbeats are then written, so that its nodes see
     /// this one.
-    pub(super) is_anothers: bool,
+    pub(super) is_of_other_cluster: bool,
 }
 
 /// Record of a store's identity in etcd.
@@ -41,9 +41,9 @@ pub(super) struct Known {
 }
 
 /// Result of comparing marks and record.
-enum Step {
+enum Verdict {
     Right,
-    Wrong(Wrong),
+    Wrong(Mismatch),
     /// The record is missing and must be created with this identity.
     Record(String),
     /// Both the record and the mark are missing.
@@ -61,7 +61,7 @@ pub(super) fn check(
     files: &dyn StoreFiles,
     cluster: &Name,
     random: [u8; 16],
-) -> Result<Option<Wrong>, String> {
+) -> Result<Option<Mismatch>, String> {
     let of_store = |error: ClusterStoreError| error.to_string();
     let of_files = |error: StoreFileError| error.to_string();
     for _ in 0..TRIES {
@@ -69,16 +69,16 @@ pub(super) fn check(
         let entry = view.entries.iter().find(|entry| entry.key == known.key);
         let record = entry.and_then(read::<StoreRecord>).map(|record| record.identity);
         let marks = marks(&files.names(ENDING).map_err(of_files)?);
-        match judge(cluster.as_str(), record.as_deref(), &marks) {
-            Step::Right => return Ok(None),
-            Step::Wrong(why) => return Ok(Some(why)),
-            Step::Record(identity) => {
+        match compare(cluster.as_str(), record.as_deref(), &marks) {
+            Verdict::Right => return Ok(None),
+            Verdict::Wrong(why) => return Ok(Some(why)),
+            Verdict::Record(identity) => {
                 let record = write(&StoreRecord { identity });
                 let put = ClusterChange::Put(known.key.clone(), record, None);
                 let is_new = ClusterCondition::Absent(known.key.clone());
                 known.store.commit(&[is_new], &[put]).map_err(of_store)?;
             }
-            Step::Mark => {
+            Verdict::Mark => {
                 let bits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
                 let name = FileName::new(&format!("{cluster}.{bits}{ENDING}"));
                 let name = name.map_err(|error| error.to_string())?;
@@ -98,18 +98,19 @@ fn marks(names: &[FileName]) -> Vec<(String, String)> {
     names.iter().filter_map(mark).collect()
 }
 
-fn judge(cluster: &str, record: Option<&str>, marks: &[(String, String)]) -> Step {
+fn compare(cluster: &str, record: Option<&str>, marks: &[(String, String)]) -> Verdict {
     if let Some((other, _)) = marks.iter().find(|(of, _)| of != cluster) {
         let why = format!(
             "the directory belongs to cluster `{other}`; two clusters cannot share a store. Use \
              another directory, or, if that cluster no longer exists, remove the file of its name \
              that ends in {ENDING}"
         );
-        return Step::Wrong(Wrong { why, is_anothers: true });
+        return Verdict::Wrong(Mismatch { reason: why, is_of_other_cluster: true });
     }
-    let wrong = |why: &str| Step::Wrong(Wrong { why: why.to_owned(), is_anothers: false });
+    let wrong =
+        |why: &str| Verdict::Wrong(Mismatch { reason: why.to_owned(), is_of_other_cluster: false });
     match (record, marks.first()) {
-        (Some(record), _) if marks.iter().any(|(_, bits)| bits == record) => Step::Right,
+        (Some(record), _) if marks.iter().any(|(_, bits)| bits == record) => Verdict::Right,
         (Some(_), None) => wrong(
             "the directory has no identity file of the cluster; check that it is mounted, and the \
              same directory as on other nodes",
@@ -118,8 +119,8 @@ fn judge(cluster: &str, record: Option<&str>, marks: &[(String, String)]) -> Ste
             "the directory is not the one that the cluster has recorded for this store; mount the \
              same directory as on other nodes, or give the store another name",
         ),
-        (None, Some((_, bits))) => Step::Record(bits.clone()),
-        (None, None) => Step::Mark,
+        (None, Some((_, bits))) => Verdict::Record(bits.clone()),
+        (None, None) => Verdict::Mark,
     }
 }
 
@@ -133,7 +134,7 @@ mod tests {
     fn look(cluster: &FakeCluster, files: &MemoryStore, of: &str, bits: u8) -> Option<String> {
         let key = format!("/suimon/{of}/stores/san");
         let known = Known { store: Arc::new(cluster.clone()), key };
-        check(&known, files, &name(of), [bits; 16]).unwrap().map(|wrong| wrong.why)
+        check(&known, files, &name(of), [bits; 16]).unwrap().map(|wrong| wrong.reason)
     }
 
     #[test]

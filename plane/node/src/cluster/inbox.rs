@@ -8,43 +8,43 @@ use std::time::Duration;
 use suimon_contract::Name;
 use suimon_ports::{ClusterEntry, ClusterObserver, ClusterStoreError, ClusterView};
 
-use super::asking::{Ask, Asks};
-use super::messages::Answer;
+use super::asking::{ReservationRequest, ReservationRequests};
+use super::messages::TaskResult;
 use super::releasing::Releasing;
 
 /// Queue of messages. Only the last state of each key is kept, so that the size is bounded by the
 /// number of keys.
 #[derive(Default)]
 pub(super) struct Inbox {
-    held: Mutex<Held>,
+    held: Mutex<PendingMessages>,
     grown: Condvar,
 }
 
 #[derive(Default)]
-struct Held {
+struct PendingMessages {
     /// Number of the session to which keys and results belong.
     session: u64,
-    heard: BTreeMap<String, Heard>,
+    keys: BTreeMap<String, KeyState>,
     /// Results with the session to which they belong; `None`: to any.
-    answers: VecDeque<(Option<u64>, Answer)>,
+    answers: VecDeque<(Option<u64>, TaskResult)>,
     is_changed: bool,
     leaves: Option<bool>,
     releasing: Option<Releasing>,
-    asks: Asks,
+    requests: ReservationRequests,
     stops: bool,
 }
 
 /// State of a key at a revision of etcd.
-pub(super) struct Heard {
+pub(super) struct KeyState {
     pub(super) revision: u64,
     pub(super) entry: Option<ClusterEntry>,
 }
 
 /// Messages taken from the inbox.
 #[derive(Default)]
-pub(super) struct Mail {
-    pub(super) heard: BTreeMap<String, Heard>,
-    pub(super) answers: Vec<Answer>,
+pub(super) struct Messages {
+    pub(super) keys: BTreeMap<String, KeyState>,
+    pub(super) answers: Vec<TaskResult>,
     /// True if the desired state may have changed.
     pub(super) is_changed: bool,
     /// `true`: give back all reservations and leave; `false`: stay a node.
@@ -52,21 +52,21 @@ pub(super) struct Mail {
     /// Stores that a change stops sharing.
     pub(super) releasing: Option<Releasing>,
     /// Requests to reserve minimums.
-    pub(super) asks: Asks,
+    pub(super) requests: ReservationRequests,
     pub(super) stops: bool,
 }
 
 impl Inbox {
     /// Blocks until a message is available, or `patience` has expired.
-    pub(super) fn wait(&self, patience: Duration) -> Mail {
+    pub(super) fn wait(&self, patience: Duration) -> Messages {
         let held = self.held();
-        let is_empty = |held: &mut Held| {
-            held.heard.is_empty()
+        let is_empty = |held: &mut PendingMessages| {
+            held.keys.is_empty()
                 && held.answers.is_empty()
                 && !held.is_changed
                 && held.leaves.is_none()
                 && held.releasing.is_none()
-                && held.asks.is_empty()
+                && held.requests.is_empty()
                 && !held.stops
         };
         let waited = self.grown.wait_timeout_while(held, patience, is_empty);
@@ -74,13 +74,13 @@ impl Inbox {
         let session = held.session;
         let is_current = |of: Option<u64>| of.is_none_or(|of| of == session);
         let answers = std::mem::take(&mut held.answers).into_iter();
-        Mail {
-            heard: std::mem::take(&mut held.heard),
+        Messages {
+            keys: std::mem::take(&mut held.keys),
             answers: answers.filter(|(of, _)| is_current(*of)).map(|(_, answer)| answer).collect(),
             is_changed: std::mem::take(&mut held.is_changed),
             leaves: held.leaves.take(),
             releasing: held.releasing.take(),
-            asks: std::mem::take(&mut held.asks),
+            requests: std::mem::take(&mut held.requests),
             stops: held.stops,
         }
     }
@@ -89,28 +89,28 @@ impl Inbox {
     pub(super) fn begin_session(&self, session: u64) {
         let mut held = self.held();
         held.session = session;
-        held.heard.clear();
+        held.keys.clear();
         held.answers.retain(|(of, _)| of.is_none());
     }
 
-    pub(super) fn answer(&self, session: u64, answer: Answer) {
+    pub(super) fn answer(&self, session: u64, answer: TaskResult) {
         self.change(|held| held.answers.push_back((Some(session), answer)));
     }
 
     /// Adds keys that this node has written, as if the watch had reported them.
-    pub(super) fn hear_written(&self, keys: Vec<(String, Heard)>) {
+    pub(super) fn handle_written(&self, keys: Vec<(String, KeyState)>) {
         self.change(|held| {
             for (key, heard) in keys {
-                let known = held.heard.get(&key);
+                let known = held.keys.get(&key);
                 if known.is_none_or(|known| known.revision < heard.revision) {
-                    held.heard.insert(key, heard);
+                    held.keys.insert(key, heard);
                 }
             }
         });
     }
 
     /// Reports the end of a thread that the driver counts, whatever session it was started in.
-    pub(super) fn answer_always(&self, answer: Answer) {
+    pub(super) fn answer_always(&self, answer: TaskResult) {
         self.change(|held| held.answers.push_back((None, answer)));
     }
 
@@ -133,9 +133,9 @@ impl Inbox {
     }
 
     /// Requests a reservation on a store; `None` withdraws the request.
-    pub(super) fn ask(&self, store: Name, ask: Option<Ask>) {
+    pub(super) fn request(&self, store: Name, ask: Option<ReservationRequest>) {
         self.change(|held| {
-            held.asks.insert(store, ask);
+            held.requests.insert(store, ask);
         });
     }
 
@@ -143,18 +143,18 @@ impl Inbox {
         self.change(|held| held.stops = true);
     }
 
-    fn change(&self, change: impl FnOnce(&mut Held)) {
+    fn change(&self, change: impl FnOnce(&mut PendingMessages)) {
         change(&mut self.held());
         self.grown.notify_all();
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, PendingMessages> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Observer of all keys with a prefix, for an inbox.
-pub(super) struct Ear {
+pub(super) struct KeyObserver {
     inbox: Arc<Inbox>,
     session: u64,
     /// Common prefix of the cluster's keys, which is removed.
@@ -163,13 +163,13 @@ pub(super) struct Ear {
     known: Mutex<BTreeSet<String>>,
 }
 
-impl Ear {
+impl KeyObserver {
     pub(super) fn new(inbox: &Arc<Inbox>, session: u64, root: &str) -> Arc<Self> {
         let (inbox, root) = (Arc::clone(inbox), root.to_owned());
         Arc::new(Self { inbox, session, root, known: Mutex::default() })
     }
 
-    fn hear(
+    fn record(
         &self,
         revision: u64,
         changes: impl IntoIterator<Item = (String, Option<ClusterEntry>)>,
@@ -182,14 +182,14 @@ impl Ear {
                 if let Some(short) =
                     key.strip_prefix(&self.root).filter(|_| held.session == self.session)
                 {
-                    held.heard.insert(short.to_owned(), Heard { revision, entry });
+                    held.keys.insert(short.to_owned(), KeyState { revision, entry });
                 }
             }
         });
     }
 }
 
-impl ClusterObserver for Ear {
+impl ClusterObserver for KeyObserver {
     fn snapshot(&self, view: ClusterView) {
         let gone: Vec<String> = {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -198,11 +198,11 @@ impl ClusterObserver for Ear {
         };
         let gone = gone.into_iter().map(|key| (key, None));
         let there = view.entries.into_iter().map(|entry| (entry.key.clone(), Some(entry)));
-        self.hear(view.revision, gone.chain(there));
+        self.record(view.revision, gone.chain(there));
     }
 
     fn changed(&self, revision: u64, changes: Vec<(String, Option<ClusterEntry>)>) {
-        self.hear(revision, changes);
+        self.record(revision, changes);
     }
 
     fn interrupted(&self, error: &ClusterStoreError) {
@@ -220,13 +220,14 @@ mod tests {
         let inbox = Inbox::default();
         let store: Name = "san".parse().unwrap();
         inbox.begin_session(1);
-        inbox.answer(1, Answer::Expelled);
-        inbox.answer_always(Answer::Beaten { store: store.clone(), beats: Ok(Vec::new()) });
+        inbox.answer(1, TaskResult::Removed);
+        inbox
+            .answer_always(TaskResult::Beaten { store: store.clone(), heartbeats: Ok(Vec::new()) });
         inbox.begin_session(2);
-        inbox.answer(1, Answer::Expelled);
-        inbox.answer_always(Answer::Looked { store, session: 1, wrong: Ok(None) });
+        inbox.answer(1, TaskResult::Removed);
+        inbox.answer_always(TaskResult::Looked { store, session: 1, wrong: Ok(None) });
         let answers = inbox.wait(Duration::ZERO).answers;
         assert_eq!(answers.len(), 2);
-        assert!(answers.iter().all(|of| !matches!(of, Answer::Expelled)));
+        assert!(answers.iter().all(|of| !matches!(of, TaskResult::Removed)));
     }
 }

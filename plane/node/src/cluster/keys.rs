@@ -9,7 +9,7 @@
 //! | `next-policy` | number of the next new policy | node that creates a policy |
 //! | `policies/NAME` | shared QoS policy (`policies.rs`) | the node that changes the policy |
 //! | `leaders/STORE` | leader (lease); the creation revision is the term | the elected node |
-//! | `reports/STORE/NUMBER` | [`Said`] | the node of that number |
+//! | `reports/STORE/NUMBER` | [`NodeReport`] | the node of that number |
 //! | `grants/NUMBER/STORE` | grant to that node | the store's leader, fenced by its term |
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -41,7 +41,7 @@ pub(super) struct MemberRecord {
 
 /// Report of a node on a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Said {
+pub(super) struct NodeReport {
     pub(super) report: Report,
     /// Names of the disks in the report.
     pub(super) names: Vec<(DiskKey, String)>,
@@ -64,12 +64,12 @@ pub(super) fn report_key(store: &Name, node: NodeId) -> String {
 }
 
 /// Returns the common prefix of grants to a node.
-pub(super) fn grants_of(node: NodeId) -> String {
+pub(super) fn grants_prefix(node: NodeId) -> String {
     format!("{GRANTS}{:010}/", node.0)
 }
 
 pub(super) fn grant_key(node: NodeId, store: &Name) -> String {
-    format!("{}{store}", grants_of(node))
+    format!("{}{store}", grants_prefix(node))
 }
 
 /// Returns node and store of a grant's key.
@@ -107,16 +107,16 @@ mod tests {
             version: VERSION,
             node: NodeId(1),
             id,
-            heard: None,
+            acknowledged: None,
             reserved_iops: 0,
             takes_leases: true,
             load,
-            wants: Wants::default(),
+            demand: Wants::default(),
             policies: Vec::new(),
             largest: Vec::new(),
             unmet: Vec::new(),
         };
-        let said = |capability_iops| Said {
+        let said = |capability_iops| NodeReport {
             report: report.clone(),
             names: Vec::new(),
             capability_iops,
@@ -127,9 +127,9 @@ mod tests {
         let mut of_old = unknown.clone();
         of_old["capability_iops"] = 0.into();
         for written in [unknown, of_old] {
-            assert_eq!(serde_json::from_value::<Said>(written).unwrap(), said(None));
+            assert_eq!(serde_json::from_value::<NodeReport>(written).unwrap(), said(None));
         }
         let known = serde_json::to_value(said(Some(500))).unwrap();
-        assert_eq!(serde_json::from_value::<Said>(known).unwrap(), said(Some(500)));
+        assert_eq!(serde_json::from_value::<NodeReport>(known).unwrap(), said(Some(500)));
     }
 }

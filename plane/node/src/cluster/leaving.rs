@@ -88,7 +88,7 @@ impl Shared {
     /// # Errors
     /// Fails if a step fails or `operation` is cancelled. With `force`, failures of joining,
     /// leaving and giving back are ignored.
-    pub(crate) fn ask_cluster(
+    pub(crate) fn query_cluster(
         &self,
         edit: &Edit,
         (from, to): (&HostConfig, &HostConfig),
@@ -96,12 +96,12 @@ impl Shared {
         operation: &OperationHandle,
     ) -> Result<Vec<String>, ApiError> {
         let policies = self.check_with_cluster(edit, (from, to), force)?;
-        let asked = self.ask_leaders(from, to);
+        let asked = self.query_leaders(from, to);
         let made = asked.and_then(|pending| {
             operation.check_cancelled()?;
             let forced = |error| if force { Ok(()) } else { Err(error) };
             if from.cluster.is_some() && to.cluster.is_none() {
-                self.give_back().or_else(forced)?;
+                self.return_reservations().or_else(forced)?;
             } else {
                 self.release_stores(released(from, to)).or_else(forced)?;
             }
@@ -109,7 +109,7 @@ impl Shared {
             Ok(pending)
         });
         if made.is_err() {
-            self.withdraw_asks(to);
+            self.withdraw_requests(to);
         }
         made
     }
@@ -162,7 +162,7 @@ impl Shared {
         Err(about(ErrorCode::AlreadyExists, text))
     }
 
-    pub(super) fn give_back(&self) -> Result<(), ApiError> {
+    pub(super) fn return_reservations(&self) -> Result<(), ApiError> {
         self.cluster.view().has_left = false;
         self.cluster.inbox.leave();
         let deadline = Instant::now() + GIVING_BACK;
@@ -216,7 +216,7 @@ impl Shared {
             left.extend(of_it.map(|entry| ClusterChange::Remove(entry.key)));
         }
         match store.commit(&conditions, &[ClusterChange::Remove(key)]).map_err(failed)? {
-            ClusterCommit::Made(_) => {
+            ClusterCommit::Committed(_) => {
                 // Leaders forget the node with its record; the reports are not read any more.
                 for some in left.chunks(store.changes_max().max(1)) {
                     store.commit(&[], some).map_err(failed)?;

@@ -7,7 +7,7 @@ use suimon_cluster_qos::{DiskKey, DiskLoad, PolicyKey};
 use suimon_contract::{HostConfig, Name, QosPolicyKind};
 use suimon_quantity::{DiskId, StoreId, Time};
 use suimon_storage::StoreView;
-use suimon_storage_qos::{DiskFlow, Done};
+use suimon_storage_qos::{DiskCounters, DiskFlow};
 
 use super::keys::disk_key;
 use crate::disks::Disks;
@@ -20,12 +20,12 @@ const LOOKS: usize = 2;
 /// Recent samples of a store's disks.
 #[derive(Default)]
 pub(super) struct Loads {
-    looks: VecDeque<(Time, BTreeMap<DiskId, Done>)>,
+    samples: VecDeque<(Time, BTreeMap<DiskId, DiskCounters>)>,
 }
 
 /// Load of a store's disks.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct ReportedLoad {
     pub(super) disks: Vec<DiskLoad>,
     /// Names of the disks.
     pub(super) names: BTreeMap<DiskKey, String>,
@@ -34,24 +34,24 @@ pub(super) struct Told {
 
 impl Loads {
     /// Samples all disks of a store: configured ones, and copies in progress.
-    pub(super) fn look(
+    pub(super) fn sample(
         &mut self,
         now: Time,
         (disks, config, policies): (&Disks, &HostConfig, &BTreeMap<Name, PolicyKey>),
         (store, id): (&Name, StoreId),
         views: &[StoreView],
-    ) -> Told {
+    ) -> ReportedLoad {
         let of_store = || views.iter().filter(move |view| view.store == id);
         let flows: BTreeMap<DiskId, &DiskFlow> =
             of_store().flat_map(|view| &view.flows).map(|flow| (flow.disk, flow)).collect();
         let latency_ns = of_store().map(|view| view.status.latency_ns).max().unwrap_or_default();
-        let since = self.looks.front().cloned();
+        let since = self.samples.front().cloned();
         let done = flows.iter().map(|(disk, flow)| (*disk, flow.done)).collect();
-        self.looks.push_back((now, done));
-        if self.looks.len() > LOOKS {
-            self.looks.pop_front();
+        self.samples.push_back((now, done));
+        if self.samples.len() > LOOKS {
+            self.samples.pop_front();
         }
-        let mut told = Told { latency_ns, ..Told::default() };
+        let mut told = ReportedLoad { latency_ns, ..ReportedLoad::default() };
         for of in limits((disks, config, policies), store, &flows) {
             let Limited { disk, name, policy, min_iops, max_iops, weight } = of;
             let key = disk_key(store, &name);
@@ -62,7 +62,7 @@ impl Loads {
                 max_iops,
                 fallback_iops: None,
                 weight,
-                demanded_iops: 0,
+                demand_iops: 0,
                 delivered_iops: 0,
                 waits_for_grant: false,
                 waits_for_store: false,
@@ -90,9 +90,9 @@ fn fall_back(disks: &mut [DiskLoad], iops: Option<u64>) {
 }
 
 /// Sets the rates of a disk over a time span.
-fn did(load: &mut DiskLoad, span: Duration, before: &Done, after: &Done) {
+fn did(load: &mut DiskLoad, span: Duration, before: &DiskCounters, after: &DiskCounters) {
     let did = after.rates(before, span);
-    load.demanded_iops = did.demanded_iops;
+    load.demand_iops = did.demanded_iops;
     load.delivered_iops = did.delivered_iops;
     load.waits_for_grant = did.waits_for_cap;
     load.waits_for_store = did.waits_for_device;

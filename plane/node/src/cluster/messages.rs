@@ -6,8 +6,8 @@ use suimon_cluster_qos::{Grant, NodeId, Term};
 use suimon_contract::{ClusterConfig, Name, QosPolicyConfig};
 use suimon_ports::ClusterStore;
 
-use crate::cluster::beats::Beat;
-use crate::cluster::identity::Wrong;
+use crate::cluster::beats::Heartbeat;
+use crate::cluster::identity::Mismatch;
 use crate::cluster::keys::MemberRecord;
 use crate::cluster::policies::Policies;
 
@@ -16,7 +16,7 @@ pub(super) enum Task {
     /// End the former session, and join this cluster.
     Begin(Box<ClusterConfig>),
     /// Write a report for a store's leader.
-    Report { store: Name, said: Vec<u8> },
+    Report { store: Name, report: Vec<u8> },
     /// Take part in the election of a store's leader.
     Elect { store: Name },
     /// Write grants.
@@ -28,7 +28,7 @@ pub(super) enum Task {
     /// Add a policy to the cluster, unless a policy of that name exists.
     AddPolicy(Box<QosPolicyConfig>),
     /// Check the lease, and renew it if it has expired.
-    Tend,
+    RenewLease,
     /// Leave the cluster.
     Leave { stores: Vec<Name> },
     /// End the session.
@@ -39,7 +39,7 @@ impl Task {
     /// Returns true if this task, once executed, makes another one unnecessary.
     pub(super) fn includes(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Tend, Self::Tend) => true,
+            (Self::RenewLease, Self::RenewLease) => true,
             (Self::Resign { store, term }, Self::Resign { store: of, term: other }) => {
                 (store, term) == (of, other)
             }
@@ -51,7 +51,7 @@ impl Task {
 }
 
 /// Result of a task.
-pub(super) enum Answer {
+pub(super) enum TaskResult {
     Begun {
         store: Arc<dyn ClusterStore>,
         member: MemberRecord,
@@ -76,8 +76,8 @@ pub(super) enum Answer {
         is_written: bool,
     },
     /// The node's name or record belongs to another host, or is gone.
-    Expelled,
-    Left {
+    Removed,
+    Ended {
         failure: Option<String>,
     },
     /// Result of removing the node's records of a store.
@@ -89,11 +89,11 @@ pub(super) enum Answer {
     Looked {
         store: Name,
         session: u64,
-        wrong: Result<Option<Wrong>, String>,
+        wrong: Result<Option<Mismatch>, String>,
     },
     /// Result of writing a heartbeat: heartbeats of other nodes.
     Beaten {
         store: Name,
-        beats: Result<Vec<Beat>, String>,
+        heartbeats: Result<Vec<Heartbeat>, String>,
     },
 }

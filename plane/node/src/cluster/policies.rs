@@ -8,12 +8,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use suimon_cluster_qos::{Capability, Grant, NodeId, PolicyKey, PolicyLimits, Promises};
+use suimon_cluster_qos::{
+    AdmissionCheck, Grant, NodeId, PolicyKey, PolicyLimits, SharedStoreCapacity,
+};
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, QosPolicyConfig};
 use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterStore};
 
 use super::keys::{
-    GRANTS, MEMBERS, MemberRecord, NEXT_POLICY, POLICIES, REPORTS, Said, grant_of, report_of,
+    GRANTS, MEMBERS, MemberRecord, NEXT_POLICY, NodeReport, POLICIES, REPORTS, grant_of, report_of,
 };
 use super::values::{read, write};
 
@@ -68,7 +70,7 @@ pub(super) fn shared_policies(config: &HostConfig) -> impl Iterator<Item = &QosP
 }
 
 /// Access to the policies of a cluster.
-pub(super) struct PolicyDesk<'a> {
+pub(super) struct PolicyStore<'a> {
     pub(super) store: &'a dyn ClusterStore,
     pub(super) root: String,
 }
@@ -93,7 +95,7 @@ impl Transaction {
     }
 }
 
-impl PolicyDesk<'_> {
+impl PolicyStore<'_> {
     fn failed(error: &suimon_ports::ClusterStoreError) -> ApiError {
         let text = format!(
             "{error}; policies of the cluster cannot be changed while etcd does not respond: \
@@ -184,7 +186,9 @@ impl PolicyDesk<'_> {
                 return Err(ApiError::new(ErrorCode::InvalidValue, text));
             }
             let commit = self.store.commit(&conditions, &changes);
-            if let ClusterCommit::Made(revision) = commit.map_err(|error| Self::failed(&error))? {
+            if let ClusterCommit::Committed(revision) =
+                commit.map_err(|error| Self::failed(&error))?
+            {
                 return Ok(Some((revision, changes)));
             }
         }
@@ -210,15 +214,15 @@ impl PolicyDesk<'_> {
             // The policy is new, so that no disk uses it.
             return Ok(());
         };
-        let asked_iops =
+        let requested_iops =
             policy.min_iops.unwrap_or_default().saturating_sub(before.limits().min_iops);
-        if asked_iops == 0 {
+        if requested_iops == 0 {
             return Ok(());
         }
         let mut capabilities = BTreeMap::new();
         for entry in &self.below(REPORTS)? {
             let of = entry.key.strip_prefix(&self.root).and_then(report_of);
-            let Some(((store, _), said)) = of.zip(read::<Said>(entry)) else { continue };
+            let Some(((store, _), said)) = of.zip(read::<NodeReport>(entry)) else { continue };
             let Some(iops) = said.capability_iops else { continue };
             if said.report.policies.iter().any(|load| load.policy == before.key) {
                 let least = capabilities.entry(store.to_owned()).or_insert(u64::MAX);
@@ -232,8 +236,12 @@ impl PolicyDesk<'_> {
                 (of == store).then(|| read::<Grant>(entry)).flatten()
             });
             let promised_iops = reserved.map(|grant| grant.store.reserved_iops).sum();
-            let capability = Capability::Declared(capability_iops);
-            let promises = Promises { promised_iops, asked_iops, capability };
+            let capability = SharedStoreCapacity::Declared(capability_iops);
+            let promises = AdmissionCheck {
+                guaranteed_iops: promised_iops,
+                requested_iops,
+                capacity: capability,
+            };
             if !promises.fit() {
                 let text = format!(
                     "the leader of store {store} rejected these minimums: {promises}; lower \
@@ -262,7 +270,7 @@ impl PolicyDesk<'_> {
         Ok(self.below(REPORTS)?.iter().find_map(|entry| {
             let (store, node) = report_of(entry.key.strip_prefix(&self.root)?)?;
             let node = members.get(&node).filter(|node| *node != own)?;
-            let said: Said = read(entry)?;
+            let said: NodeReport = read(entry)?;
             let has = said.report.policies.iter().any(|load| load.policy == policy);
             has.then(|| (node.clone(), store.to_owned()))
         }))

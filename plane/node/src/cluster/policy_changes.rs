@@ -8,8 +8,8 @@ use suimon_contract::{ApiError, ErrorCode, HostConfig, Kind, Name, QosPolicyConf
 use suimon_ports::{ClusterChange, ClusterEntry, ClusterStore};
 
 use super::cluster_prefix;
-use super::inbox::Heard;
-use super::policies::{PolicyDesk, PolicyRecord, Transaction, shared_policies};
+use super::inbox::KeyState;
+use super::policies::{PolicyRecord, PolicyStore, Transaction, shared_policies};
 use super::values::read;
 use crate::shared::Shared;
 
@@ -23,12 +23,12 @@ pub(super) struct PolicyChanges {
     /// Policies to write, each with its configuration on this node before the change.
     changed: Vec<(Option<QosPolicyConfig>, QosPolicyConfig)>,
     /// Policies to delete.
-    gone: Vec<Name>,
+    removed: Vec<Name>,
 }
 
 impl PolicyChanges {
-    fn desk(&self) -> PolicyDesk<'_> {
-        PolicyDesk { store: self.store.as_ref(), root: self.root.clone() }
+    fn store(&self) -> PolicyStore<'_> {
+        PolicyStore { store: self.store.as_ref(), root: self.root.clone() }
     }
 
     /// Checks the changes without making them.
@@ -36,7 +36,7 @@ impl PolicyChanges {
     /// # Errors
     /// As [`Self::commit`]; fails also if a minimum has no room.
     fn check(&self) -> Result<(), ApiError> {
-        let desk = self.desk();
+        let desk = self.store();
         for (_, policy) in &self.changed {
             desk.check_raise(policy).map_err(|error| about(&policy.name, error))?;
         }
@@ -49,8 +49,8 @@ impl PolicyChanges {
     /// Fails if the cluster does not respond, so that the outcome is unknown, another node has
     /// changed a policy and this node has not adopted that yet, or a deleted policy is used on
     /// another node. Except for an unknown outcome, nothing was changed.
-    fn commit(&self) -> Result<Vec<(String, Heard)>, ApiError> {
-        let desk = self.desk();
+    fn commit(&self) -> Result<Vec<(String, KeyState)>, ApiError> {
+        let desk = self.store();
         let made = desk.commit_with(|transaction| self.fill(&desk, transaction))?;
         let Some((revision, changes)) = made else { return Ok(Vec::new()) };
         let heard = |change| {
@@ -62,17 +62,17 @@ impl PolicyChanges {
                 }
                 ClusterChange::Remove(key) => (key, None),
             };
-            Some((key.strip_prefix(&self.root)?.to_owned(), Heard { revision, entry }))
+            Some((key.strip_prefix(&self.root)?.to_owned(), KeyState { revision, entry }))
         };
         Ok(changes.into_iter().filter_map(heard).collect())
     }
 
-    fn fill(&self, desk: &PolicyDesk<'_>, transaction: &mut Transaction) -> Result<(), ApiError> {
+    fn fill(&self, desk: &PolicyStore<'_>, transaction: &mut Transaction) -> Result<(), ApiError> {
         for (before, policy) in &self.changed {
             self.fill_put(desk, transaction, (before.as_ref(), policy))
                 .map_err(|error| about(&policy.name, error))?;
         }
-        for name in &self.gone {
+        for name in &self.removed {
             self.fill_removal(desk, transaction, name).map_err(|error| about(name, error))?;
         }
         Ok(())
@@ -82,7 +82,7 @@ impl PolicyChanges {
     /// change of another node would be lost.
     fn fill_put(
         &self,
-        desk: &PolicyDesk<'_>,
+        desk: &PolicyStore<'_>,
         transaction: &mut Transaction,
         (before, policy): (Option<&QosPolicyConfig>, &QosPolicyConfig),
     ) -> Result<(), ApiError> {
@@ -107,7 +107,7 @@ impl PolicyChanges {
 
     fn fill_removal(
         &self,
-        desk: &PolicyDesk<'_>,
+        desk: &PolicyStore<'_>,
         transaction: &mut Transaction,
         name: &Name,
     ) -> Result<(), ApiError> {
@@ -165,7 +165,7 @@ impl Shared {
         })?;
         let known = self.cluster.view().policies.keys().cloned().collect();
         let (root, node) = (cluster_prefix(&cluster.name), cluster.node.clone());
-        let changes = PolicyChanges { store, root, node, known, changed, gone };
+        let changes = PolicyChanges { store, root, node, known, changed, removed: gone };
         changes.check()?;
         Ok(Some(changes))
     }
@@ -173,7 +173,7 @@ impl Shared {
     /// Makes changes of shared policies. The cluster thread receives them before this host is
     /// changed, so that it does not take older ones over.
     pub(super) fn commit_policies(&self, changes: &PolicyChanges) -> Result<(), ApiError> {
-        self.cluster.inbox.hear_written(changes.commit()?);
+        self.cluster.inbox.handle_written(changes.commit()?);
         Ok(())
     }
 }

@@ -3,16 +3,16 @@
 //! | table | key | value |
 //! |---|---|---|
 //! | `cluster` | `self` | [`HostRecord`] |
-//! | `cluster` | `kept/CLUSTER/STORE` | [`Kept`]: rates that this host may use without a lease |
+//! | `cluster` | `kept/CLUSTER/STORE` | [`DurableState`]: rates that this host may use without a lease |
 //! | `cluster` | `covered/CLUSTER/STORE` | [`Minimums`] in effect |
-//! | `cluster` | `policies/CLUSTER` | [`KeptPolicies`] |
+//! | `cluster` | `policies/CLUSTER` | [`StoredPolicies`] |
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use suimon_cluster_qos::Kept;
+use suimon_cluster_qos::DurableState;
 use suimon_contract::Name;
-use suimon_ports::{StateStore, StoreError};
+use suimon_ports::{StateStore, StateStoreError};
 
 use super::covered::Minimums;
 use super::policies::PolicyRecord;
@@ -36,7 +36,7 @@ pub(super) fn next_start(
     store: &dyn StateStore,
     at_least: u64,
     random: impl FnOnce() -> [u8; 16],
-) -> Result<HostRecord, StoreError> {
+) -> Result<HostRecord, StateStoreError> {
     let known = store.read(CLUSTER, SELF)?;
     let known: Option<HostRecord> = known.map(|value| decode(CLUSTER, SELF, &value)).transpose()?;
     let mut record = known.unwrap_or_else(|| {
@@ -56,18 +56,18 @@ pub(super) fn load_kept(
     state: &dyn StateStore,
     cluster: &Name,
     store: &Name,
-) -> Result<Kept, StoreError> {
+) -> Result<DurableState, StateStoreError> {
     let key = kept_key(cluster, store);
     let value = state.read(CLUSTER, &key)?;
-    value.map_or_else(|| Ok(Kept::default()), |value| decode(CLUSTER, &key, &value))
+    value.map_or_else(|| Ok(DurableState::default()), |value| decode(CLUSTER, &key, &value))
 }
 
 pub(super) fn save_kept(
     state: &dyn StateStore,
     cluster: &Name,
     store: &Name,
-    kept: &Kept,
-) -> Result<(), StoreError> {
+    kept: &DurableState,
+) -> Result<(), StateStoreError> {
     let key = kept_key(cluster, store);
     let value = encode(&key, kept)?;
     state.commit(&[(CLUSTER, key, Some(value))])
@@ -81,7 +81,7 @@ pub(super) fn load_covered(
     state: &dyn StateStore,
     cluster: &Name,
     store: &Name,
-) -> Result<Minimums, StoreError> {
+) -> Result<Minimums, StateStoreError> {
     let key = covered_key(cluster, store);
     let value = state.read(CLUSTER, &key)?;
     value.map_or_else(|| Ok(Minimums::default()), |value| decode(CLUSTER, &key, &value))
@@ -92,7 +92,7 @@ pub(super) fn save_covered(
     cluster: &Name,
     store: &Name,
     covered: &Minimums,
-) -> Result<(), StoreError> {
+) -> Result<(), StateStoreError> {
     let key = covered_key(cluster, store);
     let value = encode(&key, covered)?;
     state.commit(&[(CLUSTER, key, Some(value))])
@@ -100,7 +100,7 @@ pub(super) fn save_covered(
 
 /// Known shared policies of the host's cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct KeptPolicies {
+pub(super) struct StoredPolicies {
     pub(super) all: Vec<PolicyRecord>,
     /// Deleted policies that the desired state may still contain.
     pub(super) deleted: BTreeSet<Name>,
@@ -113,17 +113,17 @@ fn policies_key(cluster: &Name) -> String {
 pub(super) fn load_policies(
     state: &dyn StateStore,
     cluster: &Name,
-) -> Result<KeptPolicies, StoreError> {
+) -> Result<StoredPolicies, StateStoreError> {
     let key = policies_key(cluster);
     let value = state.read(CLUSTER, &key)?;
-    value.map_or_else(|| Ok(KeptPolicies::default()), |value| decode(CLUSTER, &key, &value))
+    value.map_or_else(|| Ok(StoredPolicies::default()), |value| decode(CLUSTER, &key, &value))
 }
 
 pub(super) fn save_policies(
     state: &dyn StateStore,
     cluster: &Name,
-    kept: &KeptPolicies,
-) -> Result<(), StoreError> {
+    kept: &StoredPolicies,
+) -> Result<(), StateStoreError> {
     let key = policies_key(cluster);
     let value = encode(&key, kept)?;
     state.commit(&[(CLUSTER, key, Some(value))])

@@ -11,12 +11,12 @@ use suimon_ports::{
     ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterWatch, StateStore,
 };
 
-use super::inbox::{Ear, Inbox};
+use super::inbox::{Inbox, KeyObserver};
 use super::keys::{
     ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NEXT_NODE, POLICIES, REPORTS, grant_key,
-    grant_of, grants_of, report_key,
+    grant_of, grants_prefix, report_key,
 };
-use super::policies::{Policies, PolicyDesk, policies_of};
+use super::policies::{Policies, PolicyStore, policies_of};
 use super::records::next_start;
 use super::{ClusterStores, cluster_prefix};
 use crate::RandomSource;
@@ -29,7 +29,7 @@ const LEASE: Duration = Duration::from_secs(5);
 const TRIES: usize = 5;
 
 /// Dependencies of a session.
-pub(super) struct Ground {
+pub(super) struct SessionContext {
     pub(super) stores: Arc<dyn ClusterStores>,
     pub(super) state: Arc<dyn StateStore>,
     pub(super) random: RandomSource,
@@ -39,13 +39,13 @@ pub(super) struct Ground {
 
 /// Failure to begin a session.
 #[derive(Debug)]
-pub(super) struct NotBegun {
+pub(super) struct BeginError {
     /// True if the node is rejected, so that a retry alone does not help.
     pub(super) is_refused: bool,
     pub(super) detail: String,
 }
 
-impl From<ClusterStoreError> for NotBegun {
+impl From<ClusterStoreError> for BeginError {
     fn from(error: ClusterStoreError) -> Self {
         let is_refused = matches!(error.kind, Kind::NotAllowed | Kind::Refused);
         Self { is_refused, detail: error.detail }
@@ -79,12 +79,12 @@ impl Session {
     /// Connects to etcd, registers the node and takes its name. Returns the session and the shared
     /// policies.
     pub(super) fn begin(
-        ground: &Ground,
+        ground: &SessionContext,
         number: u64,
         config: &ClusterConfig,
-    ) -> Result<(Self, Policies), NotBegun> {
-        let refused = |detail: String| NotBegun { is_refused: true, detail };
-        let store = ground.stores.connect(config).map_err(|error| NotBegun {
+    ) -> Result<(Self, Policies), BeginError> {
+        let refused = |detail: String| BeginError { is_refused: true, detail };
+        let store = ground.stores.connect(config).map_err(|error| BeginError {
             is_refused: !may_pass(error.code),
             detail: error.message,
         })?;
@@ -93,8 +93,8 @@ impl Session {
         let lease = store.lease(LEASE)?;
         let inbox = &ground.inbox;
         let mut watches = Vec::new();
-        for prefix in [MEMBERS, ALIVE, LEADERS, POLICIES, &grants_of(member.id)] {
-            let ear = Ear::new(inbox, number, &root);
+        for prefix in [MEMBERS, ALIVE, LEADERS, POLICIES, &grants_prefix(member.id)] {
+            let ear = KeyObserver::new(inbox, number, &root);
             watches.push(store.watch(&format!("{root}{prefix}"), ear)?);
         }
         let session = Self {
@@ -125,27 +125,27 @@ impl Session {
     }
 
     /// Returns node, host and start of the daemon.
-    fn who(&self) -> String {
+    fn owner(&self) -> String {
         format!("{} {} {}", self.node, self.member.host, self.member.incarnation)
     }
 
     /// Declares the node alive. Returns false if another host uses its name.
     fn take_name(&self) -> Result<bool, ClusterStoreError> {
         let key = self.key(&format!("{ALIVE}{}", self.node));
-        match self.store.elect(&key, self.who().as_bytes(), self.lease.as_ref())? {
+        match self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())? {
             ClusterElection::Elected(_) => Ok(true),
-            ClusterElection::Other(who, created) if self.is_an_earlier_self(&who) => {
+            ClusterElection::Held(who, created) if self.is_earlier_start(&who) => {
                 // The earlier process has ended: this one owns its state directory.
                 let is_it = [ClusterCondition::Created(key.clone(), created)];
                 self.store.commit(&is_it, &[ClusterChange::Remove(key.clone())])?;
-                let taken = self.store.elect(&key, self.who().as_bytes(), self.lease.as_ref())?;
+                let taken = self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())?;
                 Ok(matches!(taken, ClusterElection::Elected(_)))
             }
-            ClusterElection::Other(..) => Ok(false),
+            ClusterElection::Held(..) => Ok(false),
         }
     }
 
-    fn is_an_earlier_self(&self, who: &[u8]) -> bool {
+    fn is_earlier_start(&self, who: &[u8]) -> bool {
         let prefix = format!("{} {} ", self.node, self.member.host);
         who.starts_with(prefix.as_bytes())
     }
@@ -155,7 +155,7 @@ impl Session {
         let key = self.key(&report_key(store, self.member.id));
         let put = ClusterChange::Put(key, said, None);
         let commit = self.store.commit(&[self.is_member()], &[put])?;
-        Ok(matches!(commit, ClusterCommit::Made(_)))
+        Ok(matches!(commit, ClusterCommit::Committed(_)))
     }
 
     fn is_member(&self) -> ClusterCondition {
@@ -165,14 +165,14 @@ impl Session {
     /// Takes part in the election of a store's leader. `None` if another node is elected.
     pub(super) fn elect(&mut self, store: &Name) -> Result<Option<Elected>, ClusterStoreError> {
         let key = self.key(&format!("{LEADERS}{store}"));
-        let term = match self.store.elect(&key, self.who().as_bytes(), self.lease.as_ref())? {
+        let term = match self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())? {
             ClusterElection::Elected(term) => Term(term),
-            ClusterElection::Other(who, created) if self.is_an_earlier_self(&who) => {
+            ClusterElection::Held(who, created) if self.is_earlier_start(&who) => {
                 let is_it = [ClusterCondition::Created(key.clone(), created)];
                 self.store.commit(&is_it, &[ClusterChange::Remove(key)])?;
                 return Ok(None);
             }
-            ClusterElection::Other(..) => return Ok(None),
+            ClusterElection::Held(..) => return Ok(None),
         };
         let view = self.store.read(&self.key(GRANTS))?;
         let records = view.entries.iter().filter_map(|entry| {
@@ -181,7 +181,7 @@ impl Session {
             Some((node, grant))
         });
         let records = records.collect();
-        let ear = Ear::new(&self.inbox, self.number, &self.root);
+        let ear = KeyObserver::new(&self.inbox, self.number, &self.root);
         let watch = self.store.watch(&self.key(&format!("{REPORTS}{store}/")), ear)?;
         self.led.insert(store.clone(), (term, watch));
         Ok(Some(Elected { term, records, policies: self.policies()? }))
@@ -195,7 +195,7 @@ impl Session {
 
     /// Adds a policy to the cluster, unless a policy of that name exists.
     pub(super) fn add_policy(&self, policy: &QosPolicyConfig) -> Result<(), ApiError> {
-        let desk = PolicyDesk { store: self.store.as_ref(), root: self.root.clone() };
+        let desk = PolicyStore { store: self.store.as_ref(), root: self.root.clone() };
         desk.add(policy)
     }
 
@@ -222,7 +222,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Resigns as the leader of a store. [`Self::tend`] repeats a failed attempt, because the key
+    /// Resigns as the leader of a store. [`Self::renew`] repeats a failed attempt, because the key
     /// stays as long as the node's lease is kept alive.
     pub(super) fn resign(&mut self, store: &Name, term: Term) -> Result<(), ClusterStoreError> {
         self.led.remove(store);
@@ -236,8 +236,8 @@ impl Session {
 
     /// Renews an expired lease, and repeats failed resignations. Returns false if another host uses
     /// the node's name.
-    pub(super) fn tend(&mut self) -> Result<bool, ClusterStoreError> {
-        if self.lease.holds_for() == Duration::ZERO {
+    pub(super) fn renew(&mut self) -> Result<bool, ClusterStoreError> {
+        if self.lease.remaining() == Duration::ZERO {
             // Elections are bound to the former lease. It is replaced only when a new lease exists,
             // because the former one may turn out to be valid.
             self.lease = self.store.lease(LEASE)?;
@@ -256,7 +256,7 @@ impl Session {
         let keys = [report_key(store, self.member.id), grant_key(self.member.id, store)];
         let changes = keys.map(|key| ClusterChange::Remove(self.key(&key)));
         let commit = self.store.commit(&[self.is_member()], &changes)?;
-        Ok(matches!(commit, ClusterCommit::Made(_)))
+        Ok(matches!(commit, ClusterCommit::Committed(_)))
     }
 
     /// Removes the node from the cluster. Its reservations were given back before. The record of
@@ -293,16 +293,16 @@ impl Session {
 /// Writes the node's record, with a higher number of start than before. Returns the record and its
 /// revision.
 fn register(
-    ground: &Ground,
+    ground: &SessionContext,
     store: &dyn ClusterStore,
     root: &str,
     node: &Name,
-) -> Result<(MemberRecord, u64), NotBegun> {
-    let failed = |error: suimon_ports::StoreError| NotBegun {
+) -> Result<(MemberRecord, u64), BeginError> {
+    let failed = |error: suimon_ports::StateStoreError| BeginError {
         is_refused: true,
         detail: format!("the state store of this host failed: {error}"),
     };
-    let refused = |detail| NotBegun { is_refused: true, detail };
+    let refused = |detail| BeginError { is_refused: true, detail };
     let key = format!("{root}{MEMBERS}{node}");
     let next_key = format!("{root}{NEXT_NODE}");
     let mut at_least = 0;
@@ -346,7 +346,7 @@ fn register(
         let (host, incarnation) = (host.host, host.incarnation);
         let record = MemberRecord { id, host, incarnation, version: ground.version.clone() };
         changes.push(ClusterChange::Put(key.clone(), write(&record), None));
-        if let ClusterCommit::Made(revision) = store.commit(&conditions, &changes)? {
+        if let ClusterCommit::Committed(revision) = store.commit(&conditions, &changes)? {
             return Ok((record, revision));
         }
     }

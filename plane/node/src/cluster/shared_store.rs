@@ -5,28 +5,28 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, Candidacy, Cap, Capability, DiskKey, DiskLoad,
-    Grant, Kept, Member, MemberAction, MemberEvent, MemberNotice, NodeId, Notice, PolicyCap,
-    PolicyKey, PolicyLimits, Report, Term, Terms,
+    Allocator, AllocatorAction, AllocatorEvent, Candidacy, DiskKey, DiskLoad, DurableState, Grant,
+    Member, MemberAction, MemberEvent, MemberNotice, NodeId, Notice, Parameters, PolicyCap,
+    PolicyKey, PolicyLimits, Report, SharedStoreCapacity, Term, TimedRateLimit,
 };
 use suimon_contract::Name;
 use suimon_quantity::{StoreId, Time};
-use suimon_recording::{MemberBirth, Recorded, Sink};
+use suimon_recording::{MemberInitialState, Recorded, Sink};
 
-use super::asking::Ask;
-use super::beats::Seen;
+use super::asking::ReservationRequest;
+use super::beats::SeenNodes;
 use super::covered::Minimums;
-use super::identity::Wrong;
-use super::keys::Said;
+use super::identity::Mismatch;
+use super::keys::NodeReport;
 use super::loads::Loads;
 use super::releasing::Release;
 
 /// Pending action for a store.
-pub(super) enum Todo {
+pub(super) enum StoreAction {
     /// Set the limit of the store's disks, and this node's parts of policies that span nodes.
-    Apply(Cap, Vec<PolicyCap>),
+    Apply(TimedRateLimit, Vec<PolicyCap>),
     /// Make this state durable, for the next start of the daemon.
-    Keep(Kept),
+    Keep(DurableState),
     /// Write the report for the store's leader.
     Send(Report),
     TellMember(MemberNotice),
@@ -43,14 +43,14 @@ pub(super) enum Todo {
 pub(super) struct SharedStore {
     pub(super) name: Name,
     pub(super) id: StoreId,
-    terms: Terms,
+    terms: Parameters,
     member: Recorded<Member>,
     allocator: Recorded<Allocator>,
     sink: Option<Arc<dyn Sink>>,
     /// Durable rates that the host may use without a lease.
-    pub(super) kept: Kept,
+    pub(super) durable: DurableState,
     /// Pending request to reserve minimums.
-    pub(super) ask: Option<Ask>,
+    pub(super) ask: Option<ReservationRequest>,
     /// Minimums in effect.
     pub(super) covered: Minimums,
     /// This node's parts of policies that span nodes.
@@ -58,16 +58,16 @@ pub(super) struct SharedStore {
     pub(super) loads: Loads,
     pub(super) names: BTreeMap<DiskKey, String>,
     /// Capacity according to this host's configuration or measurement; `None`: unknown.
-    pub(super) capability: Option<Capability>,
+    pub(super) capacity: Option<SharedStoreCapacity>,
     pub(super) normalization_bytes: u64,
     /// Capacity according to other nodes' reports. Nodes that do not know it are left out.
-    told_elsewhere: BTreeMap<NodeId, u64>,
+    reported_capacities: BTreeMap<NodeId, u64>,
     /// Creation revisions of the nodes' reports.
     reports: BTreeMap<NodeId, u64>,
     /// Capacity that the leader uses.
-    capability_in_force: Option<Capability>,
+    capacity_in_effect: Option<SharedStoreCapacity>,
     /// Nodes with another `normalization_bytes`, already reported by an event.
-    odd: BTreeMap<NodeId, u64>,
+    other_normalization: BTreeMap<NodeId, u64>,
     /// Name and term of the leader; `None`: no leader is known.
     pub(super) leader: Option<(String, Term)>,
     /// True while an election of this node is in progress.
@@ -79,13 +79,13 @@ pub(super) struct SharedStore {
     /// True once the identity of the store was checked. `wrong`: the reason why the store is not
     /// the cluster's.
     pub(super) is_known: bool,
-    pub(super) wrong: Option<Wrong>,
+    pub(super) wrong: Option<Mismatch>,
     /// Time of the next check of the store's identity, and true while a check is in progress.
     pub(super) look_at: Time,
     pub(super) is_looking: bool,
     /// Nodes seen on the store, time of the next heartbeat, and true while one is being written.
-    pub(super) beats: Seen,
-    pub(super) beat_at: Time,
+    pub(super) heartbeats: SeenNodes,
+    pub(super) heartbeat_at: Time,
     pub(super) is_beating: bool,
     /// Progress of giving back what is reserved, if a change stops sharing the store.
     pub(super) release: Release,
@@ -94,9 +94,9 @@ pub(super) struct SharedStore {
     /// True if the disks demand more than is reserved.
     wants_more: bool,
     /// True if an event has reported that the lease has expired.
-    is_lapse_told: bool,
+    is_lapse_reported: bool,
     /// Pending actions of the member. A failed action is first.
-    todo: VecDeque<Todo>,
+    todo: VecDeque<StoreAction>,
     /// Pending actions of the allocator.
     leads: VecDeque<AllocatorAction>,
 }
@@ -107,14 +107,15 @@ impl SharedStore {
     pub(super) fn new(
         now: Time,
         (name, id): (Name, StoreId),
-        (kept, covered): (Kept, Minimums),
+        (kept, covered): (DurableState, Minimums),
         sink: Option<Arc<dyn Sink>>,
     ) -> Self {
-        let terms = Terms::default();
-        let birth = MemberBirth { terms, node: NodeId(0), incarnation: 0, kept: kept.clone() };
+        let terms = Parameters::default();
+        let birth =
+            MemberInitialState { terms, node: NodeId(0), incarnation: 0, durable: kept.clone() };
         let begins = (now, name.as_str());
         let (member, actions) = Recorded::member(sink.as_ref(), begins, birth);
-        let allocator = Recorded::allocator(sink.as_ref(), begins, terms);
+        let allocator = Recorded::leader(sink.as_ref(), begins, terms);
         Self {
             name,
             id,
@@ -122,18 +123,18 @@ impl SharedStore {
             member,
             allocator,
             sink,
-            kept,
+            durable: kept,
             ask: None,
             covered,
             policy_caps: Vec::new(),
             loads: Loads::default(),
             names: BTreeMap::new(),
-            capability: None,
+            capacity: None,
             normalization_bytes: 0,
-            told_elsewhere: BTreeMap::new(),
+            reported_capacities: BTreeMap::new(),
             reports: BTreeMap::new(),
-            capability_in_force: None,
-            odd: BTreeMap::new(),
+            capacity_in_effect: None,
+            other_normalization: BTreeMap::new(),
             leader: None,
             is_candidate: false,
             elect_at: now,
@@ -142,13 +143,13 @@ impl SharedStore {
             wrong: None,
             look_at: now,
             is_looking: false,
-            beats: Seen::default(),
-            beat_at: now,
+            heartbeats: SeenNodes::default(),
+            heartbeat_at: now,
             is_beating: false,
             release: Release::default(),
             delivered_iops: 0,
             wants_more: false,
-            is_lapse_told: false,
+            is_lapse_reported: false,
             todo: actions.into_iter().map(of_member).collect(),
             leads: VecDeque::new(),
         }
@@ -157,18 +158,18 @@ impl SharedStore {
     /// Begins a membership with this node number. Leases of a former number end; reservations
     /// remain.
     pub(super) fn begin(&mut self, now: Time, node: NodeId, incarnation: u64) {
-        let (terms, kept) = (self.terms, self.kept.clone());
-        let birth = MemberBirth { terms, node, incarnation, kept };
+        let (terms, kept) = (self.terms, self.durable.clone());
+        let birth = MemberInitialState { terms, node, incarnation, durable: kept };
         let (sink, begins) = (self.sink.as_ref(), (now, self.name.as_str()));
         let (member, actions) = Recorded::member(sink, begins, birth);
-        self.allocator = Recorded::allocator(sink, begins, terms);
+        self.allocator = Recorded::leader(sink, begins, terms);
         self.member = member;
         self.leads.clear();
         (self.leader, self.is_candidate, self.elect_at) = (None, false, now);
-        self.told_elsewhere.clear();
+        self.reported_capacities.clear();
         self.reports.clear();
         self.todo = actions.into_iter().map(of_member).collect();
-        (self.is_known, self.look_at, self.beat_at) = (false, now, now);
+        (self.is_known, self.look_at, self.heartbeat_at) = (false, now, now);
         if self.release == Release::Withdraws {
             // The result of the former session is not received.
             self.release = Release::GivesBack;
@@ -177,7 +178,7 @@ impl SharedStore {
 
     /// Returns the reason why this host does not take part in the store; `None` if it does.
     pub(super) fn why_not(&self) -> Option<String> {
-        let is_unmeasured = self.capability.is_none();
+        let is_unmeasured = self.capacity.is_none();
         let unmeasured = || {
             let name = &self.name;
             format!(
@@ -185,18 +186,18 @@ impl SharedStore {
                  {name}`"
             )
         };
-        let wrong = self.wrong.as_ref().map(|wrong| wrong.why.clone());
+        let wrong = self.wrong.as_ref().map(|wrong| wrong.reason.clone());
         wrong.or_else(|| is_unmeasured.then(unmeasured))
     }
 
     /// Returns true if this host takes part in the store: the identity is right, and the capacity
     /// known.
     pub(super) fn takes_part(&self) -> bool {
-        self.is_known && self.wrong.is_none() && self.capability.is_some()
+        self.is_known && self.wrong.is_none() && self.capacity.is_some()
     }
 
     /// Processes a change of the leader.
-    pub(super) fn hear_leader(&mut self, now: Time, leader: Option<(String, Term)>) {
+    pub(super) fn handle_leader(&mut self, now: Time, leader: Option<(String, Term)>) {
         if leader.is_none() && self.leader.is_some() {
             self.candidacy.handle_vacant(now);
         }
@@ -204,21 +205,21 @@ impl SharedStore {
     }
 
     /// Returns true if this node may request its election.
-    pub(super) fn may_stand(&self, now: Time) -> bool {
+    pub(super) fn may_be_candidate(&self, now: Time) -> bool {
         self.leads().is_none()
             && !self.is_candidate
             && self.elect_at <= now
-            && (self.leader.is_some() || self.candidacy.stands_at() <= now)
+            && (self.leader.is_some() || self.candidacy.campaign_at() <= now)
     }
 
     /// Returns true if this node writes heartbeats: it takes part in the store, or another cluster
     /// uses the store.
-    pub(super) fn is_written_on(&self) -> bool {
-        self.takes_part() || self.wrong.as_ref().is_some_and(|wrong| wrong.is_anothers)
+    pub(super) fn writes_heartbeats(&self) -> bool {
+        self.takes_part() || self.wrong.as_ref().is_some_and(|wrong| wrong.is_of_other_cluster)
     }
 
     /// Returns the limit of the store's disks on this host.
-    pub(super) fn cap(&self) -> Cap {
+    pub(super) fn cap(&self) -> TimedRateLimit {
         self.member.cap()
     }
 
@@ -239,47 +240,47 @@ impl SharedStore {
 
     /// Returns true if nothing is reserved for this host, and that is in effect.
     pub(super) fn is_given_back(&self) -> bool {
-        self.kept == Kept::default() && self.todo.is_empty()
+        self.durable == DurableState::default() && self.todo.is_empty()
     }
 
-    pub(super) fn hear_grant(&mut self, now: Time, grant: Grant) {
+    pub(super) fn handle_grant(&mut self, now: Time, grant: Grant) {
         if self.ask.as_mut().is_some_and(|ask| ask.handle_grant(&grant)) {
             self.ask = None;
         }
-        self.hear_member(now, MemberEvent::Granted { grant });
+        self.handle_member(now, MemberEvent::Granted { grant });
     }
 
-    fn hear_member(&mut self, now: Time, event: MemberEvent) {
+    fn handle_member(&mut self, now: Time, event: MemberEvent) {
         let actions = self.member.handle(now, event);
         self.todo.extend(actions.into_iter().map(of_member));
     }
 
     /// Processes a sample of the disks' load.
-    pub(super) fn hear_loads(&mut self, now: Time, mut disks: Vec<DiskLoad>, latency_ns: u64) {
+    pub(super) fn handle_loads(&mut self, now: Time, mut disks: Vec<DiskLoad>, latency_ns: u64) {
         let minimums = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.min_iops));
         self.ask.take_if(|ask| !ask.is_open(now, minimums));
         disks.extend(self.ask.as_ref().map(|ask| to_come(ask.iops - minimums)));
         self.delivered_iops =
             disks.iter().fold(0, |sum, disk| sum.saturating_add(disk.delivered_iops));
-        let demanded = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.demanded_iops));
+        let demanded = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.demand_iops));
         let waits = disks.iter().any(|disk| disk.waits_for_grant);
         self.wants_more = waits || demanded > self.cap().reserved_iops;
-        self.hear_member(now, MemberEvent::Loads { disks, latency_ns });
+        self.handle_member(now, MemberEvent::Loads { disks, latency_ns });
     }
 
     /// Returns true if a notice must be reported. The end of a lease without demand is not.
-    pub(super) fn is_news(&mut self, notice: MemberNotice) -> bool {
+    pub(super) fn must_report(&mut self, notice: MemberNotice) -> bool {
         match notice {
             MemberNotice::Lapsed => {
-                self.is_lapse_told |= self.wants_more;
+                self.is_lapse_reported |= self.wants_more;
                 self.wants_more
             }
-            MemberNotice::Leased => std::mem::take(&mut self.is_lapse_told),
+            MemberNotice::Leased => std::mem::take(&mut self.is_lapse_reported),
             MemberNotice::ClockSlow | MemberNotice::OtherVersion(_) => true,
         }
     }
 
-    pub(super) fn hear_allocator(&mut self, now: Time, event: AllocatorEvent) {
+    pub(super) fn handle_allocator(&mut self, now: Time, event: AllocatorEvent) {
         let actions = self.allocator.handle(now, event);
         self.leads.extend(actions);
     }
@@ -292,30 +293,30 @@ impl SharedStore {
         records: Vec<(NodeId, Grant)>,
         policies: Vec<(PolicyKey, PolicyLimits)>,
     ) -> bool {
-        let Some(capability) = self.capability else { return false };
-        self.told_elsewhere.clear();
+        let Some(capability) = self.capacity else { return false };
+        self.reported_capacities.clear();
         self.reports.clear();
-        self.odd.clear();
-        self.capability_in_force = Some(capability);
-        let event = AllocatorEvent::Elected { term, capability, records, policies };
-        self.hear_allocator(now, event);
+        self.other_normalization.clear();
+        self.capacity_in_effect = Some(capability);
+        let event = AllocatorEvent::Elected { term, capacity: capability, records, policies };
+        self.handle_allocator(now, event);
         self.allocator.term() == Some(term)
     }
 
     /// Ends the leadership of this node. Returns true if the node was the leader.
     pub(super) fn depose(&mut self, now: Time) -> bool {
         let led = self.allocator.term().is_some();
-        self.hear_allocator(now, AllocatorEvent::Deposed);
+        self.handle_allocator(now, AllocatorEvent::Deposed);
         led
     }
 
     /// Processes a node's report as the leader. `created`: creation revision of its key. A report
     /// with another `normalization_bytes` is ignored; the value is returned if it has not been
     /// reported yet.
-    pub(super) fn hear_report(
+    pub(super) fn handle_report(
         &mut self,
         now: Time,
-        said: Said,
+        said: NodeReport,
         created: u64,
     ) -> Option<(NodeId, u64)> {
         let node = said.report.node;
@@ -325,41 +326,41 @@ impl SharedStore {
         }
         self.reports.insert(node, created);
         if said.normalization_bytes != self.normalization_bytes {
-            let known = self.odd.insert(node, said.normalization_bytes);
+            let known = self.other_normalization.insert(node, said.normalization_bytes);
             let is_new = known != Some(said.normalization_bytes);
             return is_new.then_some((node, said.normalization_bytes));
         }
-        self.odd.remove(&node);
+        self.other_normalization.remove(&node);
         match said.capability_iops {
-            Some(iops) => self.told_elsewhere.insert(node, iops),
-            None => self.told_elsewhere.remove(&node),
+            Some(iops) => self.reported_capacities.insert(node, iops),
+            None => self.reported_capacities.remove(&node),
         };
-        self.follow_capability(now);
-        self.hear_allocator(now, AllocatorEvent::Reported { report: said.report });
+        self.follow_capacity(now);
+        self.handle_allocator(now, AllocatorEvent::Reported { report: said.report });
         None
     }
 
     /// Updates the capacity that the leader uses: the lowest that any node knows.
-    pub(super) fn follow_capability(&mut self, now: Time) {
-        let Some(own) = self.capability.filter(|_| self.allocator.term().is_some()) else { return };
-        let least = self.told_elsewhere.values().copied().fold(own.iops(), u64::min);
+    pub(super) fn follow_capacity(&mut self, now: Time) {
+        let Some(own) = self.capacity.filter(|_| self.allocator.term().is_some()) else { return };
+        let least = self.reported_capacities.values().copied().fold(own.iops(), u64::min);
         let capability = match own {
-            Capability::Declared(_) => Capability::Declared(least),
-            Capability::Measured(_) => Capability::Measured(least),
+            SharedStoreCapacity::Declared(_) => SharedStoreCapacity::Declared(least),
+            SharedStoreCapacity::Measured(_) => SharedStoreCapacity::Measured(least),
         };
-        if self.capability_in_force != Some(capability) {
-            self.capability_in_force = Some(capability);
-            self.hear_allocator(now, AllocatorEvent::CapabilitySet { capability });
+        if self.capacity_in_effect != Some(capability) {
+            self.capacity_in_effect = Some(capability);
+            self.handle_allocator(now, AllocatorEvent::CapacitySet { capacity: capability });
         }
     }
 
     /// Processes the removal of a node from the cluster, or its withdrawal from the store.
     pub(super) fn forget(&mut self, now: Time, node: NodeId) {
-        self.told_elsewhere.remove(&node);
+        self.reported_capacities.remove(&node);
         self.reports.remove(&node);
-        self.odd.remove(&node);
+        self.other_normalization.remove(&node);
         if self.allocator.term().is_some() {
-            self.hear_allocator(now, AllocatorEvent::NodeGone { node });
+            self.handle_allocator(now, AllocatorEvent::NodeGone { node });
         }
     }
 
@@ -380,16 +381,16 @@ impl SharedStore {
     }
 
     /// Returns the next pending action.
-    pub(super) fn poll(&mut self) -> Option<Todo> {
+    pub(super) fn poll(&mut self) -> Option<StoreAction> {
         if let Some(todo) = self.todo.pop_front() {
             return Some(todo);
         }
         Some(match self.leads.pop_front()? {
             AllocatorAction::Write { term, grants, forgotten } => {
-                Todo::Write { term, grants, forgotten }
+                StoreAction::Write { term, grants, forgotten }
             }
-            AllocatorAction::Resign { term } => Todo::Resign(term),
-            AllocatorAction::Tell { notice } => Todo::TellLeader(notice),
+            AllocatorAction::Resign { term } => StoreAction::Resign(term),
+            AllocatorAction::Notify { notice } => StoreAction::TellLeader(notice),
         })
     }
 
@@ -400,7 +401,7 @@ impl SharedStore {
     }
 
     /// Returns a failed action, which is repeated before any other.
-    pub(super) fn put_back(&mut self, todo: Todo) {
+    pub(super) fn put_back(&mut self, todo: StoreAction) {
         self.todo.push_front(todo);
     }
 }
@@ -414,7 +415,7 @@ const fn to_come(min_iops: u64) -> DiskLoad {
         max_iops: None,
         fallback_iops: Some(0),
         weight: 1,
-        demanded_iops: 0,
+        demand_iops: 0,
         delivered_iops: 0,
         waits_for_grant: false,
         waits_for_store: false,
@@ -422,11 +423,11 @@ const fn to_come(min_iops: u64) -> DiskLoad {
     }
 }
 
-fn of_member(action: MemberAction) -> Todo {
+fn of_member(action: MemberAction) -> StoreAction {
     match action {
-        MemberAction::Apply { store, policies } => Todo::Apply(store, policies),
-        MemberAction::Keep { kept } => Todo::Keep(kept),
-        MemberAction::Send { report } => Todo::Send(report),
-        MemberAction::Tell { notice } => Todo::TellMember(notice),
+        MemberAction::Apply { store, policies } => StoreAction::Apply(store, policies),
+        MemberAction::Persist { durable: kept } => StoreAction::Keep(kept),
+        MemberAction::Send { report } => StoreAction::Send(report),
+        MemberAction::Notify { notice } => StoreAction::TellMember(notice),
     }
 }

@@ -5,13 +5,13 @@ mod queries;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use suimon_cluster_qos::{Cap, DiskKey, NamedDisk, NodeId, PolicyCap, PolicyKey, Term};
+use suimon_cluster_qos::{DiskKey, NamedDisk, NodeId, PolicyCap, PolicyKey, Term, TimedRateLimit};
 use suimon_contract::{ClusterAggressor, ClusterBeat, ClusterCap, ClusterDisk, Name};
 use suimon_ports::ClusterStore;
 use suimon_quantity::Time;
 
-use super::beats::Beat;
-use super::keys::{MemberRecord, Said};
+use super::beats::Heartbeat;
+use super::keys::{MemberRecord, NodeReport};
 use super::shared_store::SharedStore;
 
 /// Maximum number of remembered names of other nodes' disks.
@@ -21,7 +21,7 @@ const AGGRESSORS_MAX: usize = 8;
 
 /// Reachability of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum Reachability {
     /// The host is not a node of a cluster.
     #[default]
     None,
@@ -32,8 +32,8 @@ pub(super) enum Reach {
 
 /// State that the cluster thread publishes.
 #[derive(Default)]
-pub(crate) struct View {
-    pub(super) reach: Reach,
+pub(crate) struct PublishedClusterStatus {
+    pub(super) reach: Reachability,
     pub(super) store: Option<Arc<dyn ClusterStore>>,
     pub(super) names: BTreeMap<(NodeId, DiskKey), String>,
     /// True if reservations were given back as requested.
@@ -49,14 +49,14 @@ pub(crate) struct View {
 /// Published state of a store.
 struct Seen {
     leader: Option<(String, Term)>,
-    cap: Cap,
+    cap: TimedRateLimit,
     limit_iops: Option<u64>,
     wrong: Option<String>,
     policies: Vec<PolicyCap>,
-    beats: Vec<ClusterBeat>,
+    heartbeats: Vec<ClusterBeat>,
 }
 
-impl View {
+impl PublishedClusterStatus {
     pub(super) fn show(
         &mut self,
         now: Time,
@@ -71,7 +71,11 @@ impl View {
             limit_iops: store.limit_iops(),
             wrong: store.why_not(),
             policies: store.policy_caps.clone(),
-            beats: store.beats.living(now).map(|(beat, age)| on_store(beat, age)).collect(),
+            heartbeats: store
+                .heartbeats
+                .alive(now)
+                .map(|(heartbeat, age)| on_store(heartbeat, age))
+                .collect(),
         };
         self.stores = stores.iter().map(|(name, store)| (name.clone(), seen(store))).collect();
         self.members = members.iter().map(|(name, of)| (name.clone(), of.id)).collect();
@@ -111,12 +115,12 @@ impl View {
 struct Reported {
     store: String,
     node: NodeId,
-    said: Said,
+    reported: NodeReport,
 }
 
 impl Reported {
-    fn disks(&self, view: &View, all: &[Self]) -> Vec<ClusterDisk> {
-        let report = &self.said.report;
+    fn disks(&self, view: &PublishedClusterStatus, all: &[Self]) -> Vec<ClusterDisk> {
+        let report = &self.reported.report;
         let mut named: BTreeMap<DiskKey, (&NamedDisk, bool)> = BTreeMap::new();
         named.extend(report.largest.iter().map(|of| (of.disk, (of, false))));
         named.extend(report.unmet.iter().map(|of| (of.disk, (of, true))));
@@ -124,7 +128,7 @@ impl Reported {
             node: view.name_of(self.node),
             store: self.store.clone(),
             disk: self.disk_name(of.disk),
-            entitled_iops: of.entitled_iops,
+            entitled_iops: of.guaranteed_iops,
             demanded_iops: of.demanded_iops,
             delivered_iops: of.delivered_iops,
             aggressors: is_unmet.then(|| aggressors(view, &self.store, all)),
@@ -133,21 +137,25 @@ impl Reported {
     }
 
     fn disk_name(&self, disk: DiskKey) -> String {
-        let found = self.said.names.iter().find(|(key, _)| *key == disk);
+        let found = self.reported.names.iter().find(|(key, _)| *key == disk);
         found.map_or_else(|| format!("{:016x}", disk.0), |(_, name)| name.clone())
     }
 }
 
 /// Returns the disks that exceed their guaranteed rate on a store, the highest excess first.
-fn aggressors(view: &View, store: &str, all: &[Reported]) -> Vec<ClusterAggressor> {
+fn aggressors(
+    view: &PublishedClusterStatus,
+    store: &str,
+    all: &[Reported],
+) -> Vec<ClusterAggressor> {
     let of_store = all.iter().filter(|of| of.store == store);
     let mut found: Vec<ClusterAggressor> = of_store
-        .flat_map(|of| of.said.report.largest.iter().map(move |disk| (of, disk)))
+        .flat_map(|of| of.reported.report.largest.iter().map(move |disk| (of, disk)))
         .map(|(of, disk)| ClusterAggressor {
             node: view.name_of(of.node),
             disk: of.disk_name(disk.disk),
             delivered_iops: disk.delivered_iops,
-            entitled_iops: disk.entitled_iops,
+            entitled_iops: disk.guaranteed_iops,
         })
         .collect();
     let beyond = |of: &ClusterAggressor| of.delivered_iops.saturating_sub(of.entitled_iops);
@@ -158,26 +166,26 @@ fn aggressors(view: &View, store: &str, all: &[Reported]) -> Vec<ClusterAggresso
 
 /// Converts a heartbeat to the API type. `is_stranger` is set by the caller, which has the
 /// cluster's members.
-fn on_store(beat: &Beat, age: std::time::Duration) -> ClusterBeat {
+fn on_store(heartbeat: &Heartbeat, age: std::time::Duration) -> ClusterBeat {
     ClusterBeat {
-        cluster: beat.cluster.clone(),
-        node: beat.node.clone(),
+        cluster: heartbeat.cluster.clone(),
+        node: heartbeat.node.clone(),
         is_stranger: false,
-        delivered_iops: beat.delivered_iops,
-        reserved_iops: beat.reserved_iops,
+        delivered_iops: heartbeat.delivered_iops,
+        reserved_iops: heartbeat.reserved_iops,
         age_ms: milliseconds(age),
     }
 }
 
-fn shown(cap: &Cap, now: Time) -> ClusterCap {
+fn displayed(cap: &TimedRateLimit, now: Time) -> ClusterCap {
     let lease = cap.leased.filter(|(_, until)| *until > now);
     ClusterCap {
         iops: cap.iops_at(now),
         reserved_iops: cap.reserved_iops,
         leased_iops: lease.map(|(iops, _)| iops),
         lease_ms: lease.map(|(_, until)| milliseconds(until.since(now))),
-        fallback_iops: cap.late.map(|(iops, _)| iops),
-        fallback_ms: cap.late.map(|(_, from)| milliseconds(from.since(now))),
+        fallback_iops: cap.later.map(|(iops, _)| iops),
+        fallback_ms: cap.later.map(|(_, from)| milliseconds(from.since(now))),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use suimon_contract::{ErrorCode, EventKind, Health, OperationState, QosPolicyConfig};
 use suimon_ports::{ClusterChange, ClusterStore, StoreFiles};
-use suimon_quantity::{Cap, DiskId, ProcessorId, StoreId, Time};
+use suimon_quantity::{DiskId, StoreId, Time, TimedRateLimit, WorkerId};
 use suimon_storage::{StoreRole, StoreStatus, StoreView};
-use suimon_storage_qos::{Delivery, DiskFlow, Done, Holder, Limits};
+use suimon_storage_qos::{Delivery, DiskCounters, DiskFlow, Limits, LimitsOwner};
 
 use crate::testing::{
     DISK_STORE, FakeCluster, FakeDisks, Faults, Harness, MemoryStore, host, name, wait_until,
@@ -27,12 +27,12 @@ pub(super) fn node(cluster: &FakeCluster, node: &str, min: u64) -> Harness {
     let disks = FakeDisks::default();
     disks.put_store(DISK_STORE, cluster.files());
     let harness = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
-    harness.apply_well(&host(&config(node, min)));
+    harness.apply_ok(&host(&config(node, min)));
     harness
 }
 
 /// Returns the limit of the only store.
-pub(super) fn cap(of: &Harness) -> Cap {
+pub(super) fn cap(of: &Harness) -> TimedRateLimit {
     of.disks.caps().first().copied().unwrap_or_default()
 }
 
@@ -46,11 +46,11 @@ pub(super) fn load(of: &Harness, iops: u64) {
     let done = iops * seconds / 1000;
     let flow = DiskFlow {
         disk: DiskId(0),
-        holder: Holder::Disk(DiskId(0)),
+        holder: LimitsOwner::Disk(DiskId(0)),
         limits: Limits::default(),
         waiting: 32,
         in_flight: 1,
-        done: Done { demanded: done, delivered: done, ..Done::default() },
+        done: DiskCounters { demanded: done, delivered: done, ..DiskCounters::default() },
         short: Delivery::default(),
         long: Delivery::default(),
     };
@@ -65,7 +65,7 @@ pub(super) fn load(of: &Harness, iops: u64) {
     };
     let view = StoreView {
         store: StoreId(0),
-        processor: ProcessorId(0),
+        worker: WorkerId(0),
         status,
         at: Time::ZERO,
         flows: vec![flow],
@@ -129,7 +129,7 @@ fn what_is_lent_ends_where_nobody_answers_and_what_is_reserved_stays() {
     assert_eq!(two.node.cluster().condition.health, Health::Down);
     assert!(now(&one) + now(&two) <= 10_000);
     // Changes on this node are not delayed by the outage.
-    two.apply_well(&host(&config("n2", 900)));
+    two.apply_ok(&host(&config("n2", 900)));
     there.set(Faults::default());
     wait_until("it has a lease again", || {
         load(&two, 4000);
@@ -230,23 +230,23 @@ fn a_minimum_that_the_cluster_refuses_is_refused_with_the_arithmetic() {
     assert_eq!(cap(&two).reserved_iops, 1064);
     // A lower minimum is reserved before the change is made, and nothing remains of the rejected
     // one.
-    two.apply_well(&host(&config("n2", 2000)));
+    two.apply_ok(&host(&config("n2", 2000)));
     wait_until("it is reserved", || cap(&two).reserved_iops == 2064);
-    wait_until("the disk has it", || two.disks.promises()[0].minimums_iops == 2000);
-    one.apply_well(&host(&config("n1", 6800)));
+    wait_until("the disk has it", || two.disks.negotiated_features()[0].minimums_iops == 2000);
+    one.apply_ok(&host(&config("n1", 6800)));
 }
 
 #[test]
 fn a_minimum_that_nobody_answers_is_pending_and_not_in_effect_until_it_is_reserved() {
     let cluster = FakeCluster::default();
     let one = node(&cluster, "n1", 2000);
-    let minimum = |of: &Harness| of.disks.promises()[0].minimums_iops;
+    let minimum = |of: &Harness| of.disks.negotiated_features()[0].minimums_iops;
     wait_until("it is in effect", || minimum(&one) == 2000);
     cluster.set(Faults { is_unreachable: true, ..Faults::default() });
     wait_until("nobody answers", || was_told(&one, EventKind::ClusterUnreachable));
     let change = Edit::Apply(Box::new(host(&config("n1", 3000))));
     let operation = one.node.submit(change).unwrap();
-    let ended = one.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
+    let ended = one.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
     assert!(ended.report[0].contains("pending and not guaranteed"), "{ended:?}");
     assert!(ended.report[0].contains("etcd does not respond"), "{ended:?}");
@@ -274,13 +274,13 @@ fn what_is_fallen_back_on_is_in_force_where_it_fits_and_shown() {
     wait_until("it has its share", || cap(&one).reserved_iops == 1064);
     let shown = |of: &Harness| of.node.cluster().stores[0].cap;
     assert_eq!(shown(&one).fallback_iops, None);
-    one.apply_well(&host(&with_fallback(4000)));
+    one.apply_ok(&host(&with_fallback(4000)));
     wait_until("it is in force", || shown(&one).fallback_iops == Some(4000));
     assert!(shown(&one).fallback_ms.is_some_and(|ms| ms <= 30_000), "{:?}", shown(&one));
-    let late = cap(&one).late.unwrap();
+    let late = cap(&one).later.unwrap();
     assert_eq!(cap(&one).iops_at(late.1), 4000);
     // A fallback rate that does not fit is not put into effect.
-    one.apply_well(&host(&with_fallback(9500)));
+    one.apply_ok(&host(&with_fallback(9500)));
     wait_until("what was is not withdrawn", || shown(&one).fallback_iops == Some(4000));
     let alone = with_fallback(1).replace("shared = true\n", "");
     let refused = suimon_contract::parse_toml(&alone, None).unwrap_err();
@@ -294,7 +294,7 @@ fn a_name_is_one_hosts() {
     wait_until("it lives", || cluster.keys("/suimon/lab/alive/").len() == 1);
     let disks = FakeDisks::with_store(DISK_STORE);
     let impostor = Harness::in_cluster(MemoryStore::default(), disks, cluster.other());
-    impostor.apply_well(&host(&config("n1", 2000)));
+    impostor.apply_ok(&host(&config("n1", 2000)));
     wait_until("it is refused", || was_told(&impostor, EventKind::ClusterRefused));
     assert_eq!(now(&impostor), 0, "it may do nothing");
     let status = impostor.node.cluster();
@@ -312,11 +312,11 @@ fn who_leaves_gives_back_what_is_reserved() {
     assert!(errors[0].message.contains("disk/d-n1"), "{errors:?}");
     let force = ChangeOptions { force: true, ..ChangeOptions::default() };
     let operation = one.node.submit_with(leave, force).unwrap();
-    let operation = one.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
+    let operation = one.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     wait_until("nothing holds it any more", || one.disks.caps().is_empty());
     wait_until("its record is gone", || cluster.keys("/suimon/lab/members/").len() == 1);
-    two.apply_well(&host(&config("n2", 8000)));
+    two.apply_ok(&host(&config("n2", 8000)));
     wait_until("the other has it", || cap(&two).reserved_iops == 8064);
 }
 
@@ -332,7 +332,7 @@ fn a_node_that_is_gone_for_good_is_taken_out() {
     drop(two);
     wait_until("it is dead", || cluster.keys("/suimon/lab/alive/").len() == 1);
     one.node.remove_cluster_node("n2").unwrap();
-    one.apply_well(&host(&config("n1", 8000)));
+    one.apply_ok(&host(&config("n1", 8000)));
     wait_until("the other has it", || cap(&one).reserved_iops == 8064);
     wait_until("its grants are gone", || cluster.keys("/suimon/lab/grants/").len() == 1);
 }
@@ -374,7 +374,7 @@ fn another_directory_of_the_same_name_is_not_the_clusters() {
     wait_until("it has its share", || now(&one) >= 2064);
     let disks = FakeDisks::with_store(DISK_STORE);
     let two = Harness::in_cluster(MemoryStore::default(), disks, cluster.other());
-    two.apply_well(&host(&config("n2", 2000)));
+    two.apply_ok(&host(&config("n2", 2000)));
     wait_until("that is told", || was_told(&two, EventKind::SharedStoreWrong));
     assert_eq!(now(&two), 0, "it may do nothing");
     let wrong = two.node.cluster().stores[0].wrong.clone();
@@ -405,7 +405,7 @@ fn part(of: &Harness) -> u64 {
 pub(super) fn policy(of: &Harness, edit: ResourceEdit<QosPolicyConfig>) -> Result<(), String> {
     let operation =
         of.node.submit(Edit::QosPolicy(edit)).map_err(|errors| errors[0].to_string())?;
-    let ended = of.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
+    let ended = of.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
     ended.error.map_or(Ok(()), |error| Err(error.to_string()))
 }
 
@@ -424,14 +424,14 @@ fn a_policy_of_the_cluster_is_the_same_on_all_nodes_and_holds_for_all_together()
     };
     let one = Harness::in_cluster(MemoryStore::default(), disks(), cluster.clone());
     let two = Harness::in_cluster(MemoryStore::default(), disks(), cluster.other());
-    one.apply_well(&host(&with_policy("n1", 1000)));
+    one.apply_ok(&host(&with_policy("n1", 1000)));
     wait_until("it is the cluster's", || cluster.keys("/suimon/lab/policies/").len() == 1);
-    two.apply_well(&host(&without_disks("n2")));
+    two.apply_ok(&host(&without_disks("n2")));
     wait_until("the other has it", || max_of(&two, "batch") == Some(1000));
     // Applying a host file without the policy does not delete it.
-    two.apply_well(&host(&without_disks("n2")));
+    two.apply_ok(&host(&without_disks("n2")));
     assert_eq!(max_of(&two, "batch"), Some(1000));
-    two.apply_well(&host(&with_policy("n2", 1000)));
+    two.apply_ok(&host(&with_policy("n2", 1000)));
     wait_until("both have a part of it", || part(&one) == 250 && part(&two) == 250);
     wait_until("who wants it has the rest", || {
         load(&one, 4000);
@@ -457,7 +457,7 @@ fn a_policys_minimum_that_has_no_room_is_refused_with_the_arithmetic() {
     let disks = FakeDisks::default();
     disks.put_store(DISK_STORE, cluster.files());
     let one = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
-    one.apply_well(&host(&with_policy("n1", 9000)));
+    one.apply_ok(&host(&with_policy("n1", 9000)));
     let two = node(&cluster.other(), "n2", 5000);
     wait_until("the other has its minimum", || cap(&two).reserved_iops == 5064);
     wait_until("both know the policy", || max_of(&two, "batch") == Some(9000));
@@ -492,8 +492,8 @@ fn a_policy_that_another_node_uses_is_not_deleted_and_one_that_is_gone_is_not_wi
     };
     let one = Harness::in_cluster(MemoryStore::default(), disks(), cluster.clone());
     let two = Harness::in_cluster(MemoryStore::default(), disks(), cluster.other());
-    one.apply_well(&host(&with_policy("n1", 1000)));
-    two.apply_well(&host(&without_disks("n2")));
+    one.apply_ok(&host(&with_policy("n1", 1000)));
+    two.apply_ok(&host(&without_disks("n2")));
     wait_until("both have it", || part(&one) == 500 && max_of(&two, "batch").is_some());
     let error = policy(&two, ResourceEdit::Delete(name("batch"))).unwrap_err();
     assert!(error.contains("node `n1`"), "{error}");
@@ -505,7 +505,7 @@ fn a_policy_that_another_node_uses_is_not_deleted_and_one_that_is_gone_is_not_wi
     assert_eq!(part(&one), 0, "it may do nothing");
     assert_eq!(max_of(&one, "batch"), Some(1000));
     // When the disk is removed, the policy is removed from this node, too.
-    one.apply_well(&host(&without_disks("n1")));
+    one.apply_ok(&host(&without_disks("n1")));
     wait_until("it is gone", || max_of(&one, "batch").is_none());
 }
 
@@ -535,7 +535,7 @@ fn policies_of_the_cluster_do_not_change_while_nobody_answers_and_outlive_the_da
     let disks = FakeDisks::default();
     disks.put_store(DISK_STORE, cluster.files());
     let one = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
-    one.apply_well(&host(&with_policy("n1", 1000)));
+    one.apply_ok(&host(&with_policy("n1", 1000)));
     wait_until("it has its part", || part(&one) == 500);
     let (store, _, disks) = one.kill_with_disks();
     let away = cluster.other();
@@ -562,11 +562,15 @@ fn nodes_and_strangers_are_seen_on_the_store_itself() {
     let disks = FakeDisks::default();
     disks.put_store(DISK_STORE, cluster.files());
     let stranger = Harness::in_cluster(MemoryStore::default(), disks, other);
-    stranger.apply_well(&host(&config("x1", 0).replace("\"lab\"", "\"else\"")));
+    stranger.apply_ok(&host(&config("x1", 0).replace("\"lab\"", "\"else\"")));
     wait_until("it is found out", || was_told(&stranger, EventKind::SharedStoreWrong));
     wait_until("it has written, too", || beats().len() == 2);
     let seen = || one.node.cluster().stores[0].seen.clone();
-    let is_seen = || seen().first().is_some_and(|beat| beat.is_stranger && beat.node == name("x1"));
+    let is_seen = || {
+        seen()
+            .first()
+            .is_some_and(|heartbeat| heartbeat.is_stranger && heartbeat.node == name("x1"))
+    };
     let patience = std::time::Duration::from_secs(90);
     let began = std::time::Instant::now();
     while !is_seen() && began.elapsed() < patience {
@@ -588,7 +592,7 @@ fn a_cluster_is_made_once() {
     };
     let one = Harness::in_cluster(MemoryStore::default(), FakeDisks::default(), cluster.clone());
     let operation = made(&one, "n1").unwrap();
-    let ended = one.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
+    let ended = one.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
     wait_until("it is there", || was_told(&one, EventKind::ClusterJoined));
     let two = Harness::in_cluster(MemoryStore::default(), FakeDisks::default(), cluster.other());

@@ -1,7 +1,7 @@
 //! Events of the cluster.
 
 use suimon_cluster_qos::{
-    Aggressor, Cause, DiskKey, MemberNotice, NodeId, Notice, PolicyKey, Unmet,
+    AdmissionCheck, Cause, DiskKey, MemberNotice, NodeId, Notice, OverGuarantee, PolicyKey, Unmet,
 };
 use suimon_contract::{EventKind, Name};
 
@@ -57,16 +57,8 @@ pub(super) fn of_member(store: &Name, notice: MemberNotice, reserved_iops: u64) 
 /// Returns the event of a leader's notice.
 pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Draft {
     match notice {
-        Notice::Refused { node, promises } => {
-            let node = names.node(*node);
-            let text = format!(
-                "Node {node} requests too much and keeps its former reservation: {promises}. \
-                 Lower minimums, or move disks to another store."
-            );
-            of_store(EventKind::SharedPromiseRefused, store, text)
-                .with("node", node)
-                .with("promised_iops", promises.promised_iops)
-                .with("asked_iops", promises.asked_iops)
+        Notice::Refused { node, admission } => {
+            reservation_refused(store, names.node(*node), admission)
         }
         Notice::MinimumUnmet(unmet) => minimum_unmet(store, unmet, names),
         Notice::MinimumMet { node, disk } => {
@@ -75,19 +67,19 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
                 format!("Disk {disk} on node {node} gets its minimum again, or has less demand.");
             of_store(EventKind::SharedMinimumMet, store, text).with("node", node).with("disk", disk)
         }
-        Notice::ForeignLoad { delivered_iops, capability_iops, strangers, silent } => {
+        Notice::ExternalLoad { delivered_iops, capacity_iops, strangers, silent } => {
             let strangers: Vec<_> = strangers.iter().map(|of| of.name.clone()).collect();
             let silent: Vec<_> = silent.iter().map(|node| names.node(*node)).collect();
-            foreign_load(store, *delivered_iops, *capability_iops)
+            external_load(store, *delivered_iops, *capacity_iops)
                 .with("seen_on_it", strangers.join(", "))
                 .with("silent_nodes", silent.join(", "))
         }
-        Notice::ForeignLoadGone => of_store(
+        Notice::ExternalLoadEnded => of_store(
             EventKind::SharedForeignLoadGone,
             store,
             "The store delivers its capacity again.",
         ),
-        Notice::StrangerSeen(stranger) => {
+        Notice::ExternalUserDetected(stranger) => {
             let text =
                 format!("{} also uses the store and is not a node of this cluster.", stranger.name);
             of_store(EventKind::SharedForeignLoad, store, text).with("seen_on_it", &stranger.name)
@@ -127,8 +119,19 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
     }
 }
 
+fn reservation_refused(store: &Name, node: String, admission: &AdmissionCheck) -> Draft {
+    let text = format!(
+        "Node {node} requests too much and keeps its former reservation: {admission}. Lower \
+         minimums, or move disks to another store."
+    );
+    of_store(EventKind::SharedPromiseRefused, store, text)
+        .with("node", node)
+        .with("promised_iops", admission.guaranteed_iops)
+        .with("asked_iops", admission.requested_iops)
+}
+
 /// Returns the event of a store that delivers less than its capacity.
-fn foreign_load(store: &Name, delivered_iops: u64, capability_iops: u64) -> Draft {
+fn external_load(store: &Name, delivered_iops: u64, capability_iops: u64) -> Draft {
     let text = format!(
         "The store delivers {delivered_iops} IOPS to all nodes; its capacity is {capability_iops} \
          IOPS. Find the external load, or measure the capacity again."
@@ -162,12 +165,12 @@ fn minimum_unmet(store: &Name, unmet: &Unmet, names: &dyn Names) -> Draft {
         Cause::NotAdmitted => ("not-admitted", "the minimums exceed the capacity of the store"),
         Cause::OtherNodes => ("other-nodes", "other nodes have not reduced their use yet"),
         Cause::OwnNode => ("own-node", "other disks of its node use it"),
-        Cause::ForeignLoad => ("foreign-load", "the store delivers less than its capacity"),
+        Cause::ExternalLoad => ("foreign-load", "the store delivers less than its capacity"),
         Cause::StoreLatency => {
             ("store-latency", "the latency of the store is too high for so few requests in flight")
         }
     };
-    let aggressor = |of: &Aggressor| {
+    let aggressor = |of: &OverGuarantee| {
         let (disk, node) = (names.disk(of.node, of.disk), names.node(of.node));
         format!("{disk} on {node} {} IOPS", of.delivered_iops)
     };
@@ -179,7 +182,7 @@ fn minimum_unmet(store: &Name, unmet: &Unmet, names: &dyn Names) -> Draft {
         "Disk {disk} on node {node} has missed its minimum for {} s: guaranteed {} IOPS, demand \
          {} IOPS, delivered {} IOPS; {why}{first}.",
         unmet.lasting.as_secs(),
-        unmet.entitled_iops,
+        unmet.guaranteed_iops,
         unmet.demanded_iops,
         unmet.delivered_iops
     );
@@ -187,7 +190,7 @@ fn minimum_unmet(store: &Name, unmet: &Unmet, names: &dyn Names) -> Draft {
         .with("node", node)
         .with("disk", disk)
         .with("lasting_s", unmet.lasting.as_secs())
-        .with("entitled_iops", unmet.entitled_iops)
+        .with("entitled_iops", unmet.guaranteed_iops)
         .with("demanded_iops", unmet.demanded_iops)
         .with("delivered_iops", unmet.delivered_iops)
         .with("cause", cause)

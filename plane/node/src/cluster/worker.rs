@@ -6,8 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use suimon_contract::Name;
 
 use super::elected::Elected;
-use super::session::{Ground, Session};
-use crate::cluster::messages::{Answer, Task};
+use super::session::{Session, SessionContext};
+use crate::cluster::messages::{Task, TaskResult};
 
 /// Queue of tasks.
 #[derive(Default)]
@@ -27,9 +27,9 @@ impl Tasks {
     /// repeated while etcd does not respond are queued once.
     pub(super) fn push(&self, session: u64, task: Task) {
         let mut queue = self.queue();
-        if let Task::Report { store, said } = &task {
+        if let Task::Report { store, report: said } = &task {
             let waiting = queue.tasks.iter_mut().find_map(|(of, task)| match task {
-                Task::Report { store: other, said } if *of == session && other == store => {
+                Task::Report { store: other, report: said } if *of == session && other == store => {
                     Some(said)
                 }
                 _ => None,
@@ -64,7 +64,7 @@ impl Tasks {
 }
 
 /// Executes tasks until it is stopped.
-pub(super) fn run(ground: &Ground, tasks: &Tasks) {
+pub(super) fn run(ground: &SessionContext, tasks: &Tasks) {
     let mut current: Option<(u64, Session)> = None;
     while let Some((number, task)) = tasks.next() {
         let answer = match task {
@@ -74,9 +74,9 @@ pub(super) fn run(ground: &Ground, tasks: &Tasks) {
                     Ok((session, policies)) => {
                         let (store, member) = (Arc::clone(&session.store), session.member.clone());
                         current = Some((number, session));
-                        Some(Answer::Begun { store, member, policies })
+                        Some(TaskResult::Begun { store, member, policies })
                     }
-                    Err(error) => Some(Answer::NotBegun {
+                    Err(error) => Some(TaskResult::NotBegun {
                         is_refused: error.is_refused,
                         detail: error.detail,
                     }),
@@ -104,11 +104,11 @@ fn end(current: &mut Option<(u64, Session)>) {
     }
 }
 
-fn work(session: &mut Session, task: Task) -> Option<Answer> {
+fn work(session: &mut Session, task: Task) -> Option<TaskResult> {
     match task {
-        Task::Report { store, said } => match session.report(&store, said) {
+        Task::Report { store, report: said } => match session.report(&store, said) {
             Ok(true) => None,
-            Ok(false) => Some(Answer::Expelled),
+            Ok(false) => Some(TaskResult::Removed),
             Err(error) => {
                 tracing::debug!(
                     %store,
@@ -129,7 +129,7 @@ fn work(session: &mut Session, task: Task) -> Option<Answer> {
                 );
             }
             let is_written = written.unwrap_or(false);
-            Some(Answer::Written { store, term, is_written })
+            Some(TaskResult::Written { store, term, is_written })
         }
         Task::Resign { store, term } => {
             if let Err(error) = session.resign(&store, term) {
@@ -142,11 +142,11 @@ fn work(session: &mut Session, task: Task) -> Option<Answer> {
             None
         }
         Task::Withdraw { store } => match session.withdraw(&store) {
-            Ok(true) => Some(Answer::Withdrawn { store, is_done: true }),
-            Ok(false) => Some(Answer::Expelled),
+            Ok(true) => Some(TaskResult::Withdrawn { store, is_done: true }),
+            Ok(false) => Some(TaskResult::Removed),
             Err(error) => {
                 tracing::debug!(%store, %error, "the records of a store are still there");
-                Some(Answer::Withdrawn { store, is_done: false })
+                Some(TaskResult::Withdrawn { store, is_done: false })
             }
         },
         Task::AddPolicy(policy) => {
@@ -159,9 +159,9 @@ fn work(session: &mut Session, task: Task) -> Option<Answer> {
             }
             None
         }
-        Task::Tend => match session.tend() {
+        Task::RenewLease => match session.renew() {
             Ok(true) => None,
-            Ok(false) => Some(Answer::Expelled),
+            Ok(false) => Some(TaskResult::Removed),
             Err(error) => {
                 tracing::debug!(%error, "cannot renew the lease in etcd");
                 None
@@ -169,21 +169,21 @@ fn work(session: &mut Session, task: Task) -> Option<Answer> {
         },
         Task::Leave { stores } => {
             let failure = session.leave(&stores).err().map(|error| error.to_string());
-            Some(Answer::Left { failure })
+            Some(TaskResult::Ended { failure })
         }
         Task::Begin(_) | Task::End => None,
     }
 }
 
-fn elect(session: &mut Session, store: Name) -> Answer {
+fn elect(session: &mut Session, store: Name) -> TaskResult {
     match session.elect(&store) {
         Ok(Some(Elected { term, records, policies })) => {
-            Answer::Elected { store, term, records, policies }
+            TaskResult::Elected { store, term, records, policies }
         }
-        Ok(None) => Answer::NotElected { store },
+        Ok(None) => TaskResult::NotElected { store },
         Err(error) => {
             tracing::debug!(%store, %error, "cannot read the leader from etcd");
-            Answer::NotElected { store }
+            TaskResult::NotElected { store }
         }
     }
 }
@@ -201,11 +201,11 @@ mod tests {
         for _ in 0..100 {
             tasks.push(1, Task::Resign { store: store(), term: Term(7) });
             tasks.push(1, Task::Withdraw { store: store() });
-            tasks.push(1, Task::Tend);
+            tasks.push(1, Task::RenewLease);
         }
         assert_eq!(tasks.queue().tasks.len(), 3);
         tasks.push(1, Task::Resign { store: store(), term: Term(8) });
-        tasks.push(2, Task::Tend);
+        tasks.push(2, Task::RenewLease);
         assert_eq!(tasks.queue().tasks.len(), 5);
     }
 }

@@ -3,12 +3,12 @@
 
 use suimon_contract::{ApiError, DiskFormat, ErrorCode, StorageState};
 
-use crate::testing::{DISK_STORE, Harness, PATIENCE, host, name};
-use crate::{DiskWork, Edit, ResourceEdit};
+use crate::testing::{DEADLINE, DISK_STORE, Harness, host, name};
+use crate::{DiskFileJob, Edit, ResourceEdit};
 
 fn harness(format: &str) -> Harness {
     let harness = Harness::with_store();
-    harness.apply_well(&host(&format!(
+    harness.apply_ok(&host(&format!(
         "[[store]]\nname = \"fast\"\npath = \"/srv/fast\"\n[[disk]]\nname = \"data\"\n\
          store = \"fast\"\nformat = \"{format}\"\nsize_bytes = 8388608\n\
          nbd = {{ socket = \"/run/nbd.sock\" }}\n"
@@ -23,9 +23,9 @@ fn goes_on(harness: &Harness) {
     assert_eq!(harness.disks.files(DISK_STORE).len(), 1);
 }
 
-fn work(harness: &Harness, work: DiskWork) -> ApiError {
-    match harness.node.work_on_disk(&name("data"), work) {
-        Ok(begun) => harness.node.wait_operation(begun.id, PATIENCE).unwrap().error.unwrap(),
+fn work(harness: &Harness, work: DiskFileJob) -> ApiError {
+    match harness.node.start_disk_job(&name("data"), work) {
+        Ok(begun) => harness.node.wait_operation(begun.id, DEADLINE).unwrap().error.unwrap(),
         Err(error) => error,
     }
 }
@@ -41,7 +41,7 @@ fn a_size_beyond_the_format_is_refused() {
         let patch = format!("{{\"size_bytes\": \"{size}\"}}").into_bytes();
         let edit = Edit::Disk(ResourceEdit::Patch(name("data"), patch));
         let error = match harness.node.submit(edit) {
-            Ok(begun) => harness.node.wait_operation(begun.id, PATIENCE).unwrap().error.unwrap(),
+            Ok(begun) => harness.node.wait_operation(begun.id, DEADLINE).unwrap().error.unwrap(),
             Err(errors) => errors.into_iter().next().unwrap(),
         };
         assert_eq!(error.field.as_deref(), Some("size_bytes"), "{error}");
@@ -62,7 +62,7 @@ fn a_file_name_that_leaves_no_room_for_what_is_beside_it_is_refused() {
         format: DiskFormat::Vhdx,
         kind: None,
     };
-    for begun in [DiskWork::Snapshot(snapshot), DiskWork::Convert(convert)] {
+    for begun in [DiskFileJob::Snapshot(snapshot), DiskFileJob::Convert(convert)] {
         let error = work(&harness, begun);
         assert_eq!(error.code, ErrorCode::InvalidValue, "{error}");
         assert!(error.message.contains("a name that leaves room for 12 bytes"), "{error}");
@@ -78,12 +78,12 @@ fn a_merge_that_has_no_room_for_its_note_is_refused() {
     let harness = harness("vhd");
     let mut config = harness.node.config();
     config.disks[0].file = Some(long.parse().unwrap());
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     let request = suimon_contract::SnapshotDiskRequest { file: "child.vhd".parse().unwrap() };
-    let begun = harness.node.work_on_disk(&name("data"), DiskWork::Snapshot(request)).unwrap();
-    harness.node.wait_operation(begun.id, PATIENCE).unwrap();
+    let begun = harness.node.start_disk_job(&name("data"), DiskFileJob::Snapshot(request)).unwrap();
+    harness.node.wait_operation(begun.id, DEADLINE).unwrap();
     let files = harness.disks.files(DISK_STORE);
-    let error = work(&harness, DiskWork::Merge);
+    let error = work(&harness, DiskFileJob::Merge);
     assert!(error.message.contains("a name that leaves room for 14 bytes"), "{error}");
     let disk = harness.node.disk("data").unwrap();
     assert_eq!((disk.state, disk.layers), (StorageState::Ready, Some(2)));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use suimon_contract::{ByteSize, Name, StoreCapability, StoreConfig, StoreMeasurement};
-use suimon_storage_qos::{Capability, MeasuredLatency};
+use suimon_storage_qos::{Capacity, MeasuredLatency};
 
 /// Last measurement of a store, with the configuration keys that determine its result. The
 /// measurement counts only while these keys are unchanged.
@@ -33,7 +33,7 @@ impl MeasuredStore {
 
     /// Returns true if the measurement was made with the store's present path, normalization and
     /// queue depth.
-    fn is_of(&self, store: &StoreConfig) -> bool {
+    fn matches(&self, store: &StoreConfig) -> bool {
         (&self.path, self.normalization_bytes, self.depth_max)
             == (&store.path, store.normalization_bytes, store.depth_max)
     }
@@ -44,18 +44,18 @@ pub(crate) fn measured_of<'a>(
     store: &StoreConfig,
     measured: &'a MeasuredStores,
 ) -> Option<&'a StoreMeasurement> {
-    let found = measured.get(&store.name).filter(|found| found.is_of(store));
+    let found = measured.get(&store.name).filter(|found| found.matches(store));
     found.map(|found| &found.measurement)
 }
 
-/// Returns the capacity of a store for admission control. [`Capability::Unknown`] if the capacity
+/// Returns the capacity of a store for admission control. [`Capacity::Unknown`] if the capacity
 /// is neither declared nor measured.
-pub(crate) fn capability(store: &StoreConfig, measured: &MeasuredStores) -> Capability {
+pub(crate) fn capacity(store: &StoreConfig, measured: &MeasuredStores) -> Capacity {
     match store.capability_iops {
-        None => Capability::Unknown,
-        Some(StoreCapability::Declared(iops)) => Capability::Declared(iops),
+        None => Capacity::Unknown,
+        Some(StoreCapability::Declared(iops)) => Capacity::Declared(iops),
         Some(StoreCapability::Measured(_)) => measured_of(store, measured)
-            .map_or(Capability::Unknown, |found| Capability::Measured(found.iops)),
+            .map_or(Capacity::Unknown, |found| Capacity::Measured(found.iops)),
     }
 }
 

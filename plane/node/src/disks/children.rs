@@ -17,26 +17,23 @@ use suimon_ports::{FileName, StoreFiles};
 use suimon_storage::images;
 use suimon_storage::images::DiskPlan;
 
+pub(super) use self::cache::ClosedDisk;
 use self::cache::Known;
-pub(crate) use self::cache::KnownParents;
-pub(super) use self::cache::OtherDisk;
-use super::file_work::FileWork;
+pub(crate) use self::cache::ParentCache;
+use super::file_work::ImageTask;
 
-impl FileWork {
+impl ImageTask {
     /// Checks that the disk does not write to a file that is a parent of another disk's image. An
     /// unreadable image of another disk is ignored, so that it does not prevent opening this disk.
-    pub(super) fn refuse_parent_of_others(
-        &self,
-        files: &Arc<dyn StoreFiles>,
-    ) -> Result<(), ApiError> {
-        let plan = self.wanted.plan();
+    pub(super) fn check_not_parent(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
+        let plan = self.required.plan();
         let Some(file) = plan.file.as_ref().filter(|_| !plan.is_read_only) else { return Ok(()) };
         let is_there = plan.format.has_metadata() && files.status(file).is_ok();
         let child = self.beside.iter().filter(|_| is_there).find(|other| {
             other.plan.format == plan.format
-                && self.parents_of(&self.wanted.store.path, files, &other.plan).contains(file)
+                && self.parents_of(&self.required.store.path, files, &other.plan).contains(file)
         });
-        let Some(OtherDisk { label, .. }) = child else { return Ok(()) };
+        let Some(ClosedDisk { label, .. }) = child else { return Ok(()) };
         let text = format!(
             "{file} is a parent of {label}, which a write to it would destroy; set read_only = \
              true for this disk, name another file, or delete {label}"

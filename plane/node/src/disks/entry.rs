@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::{ApiError, ErrorCode, Name, StorageState};
-use suimon_image::Shape;
+use suimon_image::DiskGeometry;
 use suimon_ports::{DeviceError, DiskDevice, FileName, StoreFiles};
 use suimon_quantity::DiskId;
 use suimon_storage::{Freeing, PlaneError, images};
 
 use super::file_work::Opened;
 use super::store_threads::StoreWork;
-use super::wanted::WantedDisk;
+use super::wanted::RequiredDisk;
 use crate::errors::error_code;
 use crate::retry::Failing;
 
@@ -30,11 +30,11 @@ pub(crate) struct DiskEntry {
 /// Mutable state of a disk.
 pub(crate) struct DiskState {
     /// Configuration in effect, or being put into effect.
-    pub(crate) wanted: WantedDisk,
+    pub(crate) required: RequiredDisk,
     /// Images and front-end; `None` while the disk is not open.
     pub(crate) open: Option<OpenDisk>,
     /// Pending attempt to open the disk; the store has not responded yet.
-    pub(crate) opening: Option<OpeningUnderWay>,
+    pub(crate) opening: Option<PendingOpen>,
     /// Number of the current attempt to open the disk. A notice with another number is from a
     /// closed front-end and ignored.
     pub(crate) generation: u64,
@@ -44,21 +44,21 @@ pub(crate) struct DiskState {
     /// True if a flush has failed since the disk was opened. Its metadata is checked when it is opened.
     pub(crate) has_failed_flush: bool,
     /// Job on the disk's file, for which the disk is out of service.
-    pub(crate) work: Option<WorkUnderWay>,
+    pub(crate) work: Option<CurrentJob>,
     /// Migration of the disk's VM between this node and another; `None` without a migration.
     pub(crate) moving: Option<Moving>,
 }
 
 /// Pending attempt to open a disk.
-pub(crate) struct OpeningUnderWay {
+pub(crate) struct PendingOpen {
     pub(crate) work: StoreWork<Result<Opened, ApiError>>,
     /// True if an event has reported that the store does not respond.
-    pub(crate) is_told: bool,
+    pub(crate) is_reported: bool,
 }
 
 /// Job for which a disk is out of service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WorkUnderWay {
+pub(crate) struct CurrentJob {
     /// Number of the operation.
     pub(crate) operation: u64,
     /// Name of the job, such as `check` or `compact`.
@@ -69,23 +69,23 @@ pub(crate) struct WorkUnderWay {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moving {
     /// In service on this node, and copied to the other node.
-    CopiedTo,
+    CopyOut,
     /// In service on this node, while the contents of the other node's disk are copied to it.
-    CopiedFrom,
+    CopyIn,
     /// On a store that both nodes share. In service on this node until the handover.
-    HandedTo,
+    HandoverOut,
     /// On a store that both nodes share, and closed here for the handover. The other node may have
     /// the file open.
-    GoneTo,
+    HandedOver,
     /// On a store that both nodes share. The other node has the file open until the VM runs here.
-    ComesFrom,
+    AwaitingHandover,
 }
 
 /// Disk in service.
 pub(crate) struct OpenDisk {
     /// Kind of the disk's own image; `None` while the other node of a migration has the image open.
     pub(crate) kind: Option<images::DiskKind>,
-    pub(crate) shape: Shape,
+    pub(crate) shape: DiskGeometry,
     pub(crate) files: Arc<dyn StoreFiles>,
     /// Names of the image files in the store: the disk's own image, its parent, and so on. Empty
     /// for a block device.
@@ -95,9 +95,9 @@ pub(crate) struct OpenDisk {
 }
 
 impl DiskEntry {
-    pub(crate) fn new(name: Name, id: DiskId, wanted: WantedDisk) -> Self {
+    pub(crate) fn new(name: Name, id: DiskId, wanted: RequiredDisk) -> Self {
         let state = DiskState {
-            wanted,
+            required: wanted,
             open: None,
             opening: None,
             generation: 0,
@@ -128,21 +128,21 @@ impl DiskEntry {
 
 impl Moving {
     pub(crate) const fn is_away(self) -> bool {
-        matches!(self, Self::GoneTo | Self::ComesFrom)
+        matches!(self, Self::HandedOver | Self::AwaitingHandover)
     }
 
     /// Returns the description of the migration for errors and status.
-    pub(crate) const fn way(self) -> &'static str {
+    pub(crate) const fn description(self) -> &'static str {
         match self {
-            Self::CopiedTo => "its VM is migrating to another node, to which the disk is copied",
-            Self::CopiedFrom => {
-                "its VM is migrating from another node, from which the disk is copied"
-            }
-            Self::HandedTo => {
+            Self::CopyOut => "its VM is migrating to another node, to which the disk is copied",
+            Self::CopyIn => "its VM is migrating from another node, from which the disk is copied",
+            Self::HandoverOut => {
                 "its VM is migrating to another node, to which the disk is handed over"
             }
-            Self::GoneTo => "its VM is migrating to another node, which has taken over the disk",
-            Self::ComesFrom => {
+            Self::HandedOver => {
+                "its VM is migrating to another node, which has taken over the disk"
+            }
+            Self::AwaitingHandover => {
                 "its VM is migrating from another node, which uses the disk until the VM arrives"
             }
         }
@@ -152,12 +152,12 @@ impl Moving {
 impl DiskState {
     /// Returns the state of the disk in the API, and the reason unless it is ready.
     pub(crate) fn condition(&self) -> (StorageState, Option<String>) {
-        if let Some(WorkUnderWay { operation, verb }) = &self.work {
+        if let Some(CurrentJob { operation, verb }) = &self.work {
             let text = format!("out of service for operation {operation} (disk {verb})");
             return (StorageState::Working, Some(text));
         }
         if let Some(moving) = self.moving.filter(|moving| moving.is_away()) {
-            return (StorageState::Away, Some(moving.way().to_owned()));
+            return (StorageState::Away, Some(moving.description().to_owned()));
         }
         if let Some(opening) = self.opening.as_ref().filter(|opening| opening.work.is_stalled()) {
             let text = format!(

@@ -5,8 +5,8 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::{
-    DeviceError, DiskDevices, DiskExports, DiskListener, DiskQueue, ExportedDisk, NbdNotice,
-    NbdPlace, NbdServerSpec,
+    DeviceError, DiskDevices, DiskExports, DiskListener, DiskQueue, ExportedDisk, NbdAddress,
+    NbdNotice, NbdServerSpec,
 };
 use suimon_quantity::DiskId;
 
@@ -17,23 +17,23 @@ use crate::command::Command;
 pub(crate) struct Exports {
     plane: Arc<dyn DiskPlane>,
     devices: Arc<dyn DiskDevices>,
-    servers: Mutex<BTreeMap<NbdPlace, Server>>,
+    servers: Mutex<BTreeMap<NbdAddress, Server>>,
 }
 
 struct Server {
     spec: NbdServerSpec,
-    offered: Arc<Offered>,
+    offered: Arc<ServerExports>,
     /// Listener; dropping it closes the socket.
     listener: Box<dyn DiskListener>,
 }
 
 /// Exports of one server, queried by the listener for each client.
-struct Offered {
+struct ServerExports {
     plane: Arc<dyn DiskPlane>,
     notices: SyncSender<Command>,
     disks: Mutex<BTreeMap<String, (DiskId, ExportedDisk)>>,
     /// True if the clients are the QEMU of a VM that emulates the disk's controller.
-    is_vms: bool,
+    is_vm_qemu: bool,
     refusals: Mutex<Refusals>,
 }
 
@@ -51,19 +51,19 @@ impl Exports {
     }
 
     /// Exports a disk on a server, which is opened if necessary, or updates the existing export.
-    /// The access rules of `spec` apply to all disks of the server from then on. `is_vms`: the
+    /// The access rules of `spec` apply to all disks of the server from then on. `is_vm_qemu`: the
     /// clients are the QEMU of the disk's VM, which pauses the VM if the store is full.
-    pub(crate) fn offer(
+    pub(crate) fn add(
         &self,
         spec: &NbdServerSpec,
         disk: DiskId,
         exported: ExportedDisk,
-        is_vms: bool,
+        is_vm_qemu: bool,
         notices: &SyncSender<Command>,
     ) -> Result<(), DeviceError> {
         self.devices.set_nbd_export_limits(&exported.name, exported.limits);
         let mut servers = self.lock();
-        if let Some(open) = servers.get_mut(&spec.place()) {
+        if let Some(open) = servers.get_mut(&spec.address()) {
             if open.spec != *spec {
                 open.listener.change(spec)?;
                 open.spec = spec.clone();
@@ -72,21 +72,21 @@ impl Exports {
             return Ok(());
         }
         let disks = BTreeMap::from([(exported.name.clone(), (disk, exported))]);
-        let offered = Arc::new(Offered {
+        let offered = Arc::new(ServerExports {
             plane: self.plane.clone(),
             notices: notices.clone(),
             disks: Mutex::new(disks),
-            is_vms,
+            is_vm_qemu,
             refusals: Mutex::default(),
         });
         let listener = self.devices.listen_nbd(spec, offered.clone())?;
-        servers.insert(spec.place(), Server { spec: spec.clone(), offered, listener });
+        servers.insert(spec.address(), Server { spec: spec.clone(), offered, listener });
         Ok(())
     }
 
     /// Removes the export of a disk from a server, and closes the server if it has no other export.
     /// Connected clients continue until the disk is closed or they are detached.
-    pub(crate) fn withdraw(&self, place: &NbdPlace, name: &str) {
+    pub(crate) fn remove(&self, place: &NbdAddress, name: &str) {
         let mut servers = self.lock();
         let Some(open) = servers.get(place) else { return };
         open.offered.lock().remove(name);
@@ -100,7 +100,7 @@ impl Exports {
     ///
     /// # Errors
     /// Returns the servers that cannot use their files; the previous rules remain in effect there.
-    pub(crate) fn reload(&self) -> Vec<(NbdPlace, DeviceError)> {
+    pub(crate) fn reload(&self) -> Vec<(NbdAddress, DeviceError)> {
         let servers = self.lock();
         let reloaded = servers.iter().filter_map(|(place, server)| {
             let error = server.listener.change(&server.spec).err()?;
@@ -111,7 +111,7 @@ impl Exports {
 
     /// Returns the last clients that each server has rejected, and the number of rejections since
     /// the previous call.
-    pub(crate) fn take_refusals(&self) -> Vec<(NbdNotice, u64)> {
+    pub(crate) fn take_rejections(&self) -> Vec<(NbdNotice, u64)> {
         let take = |server: &Server| {
             let mut refusals = server.offered.refusals();
             [refusals.refused.take(), refusals.limited.take()]
@@ -119,12 +119,12 @@ impl Exports {
         self.lock().values().flat_map(take).flatten().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<NbdPlace, Server>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<NbdAddress, Server>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Offered {
+impl ServerExports {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (DiskId, ExportedDisk)>> {
         self.disks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,7 +134,7 @@ impl Offered {
     }
 }
 
-impl DiskExports for Offered {
+impl DiskExports for ServerExports {
     fn exports(&self) -> Vec<ExportedDisk> {
         self.lock().values().map(|(_, exported)| exported.clone()).collect()
     }
@@ -142,7 +142,7 @@ impl DiskExports for Offered {
     fn attach(&self, name: &str, queue: Box<dyn DiskQueue>) -> Result<(), String> {
         let disk = self.lock().get(name).map(|(disk, _)| *disk);
         let disk = disk.ok_or_else(|| "NBD export of a disk ended".to_owned())?;
-        let attached = match self.is_vms {
+        let attached = match self.is_vm_qemu {
             true => self.plane.attach_vm_client(disk, queue),
             false => self.plane.attach_client(disk, queue).map(drop),
         };
@@ -154,7 +154,7 @@ impl DiskExports for Offered {
         let last = match notice {
             NbdNotice::Refused { .. } => Some(&mut refusals.refused),
             NbdNotice::Limited { .. } => Some(&mut refusals.limited),
-            NbdNotice::NotOffered { .. } => None,
+            NbdNotice::ExportFailed { .. } => None,
         };
         if let Some(last) = last {
             let count = last.as_ref().map_or(0, |(_, count)| *count);

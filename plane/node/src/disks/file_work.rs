@@ -5,40 +5,42 @@ use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
 use suimon_ports::{RedoRecords, StoreFiles};
-use suimon_storage::images::{self, DiskError, DiskFault, LeftRecords, OpenedDisk, Seeds};
+use suimon_storage::images::{
+    self, DiskError, DiskFault, HostInputs, OpenedDisk, RemainingRecords,
+};
 use suimon_storage::{DiskSpec, jobs};
 
-use super::children::{KnownParents, OtherDisk};
+use super::children::{ClosedDisk, ParentCache};
 use super::growing::wanted_size;
 use super::open_stores::OpenStores;
 use super::opening::{disk_error, store_file_error};
-use super::wanted::WantedDisk;
+use super::wanted::RequiredDisk;
 use crate::RandomSource;
 use crate::UnixClock;
 use crate::events::Draft;
 
 /// Environment of the operations on one disk's files, independent of locks of the node.
-pub(crate) struct FileWork {
+pub(crate) struct ImageTask {
     /// Name of the disk in events and errors.
     pub(super) label: String,
-    pub(super) wanted: WantedDisk,
+    pub(super) required: RequiredDisk,
     pub(super) stores: Arc<OpenStores>,
     pub(super) random: RandomSource,
     pub(super) records: Option<Arc<dyn RedoRecords>>,
-    pub(super) left: LeftRecords,
+    pub(super) left_records: RemainingRecords,
     /// True if metadata is checked when the images are opened.
     pub(super) verifies: bool,
     pub(super) clock: UnixClock,
     /// Disks of the same store that are not open. Empty except for opening a disk.
-    pub(super) beside: Vec<OtherDisk>,
-    pub(super) known_parents: Arc<KnownParents>,
+    pub(super) beside: Vec<ClosedDisk>,
+    pub(super) known_parents: Arc<ParentCache>,
     /// Events of the operations, to be emitted if the whole change succeeds.
     pub(super) drafts: Vec<Draft>,
 }
 
 /// Disk whose images are open.
 pub(crate) struct Opened {
-    pub(super) work: FileWork,
+    pub(super) work: ImageTask,
     pub(super) files: Arc<dyn StoreFiles>,
     pub(super) images: OpenedDisk,
     /// True if the image file was created by this attempt.
@@ -47,7 +49,7 @@ pub(crate) struct Opened {
 
 impl Opened {
     /// Closes the images, and removes the file if it was created by this attempt.
-    pub(super) fn take_back(self) {
+    pub(super) fn undo(self) {
         self.work.close_images(self.images.spec);
         if self.is_made {
             self.work.remove_file(&self.files);
@@ -57,20 +59,20 @@ impl Opened {
     /// Undoes a successful attempt whose caller has given up.
     pub(super) fn take_back_result(result: Result<Self, ApiError>) {
         if let Ok(opened) = result {
-            opened.take_back();
+            opened.undo();
         }
     }
 }
 
-impl FileWork {
+impl ImageTask {
     /// Converts an error about the disk's images. The error about a missing parent is extended by
     /// the commands that set the parent.
     pub(super) fn failed(&self, error: &DiskError) -> ApiError {
         let mut told = disk_error(&self.label, error);
         if matches!(*error.fault, DiskFault::ParentMissing { .. }) {
-            let (disk, store) = (&self.wanted.config.name, &self.wanted.config.store);
+            let (disk, store) = (&self.required.config.name, &self.required.config.store);
             let relink = format!("suimon image relink --store {store} {} PARENT", error.file);
-            let own = self.wanted.plan().label();
+            let own = self.required.plan().label();
             let set = format!("suimon disk set {disk} --parent PARENT");
             let commands = if own == error.file { format!("{set}, or {relink}") } else { relink };
             told.message = format!("{} ({commands})", told.message);
@@ -79,7 +81,7 @@ impl FileWork {
     }
 
     pub(super) fn files(&self) -> Result<Arc<dyn StoreFiles>, ApiError> {
-        let files = self.stores.files(&self.wanted.store.path);
+        let files = self.stores.files(&self.required.store.path);
         files.map_err(|error| store_file_error(&self.label, &error))
     }
 
@@ -91,9 +93,9 @@ impl FileWork {
     /// cannot be opened. A file created by this attempt is removed.
     pub(super) fn open(mut self) -> Result<Opened, ApiError> {
         let files = self.files()?;
-        self.refuse_parent_of_others(&files)?;
+        self.check_not_parent(&files)?;
         let is_made = self.make_file(&files)?;
-        match self.open_grown(&files) {
+        match self.open_extended(&files) {
             Ok(images) => Ok(Opened { work: self, files, images, is_made }),
             Err(error) => {
                 if is_made {
@@ -105,7 +107,7 @@ impl FileWork {
     }
 
     fn make_file(&mut self, files: &Arc<dyn StoreFiles>) -> Result<bool, ApiError> {
-        let plan = self.wanted.plan();
+        let plan = self.required.plan();
         if plan.file.is_none() {
             return Ok(false);
         }
@@ -131,10 +133,11 @@ impl FileWork {
 
     /// Opens the images. Extends the disk first if it is smaller than desired, for example after a
     /// daemon exit during a resize; a read-only disk is not extended.
-    fn open_grown(&mut self, files: &Arc<dyn StoreFiles>) -> Result<OpenedDisk, ApiError> {
+    fn open_extended(&mut self, files: &Arc<dyn StoreFiles>) -> Result<OpenedDisk, ApiError> {
         let opened = self.open_images(files)?;
         let before = opened.shape.size;
-        let larger = wanted_size(&self.wanted, before).filter(|_| !self.wanted.config.read_only);
+        let larger =
+            wanted_size(&self.required, before).filter(|_| !self.required.config.read_only);
         let Some(size) = larger else { return Ok(opened) };
         self.close_images(opened.spec);
         self.resize(files, before, size)?;
@@ -143,7 +146,7 @@ impl FileWork {
 
     /// Opens the images with their present size.
     pub(super) fn open_images(&self, files: &Arc<dyn StoreFiles>) -> Result<OpenedDisk, ApiError> {
-        let plan = self.wanted.plan();
+        let plan = self.required.plan();
         let opened = self
             .with_seeds(|seeds| images::open(files.as_ref(), &plan, seeds))
             .map_err(|error| self.failed(&error))?;
@@ -166,7 +169,7 @@ impl FileWork {
 
     /// Discards the redo records that a killed daemon has left for the disk's image.
     pub(super) fn discard_left(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
-        let plan = self.wanted.plan();
+        let plan = self.required.plan();
         self.with_seeds(|seeds| images::discard_left(files.as_ref(), &plan, seeds))
             .map_err(|error| self.failed(&error))
     }
@@ -183,7 +186,7 @@ impl FileWork {
         before: u64,
         size: u64,
     ) -> Result<(), ApiError> {
-        let plan = self.wanted.plan();
+        let plan = self.required.plan();
         let resized = self.with_seeds(|seeds| jobs::resize(files.as_ref(), &plan, size, seeds));
         let size = resized.map_err(|error| self.failed(&error).field("size_bytes"))?;
         let text = format!("The size of the disk is {size} bytes now; it was {before} bytes.");
@@ -194,7 +197,7 @@ impl FileWork {
 
     /// Removes the file of a closed disk, and its redo record. Failures are logged only.
     pub(super) fn remove_file(&self, files: &Arc<dyn StoreFiles>) {
-        let Some(file) = self.wanted.plan().file else { return };
+        let Some(file) = self.required.plan().file else { return };
         if let Err(error) = self.discard_left(files) {
             tracing::warn!(
                 disk = %self.label,
@@ -207,10 +210,15 @@ impl FileWork {
         }
     }
 
-    pub(super) fn with_seeds<T>(&self, run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
+    pub(super) fn with_seeds<T>(&self, run: impl FnOnce(&mut HostInputs<'_>) -> T) -> T {
         let now_unix_s = self.now_unix_s();
         let records = self.records.as_deref();
-        run(&mut Seeds { random: &mut || (self.random)(), now_unix_s, records, left: self.left })
+        run(&mut HostInputs {
+            random: &mut || (self.random)(),
+            now_unix_s,
+            records,
+            left: self.left_records,
+        })
     }
 
     pub(super) fn now_unix_s(&self) -> u64 {

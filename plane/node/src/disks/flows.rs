@@ -8,12 +8,12 @@ use suimon_contract::{
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage::{StoreView, copied_disk};
 use suimon_storage_qos::{
-    CapabilityLow, Delivery, DiskFlow, Event, Holder, LimitingFactor, Shortfall, TimeShare, Unmet,
-    WaitCause,
+    CapacityLow, Delivery, DiskFlow, Event, LimitingFactor, LimitsOwner, QueueCause, Shortfall,
+    TimeShare, Unmet,
 };
 
 use super::Disks;
-use super::limits::shown;
+use super::limits::displayed;
 use crate::events::Draft;
 
 impl Disks {
@@ -29,7 +29,7 @@ impl Disks {
             disk: self.disk_name(view.disk)?,
             store: self.store_name(store)?,
             holder: self.holder(view.holder),
-            limits: shown(&view.limits),
+            limits: displayed(&view.limits),
             waiting: view.waiting,
             in_flight: view.in_flight,
             last_5_s: delivery(&view.short),
@@ -45,11 +45,13 @@ impl Disks {
         }
     }
 
-    fn holder(&self, holder: Holder) -> String {
+    fn holder(&self, holder: LimitsOwner) -> String {
         let known = |name: Option<Name>| name.map_or_else(|| "?".to_owned(), |of| of.to_string());
         match holder {
-            Holder::Disk(disk) => format!("disk/{}", known(self.disk_name(disk))),
-            Holder::Policy(policy) => format!("qos_policy/{}", known(self.policy_name(policy))),
+            LimitsOwner::Disk(disk) => format!("disk/{}", known(self.disk_name(disk))),
+            LimitsOwner::Policy(policy) => {
+                format!("qos_policy/{}", known(self.policy_name(policy)))
+            }
         }
     }
 
@@ -67,8 +69,8 @@ impl Disks {
                 let draft = Draft::new(EventKind::MinimumMet, self.holder(*holder), text);
                 Some(draft.with("store", store).with("lasted_s", lasted.as_secs()))
             }
-            Event::CapabilityLow(low) => Some(Self::too_little(&store, low)),
-            Event::CapabilityEnough { lasted, estimate_iops, needed_iops } => {
+            Event::CapacityLow(low) => Some(Self::too_little(&store, low)),
+            Event::CapacitySufficient { lasted, estimate_iops, needed_iops } => {
                 let text = format!(
                     "The store delivers {estimate_iops} IOPS again, after {} s; the minimums \
                      require {needed_iops} IOPS.",
@@ -82,7 +84,7 @@ impl Disks {
     }
 
     /// Returns the event that the estimated capacity of a store is too low for its minimums.
-    fn too_little(store: &Name, low: &CapabilityLow) -> Draft {
+    fn too_little(store: &Name, low: &CapacityLow) -> Draft {
         let text = format!(
             "For {} s the store has delivered {} IOPS with requests queued, but {} IOPS are \
              needed for minimums of {} IOPS: not all can be met at once. Lower minimums, or move \
@@ -90,19 +92,19 @@ impl Disks {
             low.lasting.as_secs(),
             low.estimate_iops,
             low.needed_iops,
-            low.promised_iops
+            low.reserved_iops
         );
         Draft::new(EventKind::CapabilityLow, format!("store/{store}"), text)
             .with("lasting_s", low.lasting.as_secs())
             .with("estimate_iops", low.estimate_iops)
-            .with("promised_iops", low.promised_iops)
+            .with("promised_iops", low.reserved_iops)
             .with("needed_iops", low.needed_iops)
     }
 
     fn unmet(&self, store: &Name, unmet: &Unmet) -> Draft {
         let (cause, why) = match unmet.shortfall {
             Shortfall::OtherDisks => ("other-disks", "other disks use the capacity of the store"),
-            Shortfall::ForeignLoad => (
+            Shortfall::ExternalLoad => (
                 "foreign-load",
                 "the store delivers less than its capacity, because of external load",
             ),
@@ -121,30 +123,30 @@ impl Disks {
             "The minimum has not been met for {} s: guaranteed {} IOPS, demand {} IOPS, delivered \
              {} IOPS; {why}.",
             unmet.lasting.as_secs(),
-            unmet.entitled_iops,
+            unmet.guaranteed_iops,
             unmet.demanded_iops,
             unmet.delivered_iops
         );
         Draft::new(EventKind::MinimumUnmet, self.holder(unmet.holder), text)
             .with("store", store)
             .with("lasting_s", unmet.lasting.as_secs())
-            .with("entitled_iops", unmet.entitled_iops)
+            .with("entitled_iops", unmet.guaranteed_iops)
             .with("demanded_iops", unmet.demanded_iops)
             .with("delivered_iops", unmet.delivered_iops)
             .with("cause", cause)
             .with("displaced_by", displaced.join(", "))
             .with("device_latency_ns", unmet.device_latency_ns)
-            .with("foreign_iops", unmet.foreign_iops)
+            .with("foreign_iops", unmet.external_iops)
     }
 }
 
 fn delivery(of: &Delivery) -> QosDelivery {
     let waits =
-        WaitCause::ALL.into_iter().map(|cause| (word(cause).to_owned(), of.waits.ns(cause)));
+        QueueCause::ALL.into_iter().map(|cause| (word(cause).to_owned(), of.waits.ns(cause)));
     let latency = of.device_latency_ns();
     QosDelivery {
         window_ns: of.window_ns,
-        entitled_iops: of.per_second(of.entitled),
+        entitled_iops: of.per_second(of.guaranteed),
         demanded_iops: of.per_second(of.demanded),
         delivered_iops: of.per_second(of.delivered),
         waits_ns: waits.filter(|(_, ns)| *ns > 0).collect(),
@@ -171,18 +173,18 @@ const fn time_share(of: TimeShare) -> QosTimeShare {
         LimitingFactor::Worker => QosLimitingFactor::Worker,
         LimitingFactor::QueueDepth => QosLimitingFactor::QueueDepth,
         LimitingFactor::ClientIdle => QosLimitingFactor::ClientIdle,
-        LimitingFactor::Device => QosLimitingFactor::Device,
+        LimitingFactor::DeviceService => QosLimitingFactor::Device,
     };
     QosTimeShare { factor, share_ppm: of.share_ppm }
 }
 
-const fn word(cause: WaitCause) -> &'static str {
+const fn word(cause: QueueCause) -> &'static str {
     match cause {
-        WaitCause::OwnMaximum => "own-maximum",
-        WaitCause::OwnBandwidth => "own-bandwidth",
-        WaitCause::SharedPolicy => "shared-policy",
-        WaitCause::OthersMinimums => "others-minimums",
-        WaitCause::DeviceDepth => "device-depth",
-        WaitCause::StoreCap => "store-cap",
+        QueueCause::OwnMaximum => "own-maximum",
+        QueueCause::OwnBandwidth => "own-bandwidth",
+        QueueCause::SharedPolicy => "shared-policy",
+        QueueCause::OthersMinimums => "others-minimums",
+        QueueCause::DeviceDepth => "device-depth",
+        QueueCause::StoreCap => "store-cap",
     }
 }

@@ -25,7 +25,7 @@ fn one_disk() -> HostConfig {
 #[test]
 fn a_disk_on_a_full_store_is_shown_and_reported_until_there_is_space() {
     let harness = Harness::with_store();
-    harness.apply_well(&one_disk());
+    harness.apply_ok(&one_disk());
     harness.disks.fill(Some(3));
     let event = harness.wait_event(EventKind::DiskFull.id());
     assert!(event.text.starts_with("Store fast is full."), "{}", event.text);
@@ -46,7 +46,7 @@ fn a_disk_on_a_full_store_is_shown_and_reported_until_there_is_space() {
 #[test]
 fn a_disk_that_needs_no_space_any_more_tells_nothing_of_its_store() {
     let harness = Harness::with_store();
-    harness.apply_well(&one_disk());
+    harness.apply_ok(&one_disk());
     harness.disks.fill(Some(0));
     harness.wait_event(EventKind::DiskFull.id());
     harness.disks.need_no_space();
@@ -58,7 +58,7 @@ fn a_disk_that_needs_no_space_any_more_tells_nothing_of_its_store() {
 #[test]
 fn a_store_that_is_full_again_and_again_does_not_fill_the_event_log() {
     let harness = Harness::with_store();
-    harness.apply_well(&one_disk());
+    harness.apply_ok(&one_disk());
     let told = || {
         let kinds = [EventKind::DiskFull, EventKind::DiskHasSpace];
         kinds.map(|kind| harness.events(kind.id()).len()).iter().sum::<usize>()
@@ -71,7 +71,7 @@ fn a_store_that_is_full_again_and_again_does_not_fill_the_event_log() {
     // A change is executed after the notices that precede it.
     let mut changed = one_disk();
     changed.disks[0].full_wait_s = 8;
-    harness.apply_well(&changed);
+    harness.apply_ok(&changed);
     assert!(told() <= 12, "{} events", told());
 }
 
@@ -79,14 +79,14 @@ fn a_store_that_is_full_again_and_again_does_not_fill_the_event_log() {
 fn what_requests_do_on_a_full_store_changes_while_the_disk_is_in_service() {
     let harness = Harness::with_store();
     let mut config = one_disk();
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     let wait = |seconds| FullPolicy { ring_wait: None, client_wait: Duration::from_secs(seconds) };
     assert_eq!(harness.disks.full_policies(), [wait(7)]);
     config.disks[0].full_wait_s = 0;
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     assert_eq!(harness.disks.full_policies(), [wait(0)]);
     config.disks[0].on_full = DiskOnFull::Error;
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     assert_eq!(harness.disks.full_policies(), [FullPolicy::ERROR]);
     let (served, _) = harness.disks.served();
     assert_eq!(served, 1);
@@ -100,19 +100,19 @@ fn a_store_shows_the_sizes_of_its_disks_and_warns_before_it_is_full() {
     let harness = Harness::with_store();
     let mut config = one_disk();
     config.disks[0].size_bytes = Some(ByteSize::new(1 << 20));
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     let store = harness.node.store("fast").unwrap();
     assert_eq!((store.virtual_bytes, store.overcommit_percent), (1 << 20, Some(1)));
     assert!(!store.nearly_full);
     // The store in memory reports either all of its bytes as free or none.
-    harness.disks.store(DISK_STORE).set_room(Some(0));
+    harness.disks.store(DISK_STORE).set_change_limit(Some(0));
     assert!(harness.node.store("fast").unwrap().nearly_full);
     let event = harness.wait_event(EventKind::StoreNearlyFull.id());
     assert_eq!(
         (event.subject.as_str(), event.fields["used_percent"].as_str()),
         ("store/fast", "100")
     );
-    harness.disks.store(DISK_STORE).set_room(None);
+    harness.disks.store(DISK_STORE).set_change_limit(None);
     wait_until("it is told", || !harness.events(EventKind::StoreHasSpace.id()).is_empty());
     assert_eq!(harness.events(EventKind::StoreNearlyFull.id()).len(), 1);
 }

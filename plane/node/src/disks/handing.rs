@@ -4,9 +4,9 @@
 //! outgoing: in service ── let_go: suspended, closed ──► away ── VM runs there ──► deleted
 //!               ▲                                         │      (the file remains)
 //!               └─────────── take_back: opened ───────────┘
-//! incoming: away, no images ── open_awaited ──► in service ── keep_awaited ──► owned by this node
+//! incoming: away, no images ── open_incoming ──► in service ── accept_incoming ──► owned by this node
 //!               ▲                                    │
-//!               └────────── close_awaited ───────────┘
+//!               └────────── close_incoming ───────────┘
 //! ```
 //!
 //! The source closes a file before it requests the destination to run the VM, and opens the file
@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use suimon_contract::{ApiError, DiskHandedOver, ErrorCode, Kind, Name, StorageState};
-use suimon_image::Shape;
-use suimon_storage::images::{self, LeftRecords};
+use suimon_image::DiskGeometry;
+use suimon_storage::images::{self, RemainingRecords};
 use suimon_storage::{DiskSpec, NotResumed, PlaneError};
 
 use super::entry::{DiskEntry, Moving, OpenDisk};
@@ -27,21 +27,21 @@ use super::file_work::Opened;
 use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
 use super::notices::disk_failed;
 use super::opening::{NotOpened, disk_error};
-use super::store_threads::STORE_PATIENCE;
+use super::store_threads::EVENTUAL_TIMEOUT;
 use super::work::check_idle;
 use crate::control::Controller;
 use crate::disks::entry::plane_error;
 use crate::errors::not_found;
 use crate::shared::Shared;
 
-/// Disk of an outgoing VM. Dropped before [`Self::let_go`], the disk becomes an ordinary disk
-/// again. Afterwards it stays away until [`Self::take_back`].
-pub(crate) struct DiskToHandOver {
+/// Disk of an outgoing VM. Dropped before [`Self::release`], the disk becomes an ordinary disk
+/// again. Afterwards it stays away until [`Self::reclaim`].
+pub(crate) struct OutgoingDisk {
     shared: Arc<Shared>,
     entry: Arc<DiskEntry>,
 }
 
-impl DiskToHandOver {
+impl OutgoingDisk {
     /// Marks a disk for handover. Other operations on the disk are rejected from then on.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl DiskToHandOver {
             if let Some(text) = text {
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
-            state.moving = Some(Moving::HandedTo);
+            state.moving = Some(Moving::HandoverOut);
         }
         Ok(Self { shared: Arc::clone(shared), entry })
     }
@@ -75,11 +75,11 @@ impl DiskToHandOver {
     /// # Errors
     /// Fails if the disk cannot be suspended or its store does not respond. The disk may be away
     /// nevertheless.
-    pub(crate) fn let_go(&self) -> Result<(), ApiError> {
+    pub(crate) fn release(&self) -> Result<(), ApiError> {
         let plane = &self.shared.disks.parts.plane;
         let spec = plane.suspend_disk(self.entry.id);
         let spec = spec.map_err(|error| plane_error(&self.entry, &error))?;
-        self.entry.lock().moving = Some(Moving::GoneTo);
+        self.entry.lock().moving = Some(Moving::HandedOver);
         self.shared.close_now(&self.entry, spec)
     }
 
@@ -88,13 +88,13 @@ impl DiskToHandOver {
     ///
     /// # Errors
     /// Fails if the disk cannot be opened. The caller must have it retried
-    /// ([`Controller::bring_back`]).
-    pub(crate) fn take_back(&self) -> Result<(), ApiError> {
+    /// ([`Controller::return_disk`]).
+    pub(crate) fn reclaim(&self) -> Result<(), ApiError> {
         if !self.entry.is_away() {
             return Ok(());
         }
         let opened = self.shared.open_suspended(&self.entry, None);
-        self.entry.lock().moving = Some(Moving::HandedTo);
+        self.entry.lock().moving = Some(Moving::HandoverOut);
         opened
     }
 
@@ -103,10 +103,10 @@ impl DiskToHandOver {
     }
 }
 
-impl Drop for DiskToHandOver {
+impl Drop for OutgoingDisk {
     fn drop(&mut self) {
         let mut state = self.entry.lock();
-        if state.moving == Some(Moving::HandedTo) {
+        if state.moving == Some(Moving::HandoverOut) {
             state.moving = None;
         }
     }
@@ -125,16 +125,16 @@ impl Shared {
     }
 
     /// Opens a disk of an incoming VM after the source has closed it. The disk stays marked as the
-    /// source's until [`Self::keep_awaited`].
+    /// source's until [`Self::accept_incoming`].
     ///
     /// # Errors
     /// Fails if the disk cannot be opened, or differs from the disk that the guest uses; then the
     /// disk is closed.
-    pub(crate) fn open_awaited(&self, disk: &Name) -> Result<(), ApiError> {
+    pub(crate) fn open_incoming(&self, disk: &Name) -> Result<(), ApiError> {
         let entry = self.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
         let known = {
             let state = entry.lock();
-            let is_awaited = state.moving == Some(Moving::ComesFrom);
+            let is_awaited = state.moving == Some(Moving::AwaitingHandover);
             state.open.as_ref().filter(|_| is_awaited).map(|open| open.shape)
         };
         let Some(known) = known else {
@@ -148,7 +148,7 @@ impl Shared {
     ///
     /// # Errors
     /// Fails if the store does not respond; the disk is closed when it does.
-    pub(crate) fn close_awaited(&self, disk: &Name) -> Result<(), ApiError> {
+    pub(crate) fn close_incoming(&self, disk: &Name) -> Result<(), ApiError> {
         let Some(entry) = self.disks.find(disk) else { return Ok(()) };
         match self.disks.parts.plane.suspend_disk(entry.id) {
             Ok(spec) => self.close_now(&entry, spec),
@@ -158,7 +158,7 @@ impl Shared {
     }
 
     /// Makes the disk an ordinary disk of this node. Called when the VM runs here.
-    pub(crate) fn keep_awaited(&self, disk: &Name) {
+    pub(crate) fn accept_incoming(&self, disk: &Name) {
         if let Some(entry) = self.disks.find(disk) {
             entry.lock().moving = None;
         }
@@ -183,7 +183,11 @@ impl Shared {
 
     /// Opens the images of a suspended disk and resumes it. `known`: guest-visible properties that
     /// the disk must have. Retries while the image is locked, at most [`LEFT_LOCKS_MAX`].
-    fn open_suspended(&self, entry: &DiskEntry, known: Option<Shape>) -> Result<(), ApiError> {
+    fn open_suspended(
+        &self,
+        entry: &DiskEntry,
+        known: Option<DiskGeometry>,
+    ) -> Result<(), ApiError> {
         let is_busy = |error: &ApiError| error.code == ErrorCode::DeviceBusy;
         let open = || self.try_to_open_suspended(entry, known);
         until_unlocked(Instant::now() + LEFT_LOCKS_MAX, is_busy, open)
@@ -192,14 +196,14 @@ impl Shared {
     fn try_to_open_suspended(
         &self,
         entry: &DiskEntry,
-        known: Option<Shape>,
+        known: Option<DiskGeometry>,
     ) -> Result<(), ApiError> {
         let mut work = self.file_work(entry);
-        let wanted = work.wanted.clone();
+        let wanted = work.required.clone();
         if known.is_some() {
             // The other node may have overwritten the blocks that redo records of this node refer
             // to.
-            work.left = LeftRecords::Discard;
+            work.left_records = RemainingRecords::Discard;
         }
         let open = move || {
             let files = work.files()?;
@@ -209,7 +213,7 @@ impl Shared {
         let Opened { files, images, .. } =
             self.with_store(entry, open, Opened::take_back_result)??;
         let images::OpenedDisk { spec, kind, shape, layers, .. } = images;
-        let sees = |shape: &Shape| (shape.size, shape.logical_sector, shape.physical_sector);
+        let sees = |shape: &DiskGeometry| (shape.size, shape.logical_sector, shape.physical_sector);
         if known.is_some_and(|known| sees(&known) != sees(&shape)) {
             self.close_images(entry, &wanted, spec);
             let text = format!(
@@ -238,11 +242,15 @@ impl Shared {
 impl Controller {
     /// Puts a disk of an incoming VM into service without images: the VM can connect, and its
     /// requests are queued. The other node has the file open.
-    pub(super) fn await_disk(&mut self, entry: &DiskEntry, shape: Shape) -> Result<(), ApiError> {
+    pub(super) fn add_incoming(
+        &mut self,
+        entry: &DiskEntry,
+        shape: DiskGeometry,
+    ) -> Result<(), ApiError> {
         let (wanted, generation) = {
             let mut state = entry.lock();
             state.generation += 1;
-            (state.wanted.clone(), state.generation)
+            (state.required.clone(), state.generation)
         };
         let work = self.shared.file_work(entry);
         let files = self.shared.with_store(entry, move || work.files(), drop)??;
@@ -253,14 +261,14 @@ impl Controller {
         added.map_err(|error| plane_error(entry, &error))?;
         let device = self
             .offer(entry, &wanted, shape, generation)
-            .inspect_err(|_| self.take_out(entry, &wanted))?;
+            .inspect_err(|_| self.detach(entry, &wanted))?;
         entry.lock().open = Some(OpenDisk { kind: None, shape, files, layers: Vec::new(), device });
         Ok(())
     }
 
     /// Opens a disk that stays on this node after a failed migration. `failure`: error of a
     /// previous attempt to open it; then the disk is marked as failed and retried.
-    pub(crate) fn bring_back(&mut self, disk: &Name, failure: Option<String>) {
+    pub(crate) fn return_disk(&mut self, disk: &Name, failure: Option<String>) {
         let Some(entry) = self.shared.disks.find(disk) else { return };
         let reason = match failure {
             Some(reason) => {
@@ -271,9 +279,9 @@ impl Controller {
                 return;
             }
             None if entry.lock().open.is_some() => return,
-            None => match self.open_disk_in_the_end(&entry, STORE_PATIENCE) {
+            None => match self.open_disk_eventually(&entry, EVENTUAL_TIMEOUT) {
                 Err(NotOpened::Failed(error)) => error.to_string(),
-                Ok(()) | Err(NotOpened::Waits) => return,
+                Ok(()) | Err(NotOpened::Pending) => return,
             },
         };
         self.drafts.push(disk_failed(&entry, &reason));

@@ -38,12 +38,13 @@ impl Disks {
     pub(crate) fn check_not_moving(&self, store: &Path, file: &FileName) -> Result<(), ApiError> {
         for entry in self.all() {
             let state = entry.lock();
-            let Some(moving) = state.moving.filter(|_| state.wanted.store.path == store) else {
+            let Some(moving) = state.moving.filter(|_| state.required.store.path == store) else {
                 continue;
             };
             let mut layers = state.open.iter().flat_map(|open| &open.layers);
-            if state.wanted.plan().file.as_ref() == Some(file) || layers.any(|of| of == file) {
-                let text = format!("{file} belongs to disk {}: {}", entry.name, moving.way());
+            if state.required.plan().file.as_ref() == Some(file) || layers.any(|of| of == file) {
+                let text =
+                    format!("{file} belongs to disk {}: {}", entry.name, moving.description());
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
         }

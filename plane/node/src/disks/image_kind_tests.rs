@@ -4,7 +4,7 @@ use suimon_contract::{DiskKind, ErrorCode, HostConfig, OperationState, StorageSt
 use suimon_ports::{FileName, StoreFiles};
 
 use crate::testing::{DISK_STORE, Harness, host, name};
-use crate::{DiskWork, Edit, ResourceEdit};
+use crate::{DiskFileJob, Edit, ResourceEdit};
 
 const CHILD: &str = r#"
     [[store]]
@@ -22,12 +22,13 @@ const CHILD: &str = r#"
 fn with_child() -> Harness {
     let harness = Harness::with_store();
     let with = |more: &str| host(&CHILD.replace("file = \"child.vhdx\"", more));
-    harness.apply_well(&with("file = \"base.vhdx\"\nsize_bytes = 8388608"));
+    harness.apply_ok(&with("file = \"base.vhdx\"\nsize_bytes = 8388608"));
     let request = suimon_contract::SnapshotDiskRequest { file: "child.vhdx".parse().unwrap() };
-    let operation = harness.node.work_on_disk(&name("data"), DiskWork::Snapshot(request)).unwrap();
-    let ended = harness.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
+    let operation =
+        harness.node.start_disk_job(&name("data"), DiskFileJob::Snapshot(request)).unwrap();
+    let ended = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Succeeded);
-    harness.apply_well(&HostConfig::default());
+    harness.apply_ok(&HostConfig::default());
     harness
 }
 
@@ -43,7 +44,7 @@ fn rename(harness: &Harness, from: &str, to: &str) {
 #[test]
 fn an_existing_child_needs_neither_kind_nor_parent() {
     let harness = with_child();
-    harness.apply_well(&host(CHILD));
+    harness.apply_ok(&host(CHILD));
     let disk = harness.node.disk("data").unwrap();
     assert_eq!((disk.state, disk.kind), (StorageState::Ready, Some(DiskKind::Differencing)));
     assert_eq!(disk.parent.unwrap().as_str(), "base.vhdx");
@@ -75,7 +76,7 @@ fn a_missing_parent_is_named_with_commands_and_can_be_set() {
     }
     let mut config = host(CHILD);
     config.disks[0].parent = Some("moved/parent.vhdx".parse().unwrap());
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     // The parent is renamed again while the disk is open; then the configuration is updated.
     rename(&harness, "moved/parent.vhdx", "again.vhdx");
     let operation = patch(&harness, r#"{"parent": "again.vhdx"}"#);
@@ -105,22 +106,23 @@ fn no_disk_writes_to_a_parent_that_only_the_image_names() {
         let error = harness.apply(&both("file = \"base.vhdx\"", child)).error.unwrap();
         assert_eq!(error.code, ErrorCode::Conflict, "{error}");
         assert!(error.message.contains("disk/data") && error.message.contains("read_only"));
-        harness.apply_well(&HostConfig::default());
+        harness.apply_ok(&HostConfig::default());
     };
     refused("child.vhdx");
     // The base is also protected if it is the parent of a parent.
-    harness.apply_well(&host(CHILD));
+    harness.apply_ok(&host(CHILD));
     let request = suimon_contract::SnapshotDiskRequest { file: "top.vhdx".parse().unwrap() };
-    let operation = harness.node.work_on_disk(&name("data"), DiskWork::Snapshot(request)).unwrap();
-    let ended = harness.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
+    let operation =
+        harness.node.start_disk_job(&name("data"), DiskFileJob::Snapshot(request)).unwrap();
+    let ended = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Succeeded);
-    harness.apply_well(&HostConfig::default());
+    harness.apply_ok(&HostConfig::default());
     refused("top.vhdx");
     // Both disks may be open if the base is read-only, and the child is intact.
-    harness.apply_well(&both("file = \"base.vhdx\"\nread_only = true", "top.vhdx"));
+    harness.apply_ok(&both("file = \"base.vhdx\"\nread_only = true", "top.vhdx"));
     assert!(ready("base") && ready("data"));
-    harness.apply_well(&HostConfig::default());
+    harness.apply_ok(&HostConfig::default());
     // An image file of no configured disk does not protect its parent.
-    harness.apply_well(&both("file = \"other.vhdx\"\nsize_bytes = 8388608", "top.vhdx"));
+    harness.apply_ok(&both("file = \"other.vhdx\"\nsize_bytes = 8388608", "top.vhdx"));
     assert!(ready("base") && ready("data"));
 }

@@ -12,10 +12,10 @@ use suimon_storage::jobs::{
     CheckJob, CheckReport, Checkpoint, CopyJob, DiskJob, JobProgress, MergeJob,
 };
 
-use super::file_work::FileWork;
+use super::file_work::ImageTask;
 use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
 use super::wanted::{disk_format, disk_kind, file_name};
-use super::work::DiskWork;
+use super::work::DiskFileJob;
 use crate::operations::OperationHandle;
 
 const MIB: u64 = 1 << 20;
@@ -31,15 +31,15 @@ const STOP_EVERY: Duration = Duration::from_millis(50);
 
 /// State shared by a job's thread and the control thread.
 #[derive(Default)]
-pub(super) struct JobLine {
+pub(super) struct JobState {
     /// True if the daemon is stopping; the job then writes a checkpoint and ends.
     pub(super) stop: AtomicBool,
     /// Last checkpoint that is not recorded yet.
     checkpoint: Mutex<Option<Checkpoint>>,
 }
 
-impl JobLine {
-    pub(super) fn tell(&self, checkpoint: Option<Checkpoint>) {
+impl JobState {
+    pub(super) fn report(&self, checkpoint: Option<Checkpoint>) {
         if checkpoint.is_some() {
             *self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner) = checkpoint;
         }
@@ -55,7 +55,7 @@ pub(super) enum NotDone {
     /// The job failed or was cancelled, and its effects were undone.
     Failed(ApiError),
     /// The daemon is stopping; the next daemon resumes the job.
-    Left,
+    Interrupted,
 }
 
 impl From<ApiError> for NotDone {
@@ -80,25 +80,25 @@ enum Job {
 
 impl Job {
     fn begin(
-        verb: &DiskWork,
-        work: &FileWork,
+        verb: &DiskFileJob,
+        work: &ImageTask,
         files: &Arc<dyn StoreFiles>,
         left: Option<&Checkpoint>,
     ) -> Result<Self, DiskError> {
-        let plan = work.wanted.plan();
+        let plan = work.required.plan();
         work.with_seeds(|seeds| match verb {
-            DiskWork::Check => {
+            DiskFileJob::Check => {
                 CheckJob::begin(files.as_ref(), &plan, seeds).map(|job| Self::Check(Box::new(job)))
             }
-            DiskWork::Convert(request) => {
+            DiskFileJob::Convert(request) => {
                 CopyJob::convert(files, &plan, &converted(&plan, request), left, seeds)
                     .map(|job| Self::Copy(Box::new(job)))
             }
-            DiskWork::Merge => {
+            DiskFileJob::Merge => {
                 MergeJob::begin(files, &plan, left, seeds).map(|job| Self::Merge(Box::new(job)))
             }
             // Snapshots and reopening are no jobs: the control thread carries them out.
-            DiskWork::Compact | DiskWork::Snapshot(_) | DiskWork::Reopen => {
+            DiskFileJob::Compact | DiskFileJob::Snapshot(_) | DiskFileJob::Reopen => {
                 CopyJob::compact(files, &plan, left, seeds).map(|job| Self::Copy(Box::new(job)))
             }
         })
@@ -106,9 +106,9 @@ impl Job {
 
     /// Resumes a job from a checkpoint of a former daemon. Retries while the images are locked by
     /// that process, at most [`LEFT_LOCKS_MAX`].
-    fn go_on(
-        verb: &DiskWork,
-        work: &FileWork,
+    fn resume(
+        verb: &DiskFileJob,
+        work: &ImageTask,
         files: &Arc<dyn StoreFiles>,
         left: &Checkpoint,
     ) -> Result<Self, DiskError> {
@@ -136,21 +136,21 @@ impl Job {
 }
 
 /// Executes a job until it completes, fails, is cancelled, or the daemon stops. `left`: the
-/// checkpoint to resume from. `tell` is called with a checkpoint every [`CHECKPOINT_EVERY`] and
+/// checkpoint to resume from. `report` is called with a checkpoint every [`CHECKPOINT_EVERY`] and
 /// when the daemon stops. While the store is full, the job is suspended if the disk's `on_full` is
 /// `wait`.
 ///
 /// # Errors
-/// [`NotDone::Failed`] after the effects of the job were undone; [`NotDone::Left`] if the daemon
+/// [`NotDone::Failed`] after the effects of the job were undone; [`NotDone::Interrupted`] if the daemon
 /// stops.
 pub(super) fn run(
-    (verb, left): (&DiskWork, Option<&Checkpoint>),
-    work: &FileWork,
+    (verb, left): (&DiskFileJob, Option<&Checkpoint>),
+    work: &ImageTask,
     operation: &OperationHandle,
     stop: &AtomicBool,
     mut tell: impl FnMut(Option<Checkpoint>),
 ) -> Result<Done, NotDone> {
-    let hold_up = HoldUp { verb, work, operation, stop };
+    let hold_up = RetryHold { verb, work, operation, stop };
     let mut job = begin(left, &hold_up)?;
     let (mut told, mut progress) = (Instant::now(), None);
     loop {
@@ -167,7 +167,7 @@ pub(super) fn run(
         }
         if is_left {
             job.as_dyn().leave();
-            return Err(NotDone::Left);
+            return Err(NotDone::Interrupted);
         }
         match job.as_dyn().step() {
             Ok(JobProgress { is_done: true, .. }) => return Ok(job.done()),
@@ -181,15 +181,15 @@ pub(super) fn run(
     }
 }
 
-fn begin(left: Option<&Checkpoint>, hold_up: &HoldUp<'_>) -> Result<Job, NotDone> {
-    let HoldUp { verb, work, operation, stop } = *hold_up;
+fn begin(left: Option<&Checkpoint>, hold_up: &RetryHold<'_>) -> Result<Job, NotDone> {
+    let RetryHold { verb, work, operation, stop } = *hold_up;
     let files = match left {
         Some(_) => wait_for_store(work, operation, stop)?,
         None => work.files()?,
     };
     loop {
         let begun = match left {
-            Some(left) => Job::go_on(verb, work, &files, left),
+            Some(left) => Job::resume(verb, work, &files, left),
             None => Job::begin(verb, work, &files, None),
         };
         match begun {
@@ -199,29 +199,29 @@ fn begin(left: Option<&Checkpoint>, hold_up: &HoldUp<'_>) -> Result<Job, NotDone
         }
         operation.check_cancelled()?;
         if stop.load(Ordering::Acquire) {
-            return Err(NotDone::Left);
+            return Err(NotDone::Interrupted);
         }
     }
 }
 
 /// Job suspended by a full store.
-struct HoldUp<'a> {
-    verb: &'a DiskWork,
-    work: &'a FileWork,
+struct RetryHold<'a> {
+    verb: &'a DiskFileJob,
+    work: &'a ImageTask,
     operation: &'a OperationHandle,
     stop: &'a AtomicBool,
 }
 
-impl HoldUp<'_> {
+impl RetryHold<'_> {
     /// Returns true if the job is suspended after this error, until there is space.
     fn is_for(&self, error: &DiskError) -> bool {
-        error.is_full() && self.work.wanted.config.on_full == DiskOnFull::Wait
+        error.is_full() && self.work.required.config.on_full == DiskOnFull::Wait
     }
 
     /// Blocks until the next attempt is due, or the job is cancelled or stopped.
     fn wait(&self, progress: Option<JobProgress>) {
         let (done, total) = progress.map_or((0, 1), in_mib);
-        let (verb, store) = (self.verb.verb(), &self.work.wanted.config.store);
+        let (verb, store) = (self.verb.verb(), &self.work.required.config.store);
         let text = format!(
             "{verb}: store {store} is full; free space on it, then the operation continues \
              ({done} of {total} MiB)"
@@ -240,7 +240,7 @@ impl HoldUp<'_> {
 /// Blocks until a store can be opened. After a host start, a store may become available later than
 /// the daemon.
 fn wait_for_store(
-    work: &FileWork,
+    work: &ImageTask,
     operation: &OperationHandle,
     stop: &AtomicBool,
 ) -> Result<Arc<dyn StoreFiles>, NotDone> {
@@ -251,7 +251,7 @@ fn wait_for_store(
         };
         operation.check_cancelled()?;
         if stop.load(Ordering::Acquire) {
-            return Err(NotDone::Left);
+            return Err(NotDone::Interrupted);
         }
         operation.step(0, &format!("waiting for the store, which failed: {error}"));
         std::thread::sleep(STORE_EVERY);

@@ -9,17 +9,17 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use super::entry::DiskEntry;
-use super::job_thread::{Done, JobLine, NotDone};
-use super::unfinished::UnfinishedWork;
+use super::job_thread::{Done, JobState, NotDone};
+use super::unfinished::JobRecord;
 use crate::operations::OperationHandle;
 
 /// Job in progress.
-pub(crate) struct DiskJobUnderWay {
+pub(crate) struct RunningJob {
     pub(super) entry: Arc<DiskEntry>,
     had_failed: bool,
     /// Persistent record of the job.
-    unfinished: UnfinishedWork,
-    line: Arc<JobLine>,
+    unfinished: JobRecord,
+    line: Arc<JobState>,
     ended: Receiver<Ended>,
 }
 

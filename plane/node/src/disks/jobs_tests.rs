@@ -7,8 +7,8 @@ use suimon_contract::{
 use suimon_ports::{FileName, StoreFiles};
 use suimon_storage::images::LAYERS_MAX;
 
-use crate::testing::{DISK_STORE, Harness, PATIENCE, StoreFailure, host, name, wait_until};
-use crate::{ChangeOptions, DiskWork, Edit, ResourceEdit};
+use crate::testing::{DEADLINE, DISK_STORE, Harness, StoreFailure, host, name, wait_until};
+use crate::{ChangeOptions, DiskFileJob, Edit, ResourceEdit};
 
 fn config() -> HostConfig {
     host(
@@ -29,31 +29,31 @@ fn config() -> HostConfig {
 
 fn harness() -> Harness {
     let harness = Harness::with_store();
-    harness.apply_well(&config());
+    harness.apply_ok(&config());
     harness
 }
 
-fn begin(harness: &Harness, work: DiskWork) -> Result<Operation, ApiError> {
-    harness.node.work_on_disk(&name("data"), work)
+fn begin(harness: &Harness, work: DiskFileJob) -> Result<Operation, ApiError> {
+    harness.node.start_disk_job(&name("data"), work)
 }
 
-fn run(harness: &Harness, work: DiskWork) -> Operation {
+fn run(harness: &Harness, work: DiskFileJob) -> Operation {
     let operation = begin(harness, work).unwrap();
-    harness.node.wait_operation(operation.id, PATIENCE).unwrap()
+    harness.node.wait_operation(operation.id, DEADLINE).unwrap()
 }
 
-fn run_well(harness: &Harness, work: DiskWork) -> Operation {
+fn run_well(harness: &Harness, work: DiskFileJob) -> Operation {
     let operation = run(harness, work);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     operation
 }
 
-fn snapshot(file: &str) -> DiskWork {
-    DiskWork::Snapshot(suimon_contract::SnapshotDiskRequest { file: file.parse().unwrap() })
+fn snapshot(file: &str) -> DiskFileJob {
+    DiskFileJob::Snapshot(suimon_contract::SnapshotDiskRequest { file: file.parse().unwrap() })
 }
 
-fn convert(file: &str) -> DiskWork {
-    DiskWork::Convert(suimon_contract::ConvertDiskRequest {
+fn convert(file: &str) -> DiskFileJob {
+    DiskFileJob::Convert(suimon_contract::ConvertDiskRequest {
         file: file.parse().unwrap(),
         format: suimon_contract::DiskFormat::Vhdx,
         kind: None,
@@ -73,12 +73,12 @@ fn is_ready(harness: &Harness) -> bool {
 #[test]
 fn a_check_reports_and_the_disk_is_in_service_again() {
     let harness = harness();
-    let operation = run_well(&harness, DiskWork::Check);
+    let operation = run_well(&harness, DiskFileJob::Check);
     assert_eq!((operation.kind.as_str(), operation.subject.as_str()), ("disk check", "disk/data"));
     assert!(operation.report.iter().any(|line| line.contains("no damage")), "{operation:?}");
     assert!(is_ready(&harness) && harness.disks.sockets().1.len() == 1);
     harness.wait_events(EventKind::DiskChecked.id(), 1);
-    run_well(&harness, DiskWork::Compact);
+    run_well(&harness, DiskFileJob::Compact);
     assert!(is_ready(&harness));
     assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
 }
@@ -96,7 +96,7 @@ fn a_damaged_disk_that_cannot_be_opened_is_checked() {
     disks.put_store(DISK_STORE, suimon_ports::testing::MemoryStore::with_files(damaged));
     let harness = Harness::with_disks(store, devices, disks);
     assert!(!is_ready(&harness));
-    let operation = run_well(&harness, DiskWork::Check);
+    let operation = run_well(&harness, DiskFileJob::Check);
     assert!(operation.report[0].starts_with("damage: data.vhdx"), "{:?}", operation.report);
     assert!(!is_ready(&harness));
 }
@@ -105,13 +105,13 @@ fn a_damaged_disk_that_cannot_be_opened_is_checked() {
 fn what_is_used_or_being_worked_on_is_refused() {
     let harness = harness();
     harness.disks.connect(true);
-    let error = begin(&harness, DiskWork::Merge).unwrap_err();
+    let error = begin(&harness, DiskFileJob::Merge).unwrap_err();
     assert_eq!(error.code, ErrorCode::InUse);
     assert!(error.message.contains("shut down the VM"), "{error}");
     harness.disks.connect(false);
-    let error = harness.node.work_on_disk(&name("none"), DiskWork::Check).unwrap_err();
+    let error = harness.node.start_disk_job(&name("none"), DiskFileJob::Check).unwrap_err();
     assert_eq!(error.code, ErrorCode::NotFound);
-    let error = run(&harness, DiskWork::Merge).error.unwrap();
+    let error = run(&harness, DiskFileJob::Merge).error.unwrap();
     assert_eq!(error.code, ErrorCode::InvalidValue, "{error}");
     assert!(is_ready(&harness));
     let error = run(&harness, snapshot("data.vhdx")).error.unwrap();
@@ -123,7 +123,7 @@ fn a_long_job_leaves_room_for_changes_and_is_cancelled() {
     let harness = harness();
     let mut larger = config();
     larger.disks[0].size_bytes = Some("64 TiB".parse().unwrap());
-    harness.apply_well(&larger);
+    harness.apply_ok(&larger);
     let operation = begin(&harness, convert("copy.vhdx")).unwrap();
     let step = || harness.node.operation(operation.id).unwrap().step.unwrap_or_default();
     wait_until("it shows where it is", || step().starts_with("convert: "));
@@ -131,7 +131,7 @@ fn a_long_job_leaves_room_for_changes_and_is_cancelled() {
     assert_eq!(status.state, StorageState::Working);
     assert!(status.reason.unwrap().contains("disk convert"));
 
-    let error = begin(&harness, DiskWork::Check).unwrap_err();
+    let error = begin(&harness, DiskFileJob::Check).unwrap_err();
     assert_eq!(error.code, ErrorCode::Conflict, "{error}");
     let edit = Edit::Disk(ResourceEdit::Patch(name("data"), br#"{"serial": "s"}"#.to_vec()));
     assert_eq!(harness.node.submit(edit).unwrap_err()[0].code, ErrorCode::Conflict);
@@ -141,7 +141,7 @@ fn a_long_job_leaves_room_for_changes_and_is_cancelled() {
     assert_eq!(harness.node.operation(operation.id).unwrap().state, OperationState::Running);
 
     harness.node.cancel_operation(operation.id);
-    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Cancelled);
     assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"], "what was begun is gone");
     assert!(is_ready(&harness));
@@ -162,9 +162,9 @@ fn a_snapshot_is_taken_in_service_and_merged_again() {
 
     let harness = kill(harness);
     assert!(is_ready(&harness));
-    run_well(&harness, DiskWork::Merge);
+    run_well(&harness, DiskFileJob::Merge);
     assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx", "one.vhdx"]);
-    run_well(&harness, DiskWork::Merge);
+    run_well(&harness, DiskFileJob::Merge);
     assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
     assert_eq!(harness.store.keys("doomed"), Vec::<String>::new());
     let disk = harness.node.config().disks.remove(0);
@@ -182,17 +182,17 @@ fn a_host_file_of_before_a_snapshot_does_not_revert_the_disk() {
     assert_eq!(refused[0].code, ErrorCode::Conflict, "{refused:?}");
     assert!(refused[0].message.contains("suimon disk merge data"), "{refused:?}");
     assert_eq!(harness.node.config(), taken);
-    harness.apply_well(&taken);
+    harness.apply_ok(&taken);
     // The state as of the first snapshot is readable if the disk is read-only.
     let mut past = config();
     past.disks[0].read_only = true;
-    harness.apply_well(&past);
-    harness.apply_well(&taken);
+    harness.apply_ok(&past);
+    harness.apply_ok(&taken);
     let force = ChangeOptions { force: true, ..ChangeOptions::default() };
     let edit = || Edit::Apply(Box::new(config()));
     assert!(harness.node.submit_with(edit(), force).is_err(), "--force is for minimums");
     harness.change(Edit::Disk(ResourceEdit::Delete(name("data"))));
-    harness.apply_well(&config());
+    harness.apply_ok(&config());
     assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx", "one.vhdx", "two.vhdx"]);
 }
 
@@ -253,7 +253,7 @@ fn a_disk_with_as_many_files_as_it_may_have_works_and_is_merged() {
     assert_eq!(harness.disks.files(DISK_STORE).len(), 64);
     let harness = kill(harness);
     assert!(is_ready(&harness));
-    run_well(&harness, DiskWork::Merge);
+    run_well(&harness, DiskFileJob::Merge);
     run_well(&harness, snapshot("more.vhdx"));
     assert!(is_ready(&harness));
 }
@@ -274,14 +274,14 @@ fn a_crash_during_a_snapshot_or_a_merge_leaves_one_of_two_states() {
                     StoreFailure::CrashBefore(nth)
                 };
                 harness.store.arm(crash);
-                let work = if is_merge { DiskWork::Merge } else { snapshot("one.vhdx") };
+                let work = if is_merge { DiskFileJob::Merge } else { snapshot("one.vhdx") };
                 if let Ok(operation) = begin(&harness, work) {
-                    harness.node.wait_operation(operation.id, PATIENCE);
+                    harness.node.wait_operation(operation.id, DEADLINE);
                 }
                 let harness = kill(harness);
                 let what = format!("merge {is_merge}, commit {nth}, after {after}");
                 // An interrupted merge is resumed from its record.
-                harness.node.go_on();
+                harness.node.resume_disk_jobs();
                 wait_until(&what, || {
                     is_ready(&harness) && harness.store.keys("disk_work").is_empty()
                 });

@@ -12,13 +12,13 @@ use suimon_contract::{
 };
 use suimon_quantity::{ByteRate, DiskId, Iops};
 use suimon_storage_qos::{
-    Assignment, Burst, Capability, Limits, Normalization, PolicyId, PolicyKind, PolicySpec,
-    Promises, Proposal, Refusal, Store, StoreSpec, Weight,
+    AdmittedMinimums, Assignment, Burst, Capacity, Limits, Normalization, PolicyId, PolicyKind,
+    PolicySpec, Proposal, Refusal, Store, StoreSpec, Weight,
 };
 
-pub(crate) use self::told::ToldStore;
+pub(crate) use self::told::PublishedStore;
 use super::Disks;
-use super::capability::{MeasuredStores, capability, measured_latency};
+use super::capability::{MeasuredStores, capacity, measured_latency};
 use crate::cluster::{Minimums, of_disk, of_policy, shared_stores};
 
 // Validation rejects more disks per store than the scheduler has queues for.
@@ -29,15 +29,15 @@ const WAITING_MAX: u32 = 16_384;
 
 /// Returns the settings of a store according to the configuration. On a shared store, minimums are
 /// reduced to those in effect.
-fn wanted(
+fn required(
     disks: &Disks,
     config: &HostConfig,
     store: &StoreConfig,
     measured: &MeasuredStores,
-) -> ToldStore {
+) -> PublishedStore {
     let on_it = config.disks.iter().filter(|disk| disk.store == store.name);
     let is_shared = shared_stores(config).contains_key(&store.name);
-    let covered = is_shared.then(|| disks.covered(&store.name));
+    let covered = is_shared.then(|| disks.effective_minimums(&store.name));
     let assigned = |disk: &DiskConfig| {
         let policy = disk.qos_policy.as_ref();
         let policy = policy.and_then(|name| config.qos_policies.iter().find(|of| of.name == *name));
@@ -57,10 +57,10 @@ fn wanted(
     let used: BTreeSet<&Name> = on_it.clone().filter_map(|disk| disk.qos_policy.as_ref()).collect();
     let policies = config.qos_policies.iter().filter(|policy| used.contains(&policy.name));
     let spanning = policies.clone().filter(|policy| is_shared && policy.spans_nodes());
-    ToldStore {
+    PublishedStore {
         spanning: spanning.map(|policy| disks.policy_id(&policy.name)).collect(),
         spec: Some(store_spec(store)),
-        capability: capability(store, measured),
+        capacity: capacity(store, measured),
         latency: measured_latency(store, measured),
         disks: on_it.map(assigned).collect(),
         policies: policies
@@ -83,9 +83,9 @@ fn as_covered(limits: Limits, covered: &Minimums, who: &str) -> Limits {
     Limits { min_iops, ..limits }
 }
 
-/// Returns the proposals that change the settings from `told` to `wanted`. With `removes`, settings
+/// Returns the proposals that change the settings from `told` to `required`. With `removes`, settings
 /// that are not wanted are removed; false while their disks may still be in service.
-fn proposals(told: &ToldStore, wanted: &ToldStore, removes: bool) -> Vec<Proposal> {
+fn proposals(told: &PublishedStore, wanted: &PublishedStore, removes: bool) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (policy, spec) in &wanted.policies {
         if told.policies.get(policy) != Some(spec) {
@@ -114,16 +114,16 @@ pub(crate) fn overcommitted(
     to: &HostConfig,
     measured: &MeasuredStores,
 ) -> Vec<ApiError> {
-    let before = all_promises(from, measured).into_iter();
-    let before: BTreeMap<&Name, Promises> =
+    let before = all_reservations(from, measured).into_iter();
+    let before: BTreeMap<&Name, AdmittedMinimums> =
         before.map(|(store, promises)| (&store.name, promises)).collect();
     let mut errors = Vec::new();
-    for (store, promises) in all_promises(to, measured) {
+    for (store, promises) in all_reservations(to, measured) {
         let name = &store.name;
         let was = before.get(name);
         let is_more = was.is_none_or(|was| {
             promises.minimums_iops > was.minimums_iops
-                || promises.promisable_iops() < was.promisable_iops()
+                || promises.admissible_iops() < was.admissible_iops()
         });
         if promises.fit() || !is_more || promises.minimums_iops == 0 {
             continue;
@@ -135,14 +135,17 @@ pub(crate) fn overcommitted(
 }
 
 /// Returns minimums and capacity of each store of a configuration.
-pub(crate) fn store_promises(config: &HostConfig, measured: &MeasuredStores) -> Vec<StorePromises> {
-    let all = all_promises(config, measured).into_iter();
+pub(crate) fn store_reservations(
+    config: &HostConfig,
+    measured: &MeasuredStores,
+) -> Vec<StorePromises> {
+    let all = all_reservations(config, measured).into_iter();
     all.map(|(store, promises)| StorePromises {
         store: store.name.clone(),
         minimums: promises.minimums,
         minimums_iops: promises.minimums_iops,
-        capability_iops: promises.capability.iops(),
-        promisable_iops: promises.promisable_iops(),
+        capability_iops: promises.capacity.iops(),
+        promisable_iops: promises.admissible_iops(),
         fits: promises.fit(),
         text: if promises.fit() { promises.to_string() } else { refusal(store, promises) },
     })
@@ -150,10 +153,10 @@ pub(crate) fn store_promises(config: &HostConfig, measured: &MeasuredStores) -> 
 }
 
 /// Returns the error text for minimums that exceed the capacity, with the remedy.
-fn refusal(store: &StoreConfig, promises: Promises) -> String {
+fn refusal(store: &StoreConfig, promises: AdmittedMinimums) -> String {
     let text = Refusal::Overcommitted(promises).to_string();
     let is_due = store.capability_iops == Some(StoreCapability::MEASURE)
-        && promises.capability == Capability::Unknown;
+        && promises.capacity == Capacity::Unknown;
     if is_due {
         format!("{text}; measure the store with `suimon store measure {}`", store.name)
     } else {
@@ -161,14 +164,14 @@ fn refusal(store: &StoreConfig, promises: Promises) -> String {
     }
 }
 
-fn all_promises<'a>(
+fn all_reservations<'a>(
     config: &'a HostConfig,
     measured: &MeasuredStores,
-) -> Vec<(&'a StoreConfig, Promises)> {
+) -> Vec<(&'a StoreConfig, AdmittedMinimums)> {
     let numbers: BTreeMap<&Name, u32> =
         config.qos_policies.iter().map(|policy| &policy.name).zip(0..).collect();
     let of_store = |store: &'a StoreConfig| {
-        let mut of = Store::new(capability(store, measured));
+        let mut of = Store::new(capacity(store, measured));
         let policies = config.qos_policies.iter().zip(0..);
         let policies =
             policies.map(|(policy, id)| Proposal::Policy(PolicyId(id), policy_spec(policy)));
@@ -182,7 +185,7 @@ fn all_promises<'a>(
         let proposals: Vec<Proposal> = policies.chain(disks).collect();
         // Validation has rejected contradictory limits.
         let _ = of.propose(&proposals, true);
-        (store, of.promises())
+        (store, of.admitted())
     };
     config.stores.iter().map(of_store).collect()
 }
@@ -222,7 +225,7 @@ fn limits(qos: &DiskQos) -> Limits {
 }
 
 /// Converts limits in effect to the API type.
-pub(crate) fn shown(limits: &Limits) -> DiskQos {
+pub(crate) fn displayed(limits: &Limits) -> DiskQos {
     DiskQos {
         min_iops: limits.min_iops.map(Iops::per_second),
         max_iops: limits.max_iops.map(Iops::per_second),

@@ -7,10 +7,10 @@ use suimon_contract::{
     StorePatternFigure,
 };
 use suimon_ports::{StoreFault, StoreFileError};
-use suimon_quantity::Count;
+use suimon_quantity::CountedNoun;
 use suimon_storage::images::DiskFault;
 use suimon_storage::measure::{MeasureError, Measured, Pattern};
-use suimon_storage_qos::PROMISED_PERCENT_MAX;
+use suimon_storage_qos::MINIMUMS_PERCENT_MAX;
 
 use super::opening::fault_code;
 use crate::shared::Shared;
@@ -52,7 +52,7 @@ pub(super) fn report_lines(store: &StoreConfig, found: &StoreMeasurement) -> Vec
             "{}: {} IOPS with {} in flight; median latency {} µs, 99th percentile {} µs",
             figure.pattern.word(),
             figure.iops,
-            Count::new(figure.depth, "request"),
+            CountedNoun::new(figure.depth, "request"),
             figure.latency_ns_p50 / 1000,
             figure.latency_ns_p99 / 1000
         ));
@@ -75,7 +75,7 @@ pub(super) fn report_lines(store: &StoreConfig, found: &StoreMeasurement) -> Vec
             found.others_iops
         ));
     }
-    let may = u128::from(found.iops) * u128::from(PROMISED_PERCENT_MAX) / 100;
+    let may = u128::from(found.iops) * u128::from(MINIMUMS_PERCENT_MAX) / 100;
     lines.push(format!(
         "the capacity of the store is {} IOPS, the lowest of these results; minimums of up to \
          {may} IOPS are permitted",
@@ -94,7 +94,7 @@ pub(super) fn report_lines(store: &StoreConfig, found: &StoreMeasurement) -> Vec
 pub(super) fn measure_error(store: &Name, error: &MeasureError) -> ApiError {
     let code = match error {
         MeasureError::Store(StoreFileError { fault, .. }) => store_code(fault),
-        MeasureError::Left(left) => match left.fault.as_ref() {
+        MeasureError::WorkerEnded(left) => match left.fault.as_ref() {
             DiskFault::Store(fault) => store_code(fault),
             _ => ErrorCode::HostError,
         },

@@ -18,7 +18,7 @@ use super::entry::DiskEntry;
 use crate::operations::OperationHandle;
 
 /// Measurement in progress.
-pub(crate) struct MeasurementUnderWay {
+pub(crate) struct RunningMeasurement {
     store: StoreConfig,
     seconds: u64,
     /// Disks out of service for the measurement. True if the disk had failed before.

@@ -6,13 +6,13 @@ use suimon_contract::{
     ApiError, CapabilitySource, ErrorCode, EventKind, HostConfig, MeasureStoreRequest, Operation,
     OperationState, StorePattern, StoreStatus,
 };
-use suimon_ports::testing::Pace;
-use suimon_quantity::{ProcessorId, StoreId, Time};
+use suimon_ports::testing::RateLimit;
+use suimon_quantity::{StoreId, Time, WorkerId};
 use suimon_storage::{PlaneNotice, StoreRole, StoreView};
-use suimon_storage_qos::{CapabilityEstimate, CapabilityLow, Event};
+use suimon_storage_qos::{CapacityEstimate, CapacityLow, Event};
 
 use crate::testing::{
-    FakeDevices, FakeDisks, Harness, MemoryStore, PATIENCE, host, name, wait_until,
+    DEADLINE, FakeDevices, FakeDisks, Harness, MemoryStore, host, name, wait_until,
 };
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
@@ -37,9 +37,9 @@ fn config(keys: &str) -> HostConfig {
 
 fn harness(keys: &str) -> Harness {
     let disks = FakeDisks::with_store(STORE);
-    disks.set_pace(Pace { per_look: 8, ..Pace::default() });
+    disks.set_pace(RateLimit { per_look: 8, ..RateLimit::default() });
     let harness = Harness::with_disks(MemoryStore::default(), FakeDevices::default(), disks);
-    harness.apply_well(&config(keys));
+    harness.apply_ok(&config(keys));
     harness
 }
 
@@ -50,7 +50,7 @@ fn begin(harness: &Harness, beside: bool) -> Result<Operation, ApiError> {
 
 fn measure(harness: &Harness) -> Operation {
     let operation = begin(harness, false).unwrap();
-    harness.node.wait_operation(operation.id, PATIENCE).unwrap()
+    harness.node.wait_operation(operation.id, DEADLINE).unwrap()
 }
 
 fn measure_well(harness: &Harness) -> StoreStatus {
@@ -64,7 +64,7 @@ fn promise(harness: &Harness, iops: u64, force: bool) -> Result<Operation, Vec<A
     let edit = Edit::Disk(ResourceEdit::Patch(name("data"), patch));
     let options = ChangeOptions { force, ..ChangeOptions::default() };
     let operation = harness.node.submit_with(edit, options)?;
-    let operation = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     Ok(operation)
 }
@@ -88,7 +88,7 @@ fn what_was_measured_is_promised_of_and_survives_a_restart() {
     assert_eq!(store.capability_iops, Some(measured.iops));
     assert_eq!(store.capability_source, Some(CapabilitySource::Measured));
     assert_eq!((measured.seconds, measured.measured_unix_ms), (1, 1_700_000_000_000));
-    assert_eq!(harness.disks.promises()[0].capability.iops(), Some(measured.iops));
+    assert_eq!(harness.disks.negotiated_features()[0].capacity.iops(), Some(measured.iops));
     harness.wait_events(EventKind::StoreMeasured.id(), 1);
     assert_eq!(harness.disks.files(STORE), ["data.raw"]);
 
@@ -97,7 +97,7 @@ fn what_was_measured_is_promised_of_and_survives_a_restart() {
     let harness = Harness::with_disks(state, devices, disks);
     let again = harness.node.store("fast").unwrap();
     assert_eq!(again.measured, Some(measured.clone()));
-    assert_eq!(harness.disks.promises()[0].capability.iops(), Some(measured.iops));
+    assert_eq!(harness.disks.negotiated_features()[0].capacity.iops(), Some(measured.iops));
     let most = measured.iops * 9 / 10;
     promise(&harness, most, false).unwrap();
     let error = promise(&harness, most + 1, false).unwrap_err().remove(0);
@@ -111,20 +111,20 @@ fn it_is_of_the_store_as_it_was_and_goes_with_it() {
     let measured = measure_well(&harness).measured;
     assert!(measured.is_some());
     // A different queue depth invalidates the measurement; the original depth makes it valid again.
-    harness.apply_well(&config(&format!("{MEASURED}\ndepth_max = 4")));
+    harness.apply_ok(&config(&format!("{MEASURED}\ndepth_max = 4")));
     assert_eq!(harness.node.store("fast").unwrap().measured, None);
     assert_eq!(harness.node.store("fast").unwrap().capability_iops, None);
-    harness.apply_well(&config(MEASURED));
+    harness.apply_ok(&config(MEASURED));
     assert_eq!(harness.node.store("fast").unwrap().measured, measured);
     // With a declared capacity, the measurement is shown but not used.
-    harness.apply_well(&config("capability_iops = 7"));
+    harness.apply_ok(&config("capability_iops = 7"));
     let store = harness.node.store("fast").unwrap();
     assert_eq!((store.capability_iops, &store.measured), (Some(7), &measured));
     assert_eq!(store.capability_source, Some(CapabilitySource::Declared));
     assert_eq!(harness.store.keys("measured"), ["fast"]);
-    harness.apply_well(&HostConfig::default());
+    harness.apply_ok(&HostConfig::default());
     assert!(harness.store.keys("measured").is_empty());
-    harness.apply_well(&config(MEASURED));
+    harness.apply_ok(&config(MEASURED));
     assert_eq!(harness.node.store("fast").unwrap().measured, None);
 }
 
@@ -147,20 +147,20 @@ fn what_is_used_is_not_measured_unless_it_is_asked_for() {
     let errors = harness.node.submit(Edit::Apply(Box::default())).unwrap_err();
     assert!(errors.iter().any(|error| error.code == ErrorCode::Conflict), "{errors:?}");
     promise(&harness, 5, true).unwrap();
-    let operation = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
-    harness.apply_well(&HostConfig::default());
+    harness.apply_ok(&HostConfig::default());
 }
 
 #[test]
 fn cancelled_or_stopped_it_leaves_nothing() {
     let harness = harness(MEASURED);
     // The device does not complete requests.
-    harness.disks.set_pace(Pace::default());
+    harness.disks.set_pace(RateLimit::default());
     let operation = begin(&harness, false).unwrap();
     wait_until("it is under way", || harness.disks.devices().open_count() == 1);
     harness.node.cancel_operation(operation.id).unwrap();
-    let operation = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Cancelled);
     assert_eq!(harness.disks.devices().open_count(), 0);
     assert_eq!(harness.disks.files(STORE), ["data.raw"]);
@@ -186,15 +186,15 @@ fn what_stands_against_it_is_told_and_nothing_is_changed() {
         assert_eq!(error.field.as_deref(), Some("seconds"), "{error}");
     }
     let files = harness.disks.store(STORE);
-    files.set_room(Some(0));
+    files.set_change_limit(Some(0));
     let operation = measure(&harness);
     assert_eq!(operation.state, OperationState::Failed);
     let error = operation.error.unwrap();
     assert!(error.message.contains("0 MiB are free"), "{error}");
     assert_eq!(error.resource.as_deref(), Some("store/fast"));
-    files.set_room(None);
+    files.set_change_limit(None);
     let fails = Some(std::io::ErrorKind::PermissionDenied);
-    harness.disks.set_pace(Pace { per_look: 8, fails, ..Pace::default() });
+    harness.disks.set_pace(RateLimit { per_look: 8, fails, ..RateLimit::default() });
     let operation = measure(&harness);
     assert_eq!(operation.state, OperationState::Failed);
     assert_eq!(harness.disks.files(STORE), ["data.raw"]);
@@ -206,7 +206,7 @@ fn what_stands_against_it_is_told_and_nothing_is_changed() {
 fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
     let harness = harness("capability_iops = 1000");
     let at = Time::from_ns(5_000_000_000);
-    let estimate = CapabilityEstimate { iops: 640, at };
+    let estimate = CapacityEstimate { iops: 640, at };
     let status = suimon_storage::StoreStatus {
         role: StoreRole::Sole,
         waiting: 0,
@@ -218,7 +218,7 @@ fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
     };
     let view = StoreView {
         store: StoreId(0),
-        processor: ProcessorId(0),
+        worker: WorkerId(0),
         status,
         at: at + Duration::from_millis(1500),
         flows: Vec::new(),
@@ -229,13 +229,13 @@ fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
     // The estimate is informational: admission control uses the declared capacity.
     promise(&harness, 900, false).unwrap();
 
-    let low = CapabilityLow {
+    let low = CapacityLow {
         lasting: Duration::from_secs(30),
         estimate_iops: 640,
-        promised_iops: 900,
+        reserved_iops: 900,
         needed_iops: 1000,
     };
-    let event = Event::CapabilityLow(low);
+    let event = Event::CapacityLow(low);
     harness.disks.report(PlaneNotice::Qos { store: StoreId(0), event });
     wait_until("an event", || !harness.events(EventKind::CapabilityLow.id()).is_empty());
     let told = &harness.wait_event(EventKind::CapabilityLow.id());
@@ -244,7 +244,7 @@ fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
         ("store/fast", "1000")
     );
     let lasted = Duration::from_secs(90);
-    let event = Event::CapabilityEnough { lasted, estimate_iops: 1100, needed_iops: 1000 };
+    let event = Event::CapacitySufficient { lasted, estimate_iops: 1100, needed_iops: 1000 };
     harness.disks.report(PlaneNotice::Qos { store: StoreId(0), event });
     wait_until("its end", || !harness.events(EventKind::CapabilityEnough.id()).is_empty());
 }

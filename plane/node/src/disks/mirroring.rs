@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use suimon_contract::{ApiError, ErrorCode, Kind, Name, StorageState};
-use suimon_image::Shape;
+use suimon_image::DiskGeometry;
 use suimon_ports::{
     DeviceError, DiskClient, DiskExports, DiskQueue, ExportedDisk, NbdLimits, NbdNotice,
 };
@@ -28,16 +28,20 @@ use crate::shared::Shared;
 
 /// Mark of a disk that is copied, in the node and in the storage plane. Dropping it removes the
 /// mark.
-struct Marked {
+struct MirrorMark {
     shared: Arc<Shared>,
     entry: Arc<DiskEntry>,
     /// True if the storage plane was notified.
     is_begun: bool,
 }
 
-impl Marked {
+impl MirrorMark {
     /// Marks a disk that is ready and not used by another operation. Returns its shape.
-    fn new(shared: &Arc<Shared>, disk: &Name, way: Moving) -> Result<(Self, Shape), ApiError> {
+    fn new(
+        shared: &Arc<Shared>,
+        disk: &Name,
+        way: Moving,
+    ) -> Result<(Self, DiskGeometry), ApiError> {
         let entry = shared.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
         check_idle(&entry)?;
         let shape = {
@@ -50,7 +54,7 @@ impl Marked {
                     return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
                 }
             };
-            if way == Moving::CopiedFrom && state.wanted.config.read_only {
+            if way == Moving::CopyIn && state.required.config.read_only {
                 let text = "the disk is read-only and cannot be the destination of a copy";
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
@@ -93,7 +97,7 @@ impl Marked {
     }
 }
 
-impl Drop for Marked {
+impl Drop for MirrorMark {
     fn drop(&mut self) {
         if let Err(error) = self.end() {
             tracing::warn!(%error, "the mirror of a disk ends later");
@@ -103,7 +107,7 @@ impl Drop for Marked {
 }
 
 /// NBD export of the disk on one connection.
-struct Offer {
+struct MirrorExport {
     plane: Arc<dyn DiskPlane>,
     disk: DiskId,
     exported: ExportedDisk,
@@ -111,8 +115,8 @@ struct Offer {
     is_over: Mutex<bool>,
 }
 
-impl Offer {
-    fn new(marked: &Marked, shape: Shape, is_read_only: bool) -> Arc<Self> {
+impl MirrorExport {
+    fn new(marked: &MirrorMark, shape: DiskGeometry, is_read_only: bool) -> Arc<Self> {
         let Freeing { can_discard, can_zero_fast } = marked.entry.lock().freeing;
         let exported = ExportedDisk {
             name: marked.entry.name.to_string(),
@@ -133,7 +137,7 @@ impl Offer {
     }
 }
 
-impl DiskExports for Offer {
+impl DiskExports for MirrorExport {
     fn exports(&self) -> Vec<ExportedDisk> {
         vec![self.exported.clone()]
     }
@@ -154,8 +158,8 @@ impl DiskExports for Offer {
 
 /// Disk to which another node copies. Dropping it closes the connection.
 pub struct ServedDisk {
-    marked: Marked,
-    offer: Arc<Offer>,
+    marked: MirrorMark,
+    offer: Arc<MirrorExport>,
     stream: UnixStream,
 }
 
@@ -171,11 +175,11 @@ impl ServedDisk {
         disk: &Name,
         stream: OwnedFd,
     ) -> Result<Self, ApiError> {
-        let (mut marked, shape) = Marked::new(shared, disk, Moving::CopiedFrom)?;
+        let (mut marked, shape) = MirrorMark::new(shared, disk, Moving::CopyIn)?;
         let stream = UnixStream::from(stream);
         let own = stream.try_clone().map_err(|error| host_error(&marked.entry, &error))?;
         marked.begin(None)?;
-        let offer = Offer::new(&marked, shape, false);
+        let offer = MirrorExport::new(&marked, shape, false);
         let devices = &marked.shared.disks.parts.devices;
         let served = devices.serve_nbd(stream.into(), "another node", offer.clone());
         served.map_err(|error| marked.device_error(error))?;
@@ -209,8 +213,8 @@ impl Drop for ServedDisk {
 pub struct DiskMirror {
     /// Dropped first, because it uses the other fields.
     mirror: Option<Mirror>,
-    offer: Arc<Offer>,
-    marked: Marked,
+    offer: Arc<MirrorExport>,
+    marked: MirrorMark,
 }
 
 impl DiskMirror {
@@ -226,11 +230,11 @@ impl DiskMirror {
         disk: &Name,
         stream: OwnedFd,
     ) -> Result<Self, ApiError> {
-        let (mut marked, shape) = Marked::new(shared, disk, Moving::CopiedTo)?;
+        let (mut marked, shape) = MirrorMark::new(shared, disk, Moving::CopyOut)?;
         let dirty = Arc::new(DirtyMap::new(shape.size));
         // From here on, all writes are marked in the dirty map.
         marked.begin(Some(Arc::clone(&dirty)))?;
-        let offer = Offer::new(&marked, shape, true);
+        let offer = MirrorExport::new(&marked, shape, true);
         match Self::connect(&marked, &offer, stream, dirty) {
             Ok(mirror) => Ok(Self { mirror: Some(mirror), offer, marked }),
             Err(error) => {
@@ -243,8 +247,8 @@ impl DiskMirror {
     /// Connects both ends of the copying by NBD. The source is read over an internal connection,
     /// like by any client of the disk.
     fn connect(
-        marked: &Marked,
-        offer: &Arc<Offer>,
+        marked: &MirrorMark,
+        offer: &Arc<MirrorExport>,
         stream: OwnedFd,
         dirty: Arc<DirtyMap>,
     ) -> Result<Mirror, ApiError> {
@@ -279,7 +283,7 @@ impl DiskMirror {
     pub fn finish(&self, until: Instant) -> Result<(), ApiError> {
         let Some(mirror) = &self.mirror else { return Ok(()) };
         let under_way = || {
-            let requests = self.marked.plane().under_way(self.marked.entry.id);
+            let requests = self.marked.plane().in_flight(self.marked.entry.id);
             requests.map_err(|error| MirrorError::Ended(error.to_string()))
         };
         let finished = mirror.finish(until, under_way);

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use suimon_contract::{ApiError, ByteSize, ErrorCode, HostConfig, OperationState};
 
-use crate::testing::{Harness, PATIENCE, host, name, wait_until};
-use crate::{DiskMirror, DiskWork, Edit, ServedDisk};
+use crate::testing::{DEADLINE, Harness, host, name, wait_until};
+use crate::{DiskFileJob, DiskMirror, Edit, ServedDisk};
 
 const SIZE: u64 = 8 << 20;
 
@@ -36,7 +36,7 @@ fn config() -> HostConfig {
 fn harness() -> Harness {
     let harness = Harness::with_store();
     harness.disks.set_far_bytes(Some(SIZE));
-    harness.apply_well(&config());
+    harness.apply_ok(&config());
     harness
 }
 
@@ -55,8 +55,8 @@ fn serve(harness: &Harness) -> Result<ServedDisk, ApiError> {
 /// Asserts that all other operations on the disk are rejected with this reason.
 fn assert_kept(harness: &Harness, why: &str) {
     let snapshot = suimon_contract::SnapshotDiskRequest { file: "next.vhdx".parse().unwrap() };
-    for work in [DiskWork::Snapshot(snapshot), DiskWork::Check, DiskWork::Compact] {
-        let error = harness.node.work_on_disk(&name("data"), work).unwrap_err();
+    for work in [DiskFileJob::Snapshot(snapshot), DiskFileJob::Check, DiskFileJob::Compact] {
+        let error = harness.node.start_disk_job(&name("data"), work).unwrap_err();
         assert_eq!(error.code, ErrorCode::Conflict, "{error}");
         assert!(error.to_string().contains(why), "{error}");
     }
@@ -79,15 +79,15 @@ fn nothing_else_is_done_to_a_disk_that_is_copied() {
     let copied = mirror(&harness).unwrap();
     assert_kept(&harness, "is migrating to another node");
     wait_until("the first pass", || copied.progress().has_copied_all);
-    copied.finish(Instant::now() + PATIENCE).unwrap();
+    copied.finish(Instant::now() + DEADLINE).unwrap();
     drop(copied);
     let served = serve(&harness).unwrap();
     assert_kept(&harness, "is migrating from another node");
     served.end().unwrap();
     drop(served);
     assert_eq!(harness.disks.copied(), 0);
-    let operation = harness.node.work_on_disk(&name("data"), DiskWork::Check).unwrap();
-    let operation = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let operation = harness.node.start_disk_job(&name("data"), DiskFileJob::Check).unwrap();
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
 }
 
@@ -124,5 +124,5 @@ fn a_disk_whose_store_does_not_answer_is_not_free_of_writers() {
     assert_eq!(copied.code, ErrorCode::Conflict, "{copied}");
     drop(served);
     let copied = mirror(&harness).unwrap();
-    copied.finish(Instant::now() + PATIENCE).unwrap();
+    copied.finish(Instant::now() + DEADLINE).unwrap();
 }

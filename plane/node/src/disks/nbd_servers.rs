@@ -6,17 +6,17 @@ mod events;
 use suimon_contract::{
     ApiError, DiskNbd, DiskNbdClient, DiskNbdStatus, HostSection, NbdPeerStatus, NbdStatus, NbdWay,
 };
-use suimon_image::Shape;
+use suimon_image::DiskGeometry;
 use suimon_ports::{
-    ExportedDisk, NbdClient, NbdClientWay, NbdLimits, NbdPlace, NbdServerSpec, NbdTcpAccess,
-    NbdTlsFiles, NbdUnixAccess,
+    ExportedDisk, NbdAddress, NbdClient, NbdLimits, NbdServerSpec, NbdTcpAccess, NbdTlsFiles,
+    NbdTransport, NbdUnixAccess,
 };
 use suimon_storage::Freeing;
 
 pub(crate) use self::events::nbd_event;
 use super::Disks;
 use super::entry::DiskEntry;
-use super::wanted::{WantedDisk, WantedDisks};
+use super::wanted::{RequiredDisk, RequiredDisks};
 use crate::Edit;
 use crate::control::Controller;
 use crate::disks::entry::offer_error;
@@ -75,13 +75,13 @@ fn host_limits(host: &HostSection) -> (NbdLimits, NbdLimits) {
 /// Returns the server for a VM's QEMU that emulates the disk's controller; `None` for other
 /// controllers. The socket is in the VM's directory, whose files belong to the VM's group. Only
 /// processes of that group and the daemon are admitted.
-fn emulated_spec(wanted: &WantedDisk) -> Option<NbdServerSpec> {
+fn emulated_spec(wanted: &RequiredDisk) -> Option<NbdServerSpec> {
     let socket = wanted.emulated.clone()?;
     Some(NbdServerSpec::Unix { socket, access: NbdUnixAccess::default() })
 }
 
-fn places(nbd: Option<&DiskNbd>) -> Vec<NbdPlace> {
-    nbd.map(server_specs).unwrap_or_default().iter().map(NbdServerSpec::place).collect()
+fn addresses(nbd: Option<&DiskNbd>) -> Vec<NbdAddress> {
+    nbd.map(server_specs).unwrap_or_default().iter().map(NbdServerSpec::address).collect()
 }
 
 impl Disks {
@@ -89,8 +89,8 @@ impl Disks {
     /// `all` is true. Returns one error per server.
     pub(crate) fn check_servers(
         &self,
-        from: &WantedDisks,
-        to: &WantedDisks,
+        from: &RequiredDisks,
+        to: &RequiredDisks,
         all: bool,
     ) -> Vec<ApiError> {
         let mut errors = Vec::new();
@@ -165,10 +165,10 @@ impl Disks {
 }
 
 fn connection(client: NbdClient) -> DiskNbdClient {
-    let way = match client.way {
-        NbdClientWay::Unix => NbdWay::Unix,
-        NbdClientWay::Tcp => NbdWay::Tcp,
-        NbdClientWay::Tls => NbdWay::Tls,
+    let way = match client.transport {
+        NbdTransport::Unix => NbdWay::Unix,
+        NbdTransport::Tcp => NbdWay::Tcp,
+        NbdTransport::Tls => NbdWay::Tls,
     };
     DiskNbdClient { way, peer: client.peer, buffer_bytes: client.buffer_bytes }
 }
@@ -179,8 +179,8 @@ impl Controller {
     pub(crate) fn offer_nbd(
         &self,
         entry: &DiskEntry,
-        wanted: &WantedDisk,
-        shape: Shape,
+        wanted: &RequiredDisk,
+        shape: DiskGeometry,
     ) -> Result<(), ApiError> {
         let own = wanted.config.nbd.as_ref().map(server_specs).unwrap_or_default();
         let own = own.into_iter().map(|spec| (spec, "nbd"));
@@ -196,24 +196,24 @@ impl Controller {
                 can_zero_fast,
             };
             let exports = &self.shared.disks.exports;
-            let is_vms = key == "controller";
-            let offered = exports.offer(&spec, entry.id, exported, is_vms, &self.devices.notices);
+            let is_vm_qemu = key == "controller";
+            let offered = exports.add(&spec, entry.id, exported, is_vm_qemu, &self.devices.notices);
             offered.map_err(|error| offer_error(entry, key, &error))?;
         }
         Ok(())
     }
 
     /// Removes the export to the QEMU of the disk's VM.
-    pub(crate) fn withdraw_emulated(&self, entry: &DiskEntry, wanted: &WantedDisk) {
+    pub(crate) fn withdraw_emulated(&self, entry: &DiskEntry, wanted: &RequiredDisk) {
         if let Some(spec) = emulated_spec(wanted) {
-            self.shared.disks.exports.withdraw(&spec.place(), entry.name.as_str());
+            self.shared.disks.exports.remove(&spec.address(), entry.name.as_str());
         }
     }
 
     /// Removes the exports of a disk, except the one to the QEMU of its VM.
-    pub(crate) fn withdraw_nbd(&self, entry: &DiskEntry, wanted: &WantedDisk) {
-        for place in places(wanted.config.nbd.as_ref()) {
-            self.shared.disks.exports.withdraw(&place, entry.name.as_str());
+    pub(crate) fn withdraw_nbd(&self, entry: &DiskEntry, wanted: &RequiredDisk) {
+        for place in addresses(wanted.config.nbd.as_ref()) {
+            self.shared.disks.exports.remove(&place, entry.name.as_str());
         }
     }
 
@@ -223,17 +223,17 @@ impl Controller {
         &self,
         entry: &DiskEntry,
         old: Option<&DiskNbd>,
-        wanted: &WantedDisk,
-        shape: Shape,
+        wanted: &RequiredDisk,
+        shape: DiskGeometry,
     ) -> Result<(), ApiError> {
         let new = wanted.config.nbd.as_ref();
         if old == new {
             return Ok(());
         }
         self.offer_nbd(entry, wanted, shape)?;
-        let kept = places(new);
-        for place in places(old).iter().filter(|place| !kept.contains(place)) {
-            self.shared.disks.exports.withdraw(place, entry.name.as_str());
+        let kept = addresses(new);
+        for place in addresses(old).iter().filter(|place| !kept.contains(place)) {
+            self.shared.disks.exports.remove(place, entry.name.as_str());
         }
         if new.is_none() {
             self.shared.disks.parts.plane.detach_clients(entry.id);
@@ -254,8 +254,8 @@ impl Controller {
         let failed = self.shared.disks.exports.reload();
         let errors = failed.into_iter().map(|(place, error)| {
             let at = match place {
-                NbdPlace::Unix(path) => path.display().to_string(),
-                NbdPlace::Tcp(address) => address.to_string(),
+                NbdAddress::Unix(path) => path.display().to_string(),
+                NbdAddress::Tcp(address) => address.to_string(),
             };
             let text =
                 format!("the NBD server at {at} keeps its former settings: {}", error.detail);

@@ -1,10 +1,10 @@
 use suimon_contract::{
     ByteSize, ErrorCode, Event, EventKind, HostConfig, NbdWay, OperationState, StorageState,
 };
-use suimon_ports::{NbdClient, NbdClientWay, NbdLimits, NbdNotice, NbdServerSpec};
+use suimon_ports::{NbdClient, NbdLimits, NbdNotice, NbdServerSpec, NbdTransport};
 
 use crate::Edit;
-use crate::testing::{FakeDevices, FakeDisks, Harness, MemoryStore, PATIENCE, host, wait_until};
+use crate::testing::{DEADLINE, FakeDevices, FakeDisks, Harness, MemoryStore, host, wait_until};
 
 const STORE: &str = "/srv/fast";
 const ADDRESS: &str = "127.0.0.1:10809";
@@ -44,7 +44,7 @@ fn names(names: &[&str]) -> Vec<String> {
 fn disks_share_servers_which_come_and_go_while_they_are_in_service() {
     let harness = harness();
     let config = shared("");
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     let both =
         vec![("/run/nbd.sock".to_owned(), names(&["a"])), (ADDRESS.to_owned(), names(&["a", "b"]))];
     assert_eq!(offered(&harness), both);
@@ -52,9 +52,9 @@ fn disks_share_servers_which_come_and_go_while_they_are_in_service() {
     let mut after = config.clone();
     after.disks[0].nbd.as_mut().unwrap().listen = None;
     after.disks[1].nbd = None;
-    harness.apply_well(&after);
+    harness.apply_ok(&after);
     assert_eq!(offered(&harness), both[..1]);
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     assert_eq!(offered(&harness), both);
     assert_eq!(harness.disks.served(), (2, 2));
 }
@@ -62,9 +62,9 @@ fn disks_share_servers_which_come_and_go_while_they_are_in_service() {
 #[test]
 fn who_is_let_in_changes_without_a_new_server_and_back_if_the_change_fails() {
     let harness = harness();
-    harness.apply_well(&shared(""));
+    harness.apply_ok(&shared(""));
     let before = harness.disks.servers().1;
-    harness.apply_well(&tls("/etc/c.pem"));
+    harness.apply_ok(&tls("/etc/c.pem"));
     let (servers, changes) = harness.disks.servers();
     let certificate = |servers: &[NbdServerSpec]| {
         servers.iter().find_map(|spec| match spec {
@@ -102,13 +102,13 @@ fn a_certificate_that_cannot_be_used_is_told_before_anything_changes() {
 fn certificates_are_read_again_when_desired_state_is_applied() {
     let harness = harness();
     let config = tls("/etc/c.pem");
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     let before = harness.disks.servers().1;
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     assert_eq!(harness.disks.servers().1, before + 2);
     let reload = || harness.node.submit(Edit::Reload).map(|operation| operation.id);
     let id = reload().unwrap();
-    let ended = harness.node.wait_operation(id, PATIENCE).unwrap();
+    let ended = harness.node.wait_operation(id, DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Succeeded);
     assert_eq!(harness.disks.servers().1, before + 4);
     harness.disks.refuse("/etc/c.pem", true);
@@ -124,7 +124,7 @@ fn disks_whose_server_cannot_be_had_fail_and_leave_the_others_running() {
     let first = harness();
     let mut config = tls("/etc/c.pem");
     config.disks[1].nbd = None;
-    first.apply_well(&config);
+    first.apply_ok(&config);
     let (store, devices, left) = first.kill_with_disks();
     left.refuse("/etc/c.pem", true);
     let harness = Harness::with_disks(store, devices, left);
@@ -140,7 +140,7 @@ fn disks_whose_server_cannot_be_had_fail_and_leave_the_others_running() {
 #[test]
 fn limits_on_connections_change_live_and_are_shown() {
     let harness = harness();
-    harness.apply_well(&shared(""));
+    harness.apply_ok(&shared(""));
     let (host, peer, of_a) = harness.disks.nbd_limits("a");
     // The defaults of the configuration are those of servers without one.
     assert_eq!((host, peer, of_a), (NbdLimits::HOST, NbdLimits::PEER, Some(NbdLimits::EXPORT)));
@@ -150,7 +150,7 @@ fn limits_on_connections_change_live_and_are_shown() {
     after.host.nbd_peer_connections_max = Some(7);
     let nbd = after.disks[0].nbd.as_mut().unwrap();
     (nbd.connections_max, nbd.buffer_max_bytes) = (Some(2), Some(ByteSize::new(2 << 20)));
-    harness.apply_well(&after);
+    harness.apply_ok(&after);
     let (host, peer, of_a) = harness.disks.nbd_limits("a");
     assert_eq!(host, NbdLimits { buffer_max_bytes: 3 << 20, ..NbdLimits::HOST });
     assert_eq!(peer, NbdLimits { connections_max: 7, ..NbdLimits::PEER });
@@ -168,17 +168,17 @@ fn limits_on_connections_change_live_and_are_shown() {
 #[test]
 fn clients_are_shown_and_those_that_are_refused_told() {
     let harness = harness();
-    harness.apply_well(&shared(""));
+    harness.apply_ok(&shared(""));
     let client = |export: &str, way, peer: &str| NbdClient {
         buffer_bytes: 1 << 19,
         export: export.to_owned(),
-        way,
+        transport: way,
         peer: peer.to_owned(),
     };
     harness.disks.set_clients(vec![
-        client("a", NbdClientWay::Unix, "process 7 of user 107"),
-        client("b", NbdClientWay::Tcp, "127.0.0.1:5"),
-        client("a", NbdClientWay::Tls, "192.0.2.7:6"),
+        client("a", NbdTransport::Unix, "process 7 of user 107"),
+        client("b", NbdTransport::Tcp, "127.0.0.1:5"),
+        client("a", NbdTransport::Tls, "192.0.2.7:6"),
     ]);
     let connections = harness.node.disk("a").unwrap().nbd.unwrap().connections;
     let seen: Vec<_> = connections.iter().map(|of| (of.way, of.peer.as_str())).collect();
@@ -193,12 +193,12 @@ fn clients_are_shown_and_those_that_are_refused_told() {
             .to_owned(),
     };
     for _ in 0..2000 {
-        harness.disks.tell(ADDRESS, refused.clone());
+        harness.disks.notify(ADDRESS, refused.clone());
     }
     let (peer, reason) = ("192.0.2.67:9".to_owned(), "its export is full".to_owned());
-    harness.disks.tell(ADDRESS, NbdNotice::Limited { peer, reason });
+    harness.disks.notify(ADDRESS, NbdNotice::Limited { peer, reason });
     let reason = "the name is too long".to_owned();
-    harness.disks.tell("/run/nbd.sock", NbdNotice::NotOffered { disk: "a".to_owned(), reason });
+    harness.disks.notify("/run/nbd.sock", NbdNotice::ExportFailed { disk: "a".to_owned(), reason });
     let told = || harness.events(EventKind::NbdClientRefused.id());
     wait_until("the refusals told", || !told().is_empty());
     assert!(told()[0].text.contains("192.0.2.66:9"), "{:?}", told()[0]);

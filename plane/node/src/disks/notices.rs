@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use suimon_contract::{DiskOnFull, EventKind};
 use suimon_ports::{DeviceNotice, FaultKind, PortFault};
-use suimon_quantity::{Count, DiskId};
+use suimon_quantity::{CountedNoun, DiskId};
 use suimon_storage::{FullChange, PlaneNotice, QueueKey};
 
 use super::entry::DiskEntry;
 use super::opening::NotOpened;
-use super::store_threads::SHORT_PATIENCE;
+use super::store_threads::STATUS_TIMEOUT;
 use crate::control::Controller;
 use crate::events::Draft;
 
@@ -26,8 +26,8 @@ impl Controller {
         }
         let label = entry.label();
         let draft = match notice {
-            DeviceNotice::Promised(promise) => {
-                self.devices.promises.keep_named(&label, promise);
+            DeviceNotice::FeaturesCommitted(negotiated) => {
+                self.devices.negotiated_features.keep_named(&label, negotiated);
                 return;
             }
             DeviceNotice::Lost { reason } => {
@@ -43,7 +43,7 @@ impl Controller {
                 Draft::new(EventKind::DiskDisconnected, &label, text).with("reason", reason)
             }
             DeviceNotice::Negotiated { features, queue_pairs } => {
-                let queues = Count::new(queue_pairs, "queue");
+                let queues = CountedNoun::new(queue_pairs, "queue");
                 let text = format!("The guest's driver initialized the disk with {queues}.");
                 Draft::new(EventKind::DiskDriverReady, &label, text)
                     .with("features", format!("{features:#x}"))
@@ -58,7 +58,7 @@ impl Controller {
     fn handle_queue_fault(&mut self, disk: DiskId, queue: QueueKey, fault: &PortFault) {
         let Some(entry) = self.shared.disks.find_id(disk) else { return };
         let draft = match (queue, fault.kind) {
-            (_, FaultKind::Gone) => return,
+            (_, FaultKind::Disconnected) => return,
             (queue, FaultKind::Host) => queue_failed(&entry, queue, &fault.detail),
             (QueueKey::Ring(_), _) => violation(&entry, &fault.detail),
             (QueueKey::Mirror, _) => {
@@ -68,7 +68,7 @@ impl Controller {
                 );
                 violation(&entry, &detail)
             }
-            (QueueKey::Client(_) | QueueKey::VmClient(_), _) => {
+            (QueueKey::Client(_) | QueueKey::EmulatedDisk(_), _) => {
                 violation(&entry, &format!("NBD client: {}", fault.detail))
             }
         };
@@ -98,7 +98,7 @@ impl Controller {
             }
             PlaneNotice::DiskStall { disk, stalls, waited } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
-                let store = entry.lock().wanted.config.store.clone();
+                let store = entry.lock().required.config.store.clone();
                 let (kind, text) = if stalls {
                     let text = format!(
                         "Store {store} has not completed a request of the disk for {} s; the \
@@ -138,7 +138,7 @@ impl Controller {
                 let drafts = self.shared.disks.qos_event(store, &event);
                 self.drafts.extend(drafts);
             }
-            PlaneNotice::IoFault { processor, detail } => {
+            PlaneNotice::IoFault { worker: processor, detail } => {
                 tracing::error!(%processor, detail, "the kernel does not accept the I/O of disks");
             }
         }
@@ -151,14 +151,14 @@ impl Controller {
             if !entry.lock().failing.is_due(now) || !self.close_failed_disk(&entry) {
                 continue;
             }
-            match self.open_disk_in_the_end(&entry, SHORT_PATIENCE) {
+            match self.open_disk_eventually(&entry, STATUS_TIMEOUT) {
                 Ok(()) => {
                     let text = "The disk is in service again.";
                     self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
                     // A running VM may lack the disk and attach it now.
-                    self.tell_vms();
+                    self.notify_vms();
                 }
-                Err(NotOpened::Waits) => {}
+                Err(NotOpened::Pending) => {}
                 Err(NotOpened::Failed(error)) => {
                     tracing::debug!(disk = %entry.name, %error, "retry failed");
                     self.fail_disk(&entry, error.to_string());
@@ -171,7 +171,7 @@ impl Controller {
 /// Returns the event that a disk's store is full, or that this is not the case any more.
 fn full_event(entry: &DiskEntry, change: FullChange, lasted: Duration) -> Draft {
     let (store, on_full) = {
-        let wanted = &entry.lock().wanted;
+        let wanted = &entry.lock().required;
         (wanted.config.store.clone(), wanted.config.on_full)
     };
     let (kind, text) = match (change, on_full) {
@@ -206,7 +206,7 @@ fn full_event(entry: &DiskEntry, change: FullChange, lasted: Duration) -> Draft 
 
 /// Returns the event that a flush of a disk has failed.
 fn flush_failed(entry: &DiskEntry, detail: String) -> Draft {
-    let (name, store) = (&entry.name, entry.lock().wanted.config.store.clone());
+    let (name, store) = (&entry.name, entry.lock().required.config.store.clone());
     let text = format!(
         "A flush failed: {detail}. Writes since the last successful flush may be lost. Writes and \
          flushes of the disk fail, reads continue. Repair store {store}, then run `suimon disk reopen \
@@ -227,7 +227,9 @@ pub(crate) fn disk_failed(entry: &DiskEntry, reason: &str) -> Draft {
 fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> Draft {
     let whose = match queue {
         QueueKey::Ring(index) => format!("Queue {index} of the disk's VM"),
-        QueueKey::Client(_) | QueueKey::VmClient(_) => "The connection of an NBD client".to_owned(),
+        QueueKey::Client(_) | QueueKey::EmulatedDisk(_) => {
+            "The connection of an NBD client".to_owned()
+        }
         QueueKey::Mirror => "The connection that copies the disk to another node".to_owned(),
     };
     let text = format!(
@@ -239,7 +241,7 @@ fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> Draft {
 
 /// Returns the event that a disk is not open because its store does not respond.
 pub(super) fn opening_stalled(entry: &DiskEntry) -> Draft {
-    let store = entry.lock().wanted.config.store.clone();
+    let store = entry.lock().required.config.store.clone();
     let text = format!(
         "Store {store} does not respond; the disk opens when it responds. Check the device of the \
          store."

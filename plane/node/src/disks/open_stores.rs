@@ -9,19 +9,19 @@ use suimon_storage::images;
 
 /// Slot of one store; empty until the store is open. Its lock is held while the store is opened, so
 /// that opening blocks only users of the same store.
-type Seat = Arc<Mutex<Option<Arc<dyn StoreFiles>>>>;
+type Slot = Arc<Mutex<Option<Arc<dyn StoreFiles>>>>;
 
 /// Open stores, and unfinished images that must not be removed from them.
 pub(crate) struct OpenStores {
     source: Arc<dyn StoreSource>,
-    seats: Mutex<BTreeMap<PathBuf, Seat>>,
+    slots: Mutex<BTreeMap<PathBuf, Slot>>,
     /// Unfinished images of jobs that will be resumed, with the paths of their stores.
     kept: Mutex<Vec<(PathBuf, FileName)>>,
 }
 
 impl OpenStores {
     pub(crate) fn new(source: Arc<dyn StoreSource>) -> Self {
-        Self { source, seats: Mutex::default(), kept: Mutex::default() }
+        Self { source, slots: Mutex::default(), kept: Mutex::default() }
     }
 
     /// Protects an unfinished image from removal when its store is opened.
@@ -47,7 +47,7 @@ impl OpenStores {
         }
         let files = self.source.open(path)?;
         let kept = self.lock_kept().clone().into_iter().filter(|(of, _)| of == path);
-        clear_up(path, files.as_ref(), &kept.map(|(_, name)| name).collect::<Vec<_>>());
+        remove_remains(path, files.as_ref(), &kept.map(|(_, name)| name).collect::<Vec<_>>());
         *open = Some(files.clone());
         Ok(files)
     }
@@ -71,14 +71,14 @@ impl OpenStores {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Seat>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Removes unfinished images that are not in `kept`, and makes disks usable whose merge was
 /// interrupted by a crash. Failures are logged only.
-fn clear_up(path: &Path, files: &dyn StoreFiles, kept: &[FileName]) {
+fn remove_remains(path: &Path, files: &dyn StoreFiles, kept: &[FileName]) {
     let store = path.display();
     match images::sweep(files, kept) {
         Ok(removed) => {

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
-use suimon_image::Shape;
+use suimon_image::DiskGeometry;
 use suimon_ports::{DeviceNotice, DiskObserver, StoreFiles};
 use suimon_quantity::DiskId;
-use suimon_storage::images::LeftRecords;
+use suimon_storage::images::RemainingRecords;
 use suimon_storage::{DiskSpec, images};
 
 pub(super) use self::errors::fault_code;
 pub(crate) use self::errors::{NotOpened, disk_error, store_file_error};
-use super::entry::{DiskEntry, OpenDisk, OpeningUnderWay};
-use super::file_work::{FileWork, Opened, close_images};
+use super::entry::{DiskEntry, OpenDisk, PendingOpen};
+use super::file_work::{ImageTask, Opened, close_images};
 use super::notices::{disk_failed, opening_stalled};
-use super::store_threads::{SILENT_AFTER, Unanswered};
-use super::wanted::WantedDisk;
+use super::store_threads::{NoResult, STORE_TIMEOUT};
+use super::wanted::RequiredDisk;
 use super::work::has_stopped_vm;
 use crate::control::Controller;
 use crate::device_notices::{DeviceNotices, DeviceOwner};
@@ -39,14 +39,14 @@ type Opening = Result<Opened, ApiError>;
 
 impl Controller {
     /// Opens a closed disk, and creates its file if that is missing. Returns true if the file was
-    /// created. Blocks at most [`SILENT_AFTER`].
+    /// created. Blocks at most [`STORE_TIMEOUT`].
     ///
     /// # Errors
     /// Fails if the disk cannot be opened or its store does not respond in time.
     pub(crate) fn open_disk(&mut self, entry: &DiskEntry) -> Result<bool, ApiError> {
-        match self.begin_opening(entry, SILENT_AFTER) {
-            Ok(opened) => self.put_in_service(entry, opened?),
-            Err(unanswered) => Err(unanswered.give_up().about(entry.label())),
+        match self.begin_opening(entry, STORE_TIMEOUT) {
+            Ok(opened) => self.attach(entry, opened?),
+            Err(unanswered) => Err(unanswered.abandon().about(entry.label())),
         }
     }
 
@@ -54,22 +54,22 @@ impl Controller {
     /// [`Self::end_openings`] completes the attempt.
     ///
     /// # Errors
-    /// [`NotOpened::Waits`] if the store has not responded yet, otherwise the failure.
-    pub(crate) fn open_disk_in_the_end(
+    /// [`NotOpened::Pending`] if the store has not responded yet, otherwise the failure.
+    pub(crate) fn open_disk_eventually(
         &mut self,
         entry: &DiskEntry,
         patience: Duration,
     ) -> Result<(), NotOpened> {
         match self.begin_opening(entry, patience) {
             Ok(opened) => opened
-                .and_then(|opened| self.put_in_service(entry, opened))
+                .and_then(|opened| self.attach(entry, opened))
                 .map(|_| ())
                 .map_err(NotOpened::Failed),
-            Err(Unanswered::Never(error)) => Err(NotOpened::Failed(error.about(entry.label()))),
-            Err(Unanswered::Late(work)) => {
+            Err(NoResult::Never(error)) => Err(NotOpened::Failed(error.about(entry.label()))),
+            Err(NoResult::Late(work)) => {
                 entry.lock().failing.now = None;
-                self.go_on_opening(entry, OpeningUnderWay { work, is_told: false });
-                Err(NotOpened::Waits)
+                self.go_on_opening(entry, PendingOpen { work, is_reported: false });
+                Err(NotOpened::Pending)
             }
         }
     }
@@ -78,22 +78,23 @@ impl Controller {
         &self,
         entry: &DiskEntry,
         patience: Duration,
-    ) -> Result<Opening, Unanswered<Opening>> {
+    ) -> Result<Opening, NoResult<Opening>> {
         if let Some(moving) = entry.lock().moving.filter(|moving| moving.is_away()) {
-            let error = ApiError::new(ErrorCode::Conflict, moving.way()).about(entry.label());
-            return Err(Unanswered::Never(error));
+            let error =
+                ApiError::new(ErrorCode::Conflict, moving.description()).about(entry.label());
+            return Err(NoResult::Never(error));
         }
-        let beside = self.shared.disks.unopened_beside(entry);
-        let work = FileWork { beside, ..self.shared.file_work(entry) };
-        let store = work.wanted.store.path.clone();
+        let beside = self.shared.disks.closed_siblings(entry);
+        let work = ImageTask { beside, ..self.shared.file_work(entry) };
+        let store = work.required.store.path.clone();
         let threads = &self.shared.disks.threads;
         threads.run(&store, patience, move || work.open(), Opened::take_back_result)
     }
 
     /// Keeps a pending attempt, and emits one event when the store counts as stalled.
-    fn go_on_opening(&mut self, entry: &DiskEntry, mut opening: OpeningUnderWay) {
-        if opening.work.is_stalled() && !opening.is_told {
-            opening.is_told = true;
+    fn go_on_opening(&mut self, entry: &DiskEntry, mut opening: PendingOpen) {
+        if opening.work.is_stalled() && !opening.is_reported {
+            opening.is_reported = true;
             self.drafts.push(opening_stalled(entry));
         }
         entry.lock().opening = Some(opening);
@@ -105,21 +106,21 @@ impl Controller {
         for entry in self.shared.disks.all() {
             let opening = entry.lock().opening.take();
             let Some(opening) = opening else { continue };
-            let OpeningUnderWay { work, is_told } = opening;
+            let PendingOpen { work, is_reported } = opening;
             let opened = match work.wait(Duration::ZERO) {
                 Ok(opened) => opened,
-                Err(Unanswered::Late(work)) => {
-                    self.go_on_opening(&entry, OpeningUnderWay { work, is_told });
+                Err(NoResult::Late(work)) => {
+                    self.go_on_opening(&entry, PendingOpen { work, is_reported });
                     continue;
                 }
-                Err(Unanswered::Never(error)) => Err(error.about(entry.label())),
+                Err(NoResult::Never(error)) => Err(error.about(entry.label())),
             };
-            match opened.and_then(|opened| self.put_in_service(&entry, opened)) {
+            match opened.and_then(|opened| self.attach(&entry, opened)) {
                 Ok(_) => {
                     let text = "The store responds, and the disk is in service.";
                     self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
                     // A running VM may lack the disk and attach it now.
-                    self.tell_vms();
+                    self.notify_vms();
                 }
                 Err(error) => {
                     let reason = error.to_string();
@@ -136,14 +137,14 @@ impl Controller {
     /// # Errors
     /// Fails if the disk was reconfigured meanwhile, or a front-end cannot be opened. The images
     /// are then closed, and a created file is removed.
-    fn put_in_service(&mut self, entry: &DiskEntry, opened: Opened) -> Result<bool, ApiError> {
+    fn attach(&mut self, entry: &DiskEntry, opened: Opened) -> Result<bool, ApiError> {
         let (wanted, generation) = {
             let mut state = entry.lock();
             state.generation += 1;
-            (state.wanted.clone(), state.generation)
+            (state.required.clone(), state.generation)
         };
-        if wanted != opened.work.wanted {
-            self.take_back(opened);
+        if wanted != opened.work.required {
+            self.reclaim(opened);
             let text = "the disk was changed while its store did not respond";
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
         }
@@ -156,7 +157,7 @@ impl Controller {
         let offered = added.map_err(|error| plane_error(entry, &error)).and_then(|()| {
             disks.apply_full_policy(entry);
             self.offer(entry, &wanted, shape, generation)
-                .inspect_err(|_| self.take_out(entry, &wanted))
+                .inspect_err(|_| self.detach(entry, &wanted))
         });
         match offered {
             Ok(device) => {
@@ -177,22 +178,22 @@ impl Controller {
     }
 
     /// Closes images that are not needed, in a store thread.
-    fn take_back(&self, opened: Opened) {
-        let store = opened.work.wanted.store.path.clone();
-        self.shared.disks.threads.run_in_the_end(&store, move || opened.take_back());
+    fn reclaim(&self, opened: Opened) {
+        let store = opened.work.required.store.path.clone();
+        self.shared.disks.threads.run_eventually(&store, move || opened.undo());
     }
 
     /// Opens the front-ends of a disk: the vhost-user device, which is returned, and NBD exports.
     pub(super) fn offer(
         &self,
         entry: &DiskEntry,
-        wanted: &WantedDisk,
-        shape: Shape,
+        wanted: &RequiredDisk,
+        shape: DiskGeometry,
         generation: u64,
     ) -> Result<Option<Box<dyn suimon_ports::DiskDevice>>, ApiError> {
         let parts = &self.shared.disks.parts;
-        let promise = self.devices.promises.of(&entry.label());
-        let device = match wanted.vhost_user(shape, promise) {
+        let negotiated = self.devices.negotiated_features.of(&entry.label());
+        let device = match wanted.vhost_user(shape, negotiated) {
             None => None,
             Some(spec) => {
                 let (owner, commands) = (DeviceOwner::Disk(entry.id), self.devices.notices.clone());
@@ -211,37 +212,37 @@ impl Controller {
     /// Closes a disk if it is open. When this function returns, its queues are detached, and
     /// everything is durable unless the store does not respond.
     pub(crate) fn close_disk(&self, entry: &DiskEntry) {
-        if let Some(spec) = self.end_service(entry) {
-            let wanted = entry.lock().wanted.clone();
+        if let Some(spec) = self.begin_close(entry) {
+            let wanted = entry.lock().required.clone();
             self.shared.close_images(entry, &wanted, spec);
         }
     }
 
     /// Takes a disk out of service and cancels a pending attempt to open it. The caller must close
     /// the returned images.
-    pub(super) fn end_service(&self, entry: &DiskEntry) -> Option<DiskSpec> {
+    pub(super) fn begin_close(&self, entry: &DiskEntry) -> Option<DiskSpec> {
         let (open, opening, wanted) = {
             let mut state = entry.lock();
             state.generation += 1;
             state.failing.now = None;
-            (state.open.take(), state.opening.take(), state.wanted.clone())
+            (state.open.take(), state.opening.take(), state.required.clone())
         };
         drop(opening);
         let open = open?;
-        self.shared.disks.parts.plane.begin_end(entry.id);
+        self.shared.disks.parts.plane.announce_removal(entry.id);
         drop(open.device);
         self.take(entry, &wanted)
     }
 
     /// Takes a disk out of service and closes its images. The vhost-user device must be closed
     /// already.
-    pub(super) fn take_out(&self, entry: &DiskEntry, wanted: &WantedDisk) {
+    pub(super) fn detach(&self, entry: &DiskEntry, wanted: &RequiredDisk) {
         if let Some(spec) = self.take(entry, wanted) {
             self.shared.close_images(entry, wanted, spec);
         }
     }
 
-    fn take(&self, entry: &DiskEntry, wanted: &WantedDisk) -> Option<DiskSpec> {
+    fn take(&self, entry: &DiskEntry, wanted: &RequiredDisk) -> Option<DiskSpec> {
         self.withdraw_nbd(entry, wanted);
         self.withdraw_emulated(entry, wanted);
         match self.shared.disks.parts.plane.take_disk(entry.id) {
@@ -285,25 +286,25 @@ impl Controller {
     /// Removes the file of a closed disk, in a store thread.
     pub(crate) fn remove_file(&self, entry: &DiskEntry, files: &Arc<dyn StoreFiles>) {
         let (work, files) = (self.shared.file_work(entry), files.clone());
-        let store = work.wanted.store.path.clone();
-        self.shared.disks.threads.run_in_the_end(&store, move || work.remove_file(&files));
+        let store = work.required.store.path.clone();
+        self.shared.disks.threads.run_eventually(&store, move || work.remove_file(&files));
     }
 }
 
 impl Shared {
-    pub(super) fn file_work(&self, entry: &DiskEntry) -> FileWork {
+    pub(super) fn file_work(&self, entry: &DiskEntry) -> ImageTask {
         let (wanted, verifies) = {
             let state = entry.lock();
-            (state.wanted.clone(), state.has_failed_flush)
+            (state.required.clone(), state.has_failed_flush)
         };
-        FileWork {
+        ImageTask {
             label: entry.label(),
-            wanted,
+            required: wanted,
             verifies,
             stores: self.disks.stores.clone(),
             random: self.disks.parts.random.clone(),
             records: self.disks.parts.records.clone(),
-            left: LeftRecords::Redo,
+            left_records: RemainingRecords::Redo,
             clock: self.clock.clone(),
             beside: Vec::new(),
             known_parents: self.disks.known_parents.clone(),
@@ -313,10 +314,10 @@ impl Shared {
 
     /// Closes the images of a disk that is not in service, in a store thread. If the store does not
     /// respond, they are closed when it does.
-    pub(super) fn close_images(&self, entry: &DiskEntry, wanted: &WantedDisk, spec: DiskSpec) {
+    pub(super) fn close_images(&self, entry: &DiskEntry, wanted: &RequiredDisk, spec: DiskSpec) {
         let label = entry.label();
         let threads = &self.disks.threads;
-        if !threads.run_in_the_end(&wanted.store.path, move || close_images(spec, &label)) {
+        if !threads.run_eventually(&wanted.store.path, move || close_images(spec, &label)) {
             tracing::warn!(disk = %entry.name, "an image is closed when its store responds");
         }
     }

@@ -8,9 +8,9 @@ use suimon_storage::images::OpenedDisk;
 use suimon_storage::{NotResumed, PlaneError};
 
 use super::entry::DiskEntry;
-use super::file_work::{FileWork, Opened, close_images};
+use super::file_work::{ImageTask, Opened, close_images};
 use super::notices::disk_failed;
-use super::store_threads::SILENT_AFTER;
+use super::store_threads::STORE_TIMEOUT;
 use crate::control::Controller;
 use crate::disks::entry::plane_error;
 use crate::shared::Shared;
@@ -23,10 +23,12 @@ impl Controller {
     /// # Errors
     /// Returns the error of `change` or `then`. If the disk cannot be resumed, it is marked as
     /// failed and retried, and that error is returned unless there was one before.
-    pub(super) fn while_suspended<T: Send + 'static>(
+    pub(super) fn run_suspended<T: Send + 'static>(
         &mut self,
         entry: &DiskEntry,
-        change: impl FnOnce(&mut FileWork, &Arc<dyn StoreFiles>) -> Result<T, ApiError> + Send + 'static,
+        change: impl FnOnce(&mut ImageTask, &Arc<dyn StoreFiles>) -> Result<T, ApiError>
+        + Send
+        + 'static,
         then: impl FnOnce(&mut Self, T) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
         let files = entry.lock().open.as_ref().map(|open| open.files.clone());
@@ -59,16 +61,16 @@ impl Controller {
 
 impl Shared {
     /// Executes an operation on a disk's store in a store thread, and waits at most
-    /// [`SILENT_AFTER`] for its result. `take_back` undoes the operation if it completes later.
+    /// [`STORE_TIMEOUT`] for its result. `take_back` undoes the operation if it completes later.
     pub(super) fn with_store<T: Send + 'static>(
         &self,
         entry: &DiskEntry,
         work: impl FnOnce() -> T + Send + 'static,
         take_back: fn(T),
     ) -> Result<T, ApiError> {
-        let store = entry.lock().wanted.store.path.clone();
-        let done = self.disks.threads.run(&store, SILENT_AFTER, work, take_back);
-        done.map_err(|unanswered| unanswered.give_up().about(entry.label()))
+        let store = entry.lock().required.store.path.clone();
+        let done = self.disks.threads.run(&store, STORE_TIMEOUT, work, take_back);
+        done.map_err(|unanswered| unanswered.abandon().about(entry.label()))
     }
 
     /// Opens the images of a suspended disk as currently configured, and resumes the disk.
@@ -78,7 +80,7 @@ impl Shared {
         files: &Arc<dyn StoreFiles>,
     ) -> Result<(), ApiError> {
         let (work, of_store) = (self.file_work(entry), files.clone());
-        let wanted = work.wanted.clone();
+        let wanted = work.required.clone();
         let open = move || {
             let images = work.open_images(&of_store)?;
             Ok(Opened { work, files: of_store, images, is_made: false })

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use suimon_ports::{DiskQueue, DiskQueueHost};
-use suimon_quantity::{Cap, DiskId, StoreId};
+use suimon_quantity::{DiskId, StoreId, TimedRateLimit};
 use suimon_storage::{
     DirtyMap, DiskSpec, DiskView, FullPolicy, NotResumed, PlaneError, PlaneNotice, StoragePlane,
     StoreView,
 };
 use suimon_storage_qos::{
-    Capability, MeasuredLatency, PolicyId, PolicyPart, Proposal, Refusal, StoreSpec,
+    Capacity, MeasuredLatency, PolicyId, PolicyPart, Proposal, Refusal, StoreSpec,
 };
 
 /// Storage plane as used by the node. [`StoragePlane`] describes each function in detail.
@@ -39,21 +39,21 @@ pub trait DiskPlane: Send + Sync {
     fn remove_store(&self, store: StoreId) -> Result<(), PlaneError>;
 
     /// Sets the capacity of a store.
-    fn set_capability(&self, store: StoreId, capability: Capability);
+    fn set_capacity(&self, store: StoreId, capability: Capacity);
 
     /// Sets the latency of a store's device from a measurement; `None` if it was not measured.
     fn set_latency(&self, store: StoreId, latency: Option<MeasuredLatency>);
 
     /// Sets the limit of all disks of a store together; `None` removes it.
-    fn set_cap(&self, store: StoreId, cap: Option<Cap>);
+    fn set_cap(&self, store: StoreId, cap: Option<TimedRateLimit>);
 
     /// Sets this node's part of a policy that spans nodes; `None`: the limits of the policy apply
     /// to this node alone.
-    fn set_part(&self, store: StoreId, policy: PolicyId, part: Option<PolicyPart>);
+    fn set_policy_share(&self, store: StoreId, policy: PolicyId, part: Option<PolicyPart>);
 
     /// Blocks requests of a policy's disks until the policy's part is set, unless it is set
     /// already.
-    fn hold_policy(&self, store: StoreId, policy: PolicyId);
+    fn block_policy(&self, store: StoreId, policy: PolicyId);
 
     /// Changes limits. `force` permits minimums that exceed the capacity.
     ///
@@ -66,7 +66,7 @@ pub trait DiskPlane: Send + Sync {
 
     /// Announces that a disk will be taken out of service. Detaching its queues then does not wait
     /// for a stalled store.
-    fn begin_end(&self, disk: DiskId);
+    fn announce_removal(&self, disk: DiskId);
 
     /// Takes a disk out of service. The caller must close its own image, the first one.
     ///
@@ -130,7 +130,7 @@ pub trait DiskPlane: Send + Sync {
     ///
     /// # Errors
     /// Fails if the disk is not in service.
-    fn under_way(&self, disk: DiskId) -> Result<usize, PlaneError>;
+    fn in_flight(&self, disk: DiskId) -> Result<usize, PlaneError>;
 
     /// Ends the copying of a disk. When this function returns, none of its requests is in flight.
     ///
@@ -162,23 +162,23 @@ impl DiskPlane for StoragePlane {
         Self::remove_store(self, store)
     }
 
-    fn set_capability(&self, store: StoreId, capability: Capability) {
-        Self::set_capability(self, store, capability);
+    fn set_capacity(&self, store: StoreId, capability: Capacity) {
+        Self::set_capacity(self, store, capability);
     }
 
     fn set_latency(&self, store: StoreId, latency: Option<MeasuredLatency>) {
         Self::set_latency(self, store, latency);
     }
 
-    fn set_cap(&self, store: StoreId, cap: Option<Cap>) {
+    fn set_cap(&self, store: StoreId, cap: Option<TimedRateLimit>) {
         Self::set_cap(self, store, cap);
     }
 
-    fn set_part(&self, store: StoreId, policy: PolicyId, part: Option<PolicyPart>) {
+    fn set_policy_share(&self, store: StoreId, policy: PolicyId, part: Option<PolicyPart>) {
         Self::set_part(self, store, policy, part);
     }
 
-    fn hold_policy(&self, store: StoreId, policy: PolicyId) {
+    fn block_policy(&self, store: StoreId, policy: PolicyId) {
         Self::hold_policy(self, store, policy);
     }
 
@@ -190,7 +190,7 @@ impl DiskPlane for StoragePlane {
         Self::stores(self)
     }
 
-    fn begin_end(&self, disk: DiskId) {
+    fn announce_removal(&self, disk: DiskId) {
         Self::begin_end(self, disk);
     }
 
@@ -236,8 +236,8 @@ impl DiskPlane for StoragePlane {
         Self::attach_mirror(self, disk, queue)
     }
 
-    fn under_way(&self, disk: DiskId) -> Result<usize, PlaneError> {
-        Self::under_way(self, disk)
+    fn in_flight(&self, disk: DiskId) -> Result<usize, PlaneError> {
+        Self::in_flight(self, disk)
     }
 
     fn end_mirror(&self, disk: DiskId) -> Result<(), PlaneError> {

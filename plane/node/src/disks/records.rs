@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use suimon_contract::{Name, StoreFile};
-use suimon_ports::{StateStore, StoreError};
+use suimon_ports::{StateStore, StateStoreError};
 
 use super::MeasuredStore;
 use crate::state::{StoreChange, decode, encode, path_key, scan_all};
@@ -18,21 +18,21 @@ pub(crate) const MEASURED: &str = "measured";
 
 /// File that is being created for a disk, or that no disk uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct DoomedFile {
+pub(crate) struct DeletionRecord {
     /// Path of the store's folder.
     pub(crate) store: PathBuf,
     /// Name of the file in the store.
     pub(crate) file: StoreFile,
 }
 
-impl DoomedFile {
+impl DeletionRecord {
     pub(crate) fn path(&self) -> PathBuf {
         self.store.join(self.file.as_str())
     }
 }
 
 /// Reads all files that are to be deleted.
-pub(crate) fn load_doomed(store: &dyn StateStore) -> Result<Vec<DoomedFile>, StoreError> {
+pub(crate) fn load_doomed(store: &dyn StateStore) -> Result<Vec<DeletionRecord>, StateStoreError> {
     let mut files = Vec::new();
     scan_all(store, DOOMED, &mut |key, value| {
         files.push(decode(DOOMED, key, value)?);
@@ -41,18 +41,20 @@ pub(crate) fn load_doomed(store: &dyn StateStore) -> Result<Vec<DoomedFile>, Sto
     Ok(files)
 }
 
-pub(crate) fn save_doomed(doomed: &DoomedFile) -> Result<StoreChange, StoreError> {
+pub(crate) fn save_deletion_record(
+    doomed: &DeletionRecord,
+) -> Result<StoreChange, StateStoreError> {
     Ok((DOOMED, path_key(&doomed.path()), Some(encode(DOOMED, doomed)?)))
 }
 
-pub(crate) fn clear_doomed(doomed: &DoomedFile) -> StoreChange {
+pub(crate) fn clear_doomed(doomed: &DeletionRecord) -> StoreChange {
     (DOOMED, path_key(&doomed.path()), None)
 }
 
 /// Reads the measured capacities of stores.
 pub(crate) fn load_measured(
     store: &dyn StateStore,
-) -> Result<BTreeMap<Name, MeasuredStore>, StoreError> {
+) -> Result<BTreeMap<Name, MeasuredStore>, StateStoreError> {
     let mut stores = BTreeMap::new();
     scan_all(store, MEASURED, &mut |key, value| {
         if let Ok(name) = key.parse::<Name>() {
@@ -66,7 +68,7 @@ pub(crate) fn load_measured(
 pub(crate) fn save_measured(
     name: &Name,
     measured: &MeasuredStore,
-) -> Result<StoreChange, StoreError> {
+) -> Result<StoreChange, StateStoreError> {
     Ok((MEASURED, name.to_string(), Some(encode(MEASURED, measured)?)))
 }
 

@@ -3,7 +3,7 @@
 
 use suimon_contract::{ApiError, EventKind, Kind, Name};
 
-use super::DiskWork;
+use super::DiskFileJob;
 use super::entry::DiskEntry;
 use super::file_work::close_images;
 use super::notices::disk_failed;
@@ -17,7 +17,7 @@ impl Controller {
     /// nothing is written at closing, and opening checks the metadata. A disk that cannot be opened has
     /// failed, and the daemon retries.
     pub(super) fn reopen_disk(&mut self, disk: &Name) -> Result<(), ApiError> {
-        self.shared.check_disk_work(disk, &DiskWork::Reopen)?;
+        self.shared.check_disk_job(disk, &DiskFileJob::Reopen)?;
         let entry = self.shared.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
         let is_open = entry.lock().open.is_some();
         let opened = match is_open {
@@ -28,7 +28,7 @@ impl Controller {
             Ok(()) => {
                 let text = "The disk was reopened: writes and flushes are executed.";
                 self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
-                self.tell_vms();
+                self.notify_vms();
                 Ok(())
             }
             Err(error) => {

@@ -4,8 +4,8 @@ use suimon_contract::{
     EventKind, HostConfig, Operation, OperationState, SnapshotDiskRequest, StorageState,
 };
 
-use crate::DiskWork;
-use crate::testing::{Harness, PATIENCE, host, name, wait_until};
+use crate::DiskFileJob;
+use crate::testing::{DEADLINE, Harness, host, name, wait_until};
 
 fn config() -> HostConfig {
     host(
@@ -26,7 +26,7 @@ fn config() -> HostConfig {
 /// Returns a host with a disk whose flush has failed.
 fn failed() -> Harness {
     let harness = Harness::with_store();
-    harness.apply_well(&config());
+    harness.apply_ok(&config());
     harness.disks.connect(true);
     harness.disks.fail_flush("input/output error");
     let event = harness.wait_event(EventKind::DiskFlushFailed.id());
@@ -39,9 +39,9 @@ fn state(harness: &Harness) -> StorageState {
     harness.node.disk("data").unwrap().state
 }
 
-fn run(harness: &Harness, work: DiskWork) -> Operation {
-    let operation = harness.node.work_on_disk(&name("data"), work).unwrap();
-    harness.node.wait_operation(operation.id, PATIENCE).unwrap()
+fn run(harness: &Harness, work: DiskFileJob) -> Operation {
+    let operation = harness.node.start_disk_job(&name("data"), work).unwrap();
+    harness.node.wait_operation(operation.id, DEADLINE).unwrap()
 }
 
 #[test]
@@ -51,10 +51,10 @@ fn a_disk_whose_flush_failed_is_shown_until_it_is_reopened() {
     let reason = harness.node.disk("data").unwrap().reason.unwrap();
     assert!(reason.contains("input/output error") && reason.contains("disk reopen"), "{reason}");
     let snapshot = SnapshotDiskRequest { file: "child.vhdx".parse().unwrap() };
-    let refused = run(&harness, DiskWork::Snapshot(snapshot)).error.unwrap();
+    let refused = run(&harness, DiskFileJob::Snapshot(snapshot)).error.unwrap();
     assert!(refused.message.contains("disk reopen"), "{refused}");
     assert_eq!(state(&harness), StorageState::Faulted);
-    let operation = run(&harness, DiskWork::Reopen);
+    let operation = run(&harness, DiskFileJob::Reopen);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_eq!(state(&harness), StorageState::Ready);
     harness.wait_events(EventKind::DiskRecovered.id(), 1);
@@ -64,8 +64,8 @@ fn a_disk_whose_flush_failed_is_shown_until_it_is_reopened() {
 #[test]
 fn a_disk_without_a_failed_flush_is_reopened_too() {
     let harness = Harness::with_store();
-    harness.apply_well(&config());
-    assert_eq!(run(&harness, DiskWork::Reopen).state, OperationState::Succeeded);
+    harness.apply_ok(&config());
+    assert_eq!(run(&harness, DiskFileJob::Reopen).state, OperationState::Succeeded);
     assert_eq!(state(&harness), StorageState::Ready);
 }
 
@@ -74,7 +74,7 @@ fn an_image_that_the_failed_flush_has_damaged_is_not_served() {
     let harness = failed();
     // One of two region tables (MS-VHDX, 2.2.3), without which the image can be opened.
     harness.disks.overwrite(192 << 10, &vec![0xff; 64 << 10]);
-    let operation = run(&harness, DiskWork::Reopen);
+    let operation = run(&harness, DiskFileJob::Reopen);
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
     wait_until("it has failed", || state(&harness) == StorageState::Failed);
 }

@@ -11,7 +11,7 @@ use suimon_contract::{ApiError, DiskKind, ErrorCode, Name};
 use suimon_ports::FileName;
 
 use super::Disks;
-use super::wanted::{WantedDisk, WantedDisks, file_name};
+use super::wanted::{RequiredDisk, RequiredDisks, file_name};
 use crate::transaction::clean;
 
 impl Disks {
@@ -20,7 +20,11 @@ impl Disks {
     ///
     /// The parents of an image that is not open are not known. Its disk therefore must keep its
     /// file.
-    pub(crate) fn check_not_reverted(&self, from: &WantedDisks, to: &WantedDisks) -> Vec<ApiError> {
+    pub(crate) fn check_not_reverted(
+        &self,
+        from: &RequiredDisks,
+        to: &RequiredDisks,
+    ) -> Vec<ApiError> {
         let children = self.children(from);
         let errors = to.iter().filter_map(|(name, after)| {
             let file = path(after);
@@ -39,7 +43,7 @@ impl Disks {
     }
 
     /// Returns the disks whose images have parents, by the paths of the parents.
-    fn children<'a>(&self, disks: &'a WantedDisks) -> BTreeMap<PathBuf, &'a WantedDisk> {
+    fn children<'a>(&self, disks: &'a RequiredDisks) -> BTreeMap<PathBuf, &'a RequiredDisk> {
         let parents = disks.iter().flat_map(|(name, disk)| {
             let layers = self.layers(name).unwrap_or_default();
             let named = disk.config.parent.as_ref().and_then(file_name);
@@ -59,16 +63,16 @@ impl Disks {
     }
 }
 
-fn path(disk: &WantedDisk) -> PathBuf {
+fn path(disk: &RequiredDisk) -> PathBuf {
     clean(&disk.config.path_in(&disk.store))
 }
 
-fn is_differencing(disk: &WantedDisk) -> bool {
-    disk.config.parent.is_some() || disk.config.named_kind() == Some(DiskKind::Differencing)
+fn is_differencing(disk: &RequiredDisk) -> bool {
+    disk.config.parent.is_some() || disk.config.required_kind() == Some(DiskKind::Differencing)
 }
 
-fn refusal(name: &Name, after: &WantedDisk, child: &WantedDisk) -> ApiError {
-    let of = |disk: &WantedDisk| {
+fn refusal(name: &Name, after: &RequiredDisk, child: &RequiredDisk) -> ApiError {
+    let of = |disk: &RequiredDisk| {
         disk.config.effective_file().map(|file| file.to_string()).unwrap_or_default()
     };
     let (file, image, disk) = (of(after), of(child), &child.config.name);

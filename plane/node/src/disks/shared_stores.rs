@@ -7,22 +7,22 @@ use suimon_contract::{ApiError, ErrorCode, HostConfig, Kind, Name, StoreConfig, 
 use suimon_storage::images::{MarkFault, StoreMark};
 
 use super::opening::{disk_error, store_file_error};
-use super::store_threads::{SILENT_AFTER, StoreThreads, Unanswered};
+use super::store_threads::{NoResult, STORE_TIMEOUT, StoreThreads};
 use crate::errors::not_found;
 use crate::shared::Shared;
 
 /// Locked mark file in a store, checked by another node. Dropping it removes the file, in a store
 /// thread.
-pub(crate) struct HeldMark {
+pub(crate) struct ReservedMark {
     mark: Option<StoreMark>,
     store: PathBuf,
     threads: StoreThreads,
 }
 
-impl Drop for HeldMark {
+impl Drop for ReservedMark {
     fn drop(&mut self) {
         let mark = self.mark.take();
-        self.threads.run_in_the_end(&self.store, move || drop(mark));
+        self.threads.run_eventually(&self.store, move || drop(mark));
     }
 }
 
@@ -36,7 +36,7 @@ impl Shared {
     ///
     /// # Errors
     /// Fails if there is no such store, or it does not respond or cannot be written.
-    pub(crate) fn mark_stores(&self, stores: &[StoreToken]) -> Result<Vec<HeldMark>, ApiError> {
+    pub(crate) fn mark_stores(&self, stores: &[StoreToken]) -> Result<Vec<ReservedMark>, ApiError> {
         let desired = self.desired();
         let mark = |of: &StoreToken| {
             let (label, path) =
@@ -48,9 +48,9 @@ impl Shared {
                 StoreMark::make(&files, &token).map_err(|error| disk_error(&about, &error))
             };
             let threads = &self.disks.threads;
-            let made = threads.run(&path, SILENT_AFTER, make, drop).map_err(Unanswered::give_up);
+            let made = threads.run(&path, STORE_TIMEOUT, make, drop).map_err(NoResult::abandon);
             let mark = made.map_err(|error| error.about(&label))??;
-            Ok(HeldMark { mark: Some(mark), store: path, threads: threads.clone() })
+            Ok(ReservedMark { mark: Some(mark), store: path, threads: threads.clone() })
         };
         stores.iter().map(mark).collect()
     }
@@ -85,7 +85,7 @@ impl Shared {
             }
             let token = of.token.clone();
             let ask =
-                self.disks.ask_store(&store.path, move |files| StoreMark::check(files, &token));
+                self.disks.query_store(&store.path, move |files| StoreMark::check(files, &token));
             let path = store.path.display();
             match ask.map_err(|error| error.about(format!("store/{}", of.store)))? {
                 Ok(()) => {}

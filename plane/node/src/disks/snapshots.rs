@@ -12,21 +12,21 @@ use suimon_contract::{
     ApiError, DiskConfig, DiskKind, ErrorCode, EventKind, HostConfig, Kind, Name, PlanAction,
     SnapshotDiskRequest,
 };
-use suimon_ports::StoreError;
+use suimon_ports::StateStoreError;
 use suimon_storage::images::{self, DiskPlan, LAYERS_MAX};
 use suimon_storage::jobs;
 
 use super::entry::DiskEntry;
 use super::opening::disk_error;
-use super::store_threads::{SILENT_AFTER, Unanswered};
+use super::store_threads::{NoResult, STORE_TIMEOUT};
 use super::wanted::{contract_kind, file_name, store_file, wanted_disks};
-use crate::change::Candidate;
+use crate::change::ValidatedChange;
 use crate::control::Controller;
-use crate::disks::records::{DoomedFile, clear_doomed, load_doomed, save_doomed};
+use crate::disks::records::{DeletionRecord, clear_doomed, load_doomed, save_deletion_record};
 use crate::errors::{first_of, not_found, store_error};
 use crate::events::Draft;
 use crate::operations::OperationHandle;
-use crate::ports::wanted_ports;
+use crate::ports::required_ports;
 use crate::state::{Intent, save_intent};
 use crate::transaction::{Claim, clean};
 use crate::{ChangeOptions, Edit, ResourceEdit};
@@ -51,8 +51,8 @@ impl Controller {
         disk: &Name,
         request: &SnapshotDiskRequest,
     ) -> Result<(), ApiError> {
-        let work = super::DiskWork::Snapshot(request.clone());
-        self.shared.check_disk_work(disk, &work)?;
+        let work = super::DiskFileJob::Snapshot(request.clone());
+        self.shared.check_disk_job(disk, &work)?;
         let entry = self.shared.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
         let edit = self.edit_of(&entry, |config| {
             config.parent = config.effective_file();
@@ -66,16 +66,16 @@ impl Controller {
         }
         operation.set_plan(&to.plan, 2);
         operation.step(0, "create the new file");
-        let wanted = entry.lock().wanted.clone();
-        let child = DoomedFile { store: wanted.store.path, file: request.file.clone() };
-        let before = wanted_ports(&self.shared.desired().config);
+        let wanted = entry.lock().required.clone();
+        let child = DeletionRecord { store: wanted.store.path, file: request.file.clone() };
+        let before = required_ports(&self.shared.desired().config);
         let mut is_committed = false;
         let done = self.make_child(&entry, &to, &edit, &child, &mut is_committed);
         if is_committed {
             self.finish(to, &edit, &before);
             self.warn_of_layers(&entry);
         } else if let Err(error) = &done {
-            self.tell_failure(&edit, error);
+            self.report_failure(&edit, error);
         }
         done
     }
@@ -98,19 +98,19 @@ impl Controller {
     fn make_child(
         &mut self,
         entry: &Arc<DiskEntry>,
-        to: &Candidate,
+        to: &ValidatedChange,
         edit: &Edit,
-        child: &DoomedFile,
+        child: &DeletionRecord,
         is_committed: &mut bool,
     ) -> Result<(), ApiError> {
-        let plan = entry.lock().wanted.plan();
+        let plan = entry.lock().required.plan();
         let after = to.disks.get(&entry.name).cloned();
         let (Some(after), Some(name)) = (after, file_name(&child.file)) else {
             return Err(not_found(Kind::Disk, &entry.name));
         };
         self.refuse_existing(entry, &after.plan())?;
         let intent = Intent { revision: to.state.revision, kind: edit.kind() };
-        let noted = save_doomed(child).and_then(|doomed| {
+        let noted = save_deletion_record(child).and_then(|doomed| {
             let intent = save_intent(&intent)?;
             self.store.commit(&[doomed, intent])
         });
@@ -118,7 +118,7 @@ impl Controller {
         // Also true while a store that does not respond may still create the file.
         let may_be_made = Arc::new(AtomicBool::new(false));
         let made = may_be_made.clone();
-        let done = self.while_suspended(
+        let done = self.run_suspended(
             entry,
             move |work, files| {
                 made.store(true, Ordering::Release);
@@ -132,7 +132,7 @@ impl Controller {
             |controller, _| {
                 let committed = controller.commit(to, edit, vec![clear_doomed(child)]);
                 committed.map_err(|error| store_error(&error))?;
-                entry.lock().wanted = after;
+                entry.lock().required = after;
                 *is_committed = true;
                 Ok(())
             },
@@ -176,11 +176,11 @@ impl Controller {
             config.kind = merged.kind.map(contract_kind);
             config.parent = merged.parent.as_ref().and_then(store_file);
         })?;
-        let wanted = entry.lock().wanted.clone();
+        let wanted = entry.lock().required.clone();
         let own = wanted.config.effective_file();
         let Some(own) = own else { return Ok(()) };
-        let child = DoomedFile { store: wanted.store.path, file: own };
-        let doomed = save_doomed(&child).map_err(|error| store_error(&error))?;
+        let child = DeletionRecord { store: wanted.store.path, file: own };
+        let doomed = save_deletion_record(&child).map_err(|error| store_error(&error))?;
         self.apply_with(operation, &edit, KEEP_PROMISES, vec![doomed])?;
         if let Err(error) = self.remove_if_unused(&child, &self.shared.desired().config) {
             tracing::warn!(%error, "cannot delete the file of a merged disk");
@@ -201,7 +201,7 @@ impl Controller {
     }
 
     /// Removes recorded files of a killed daemon that no disk uses.
-    pub(crate) fn remove_doomed(&mut self, config: &HostConfig) -> Result<(), StoreError> {
+    pub(crate) fn remove_doomed(&mut self, config: &HostConfig) -> Result<(), StateStoreError> {
         for doomed in load_doomed(self.store.as_ref())? {
             if let Err(error) = self.remove_if_unused(&doomed, config) {
                 tracing::warn!(file = %doomed.path().display(), %error, "cannot delete a file yet");
@@ -211,7 +211,11 @@ impl Controller {
     }
 
     /// Removes a file unless a disk uses it, and deletes its record.
-    fn remove_if_unused(&self, doomed: &DoomedFile, config: &HostConfig) -> Result<(), ApiError> {
+    fn remove_if_unused(
+        &self,
+        doomed: &DeletionRecord,
+        config: &HostConfig,
+    ) -> Result<(), ApiError> {
         let path = doomed.path();
         let is_used = wanted_disks(config).into_values().any(|wanted| {
             let parent = wanted.config.parent.as_ref();
@@ -225,8 +229,8 @@ impl Controller {
             let disks = &self.shared.disks;
             let (stores, store) = (disks.stores.clone(), doomed.store.clone());
             let remove = move || stores.files(&store)?.remove(&name);
-            let removed = disks.threads.run(&doomed.store, SILENT_AFTER, remove, drop);
-            match removed.map_err(Unanswered::give_up)? {
+            let removed = disks.threads.run(&doomed.store, STORE_TIMEOUT, remove, drop);
+            match removed.map_err(NoResult::abandon)? {
                 Ok(()) => tracing::info!(
                     file = %path.display(),
                     "removed a file that no disk uses"
@@ -239,7 +243,7 @@ impl Controller {
         Ok(())
     }
 
-    fn forget_doomed(&self, doomed: &DoomedFile) {
+    fn forget_doomed(&self, doomed: &DeletionRecord) {
         if let Err(error) = self.store.commit(&[clear_doomed(doomed)]) {
             tracing::warn!(%error, "a deleted file is still recorded");
         }

@@ -56,7 +56,7 @@ fn sockets_go_round_between_disks_and_nics() {
     for from in orders {
         for to in orders {
             for [nbd, vm, nic] in [from, to] {
-                harness.apply_well(&config(nbd, vm, nic));
+                harness.apply_ok(&config(nbd, vm, nic));
             }
             assert_at(&harness, to);
         }
@@ -67,7 +67,7 @@ fn sockets_go_round_between_disks_and_nics() {
 fn what_fails_gives_every_socket_back() {
     let [x, y, z] = SOCKETS;
     let harness = Harness::with_store();
-    harness.apply_well(&config(x, y, z));
+    harness.apply_ok(&config(x, y, z));
     for [nbd, vm, nic] in [[y, x, z], [x, z, y], [z, y, x], [y, z, x], [z, x, y]] {
         // The last step fails, after all sockets have been moved.
         let mut after = config(nbd, vm, nic);
@@ -91,7 +91,7 @@ fn who_goes_lets_go_of_a_socket_before_who_comes_takes_it() {
     let all = config(x, y, z);
     for gone in 0..3 {
         for heir in (0..3).filter(|heir| *heir != gone) {
-            harness.apply_well(&all);
+            harness.apply_ok(&all);
             let mut sockets = SOCKETS;
             sockets[heir] = SOCKETS[gone];
             sockets[gone] = "/run/nobody.sock";
@@ -100,7 +100,7 @@ fn who_goes_lets_go_of_a_socket_before_who_comes_takes_it() {
                 2 => after.nics.clear(),
                 disk => drop(after.disks.remove(disk)),
             }
-            harness.apply_well(&after);
+            harness.apply_ok(&after);
             harness.assert_consistent(&[]);
         }
     }
@@ -111,8 +111,8 @@ fn who_goes_lets_go_of_a_socket_before_who_comes_takes_it() {
 fn a_disk_whose_nbd_socket_moves_stays_in_service() {
     let [x, y, z] = SOCKETS;
     let harness = Harness::with_store();
-    harness.apply_well(&config(x, y, z));
+    harness.apply_ok(&config(x, y, z));
     let (_, taken) = harness.disks.served();
-    harness.apply_well(&config(z, y, x));
+    harness.apply_ok(&config(z, y, x));
     assert_eq!(harness.disks.served(), (2, taken));
 }

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use suimon_contract::{EventKind, HostConfig, Operation, OperationState, StorageState};
 use suimon_ports::testing::MemoryStore;
 
-use super::store_threads::SILENT_AFTER;
-use crate::testing::{DISK_STORE, Harness, PATIENCE, host, name, wait_until};
-use crate::{DiskWork, Edit, ResourceEdit};
+use super::store_threads::STORE_TIMEOUT;
+use crate::testing::{DEADLINE, DISK_STORE, Harness, host, name, wait_until};
+use crate::{DiskFileJob, Edit, ResourceEdit};
 
 /// Upper bound for operations that must not wait for the store; operations that need the store wait
 /// this long. Unaffected operations need milliseconds of CPU time, and a start waits for stores a
 /// fifth of this bound, so that the bound holds on a loaded machine. The store does not respond
 /// meanwhile, so that a wrong wait would exceed the bound.
-const AT_ONCE: Duration = SILENT_AFTER;
+const AT_ONCE: Duration = STORE_TIMEOUT;
 
 fn both() -> HostConfig {
     host(
@@ -42,7 +42,7 @@ fn both() -> HostConfig {
 fn ready() -> (Harness, MemoryStore) {
     let harness = Harness::with_store();
     harness.disks.put_store("/srv/other", MemoryStore::default());
-    harness.apply_well(&both());
+    harness.apply_ok(&both());
     let store = harness.disks.store(DISK_STORE);
     (harness, store)
 }
@@ -70,7 +70,7 @@ fn state(harness: &Harness) -> StorageState {
 #[test]
 fn a_change_of_a_disk_whose_store_stalls_is_refused_and_the_disk_comes_back() {
     let (harness, store) = ready();
-    store.stall(true);
+    store.set_stalled(true);
     let changed = serial(&harness, "data", "new");
     assert_eq!(changed.state, OperationState::Failed);
     let error = changed.error.unwrap();
@@ -82,7 +82,7 @@ fn a_change_of_a_disk_whose_store_stalls_is_refused_and_the_disk_comes_back() {
     let changed = serial(&harness, "data", "new");
     assert_eq!(changed.state, OperationState::Failed);
     assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
-    store.stall(false);
+    store.set_stalled(false);
     wait_until("the disk back", || state(&harness) == StorageState::Ready);
     assert_eq!(serial(&harness, "data", "new").state, OperationState::Succeeded);
 }
@@ -93,13 +93,13 @@ fn a_new_disk_that_was_given_up_leaves_no_file() {
     harness.disks.put_store("/srv/other", MemoryStore::default());
     let (mut config, store) = (both(), harness.disks.store(DISK_STORE));
     let data = config.disks.remove(0);
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     // The request opens the store.
     assert_eq!(harness.node.stores().len(), 2);
-    store.stall(true);
+    store.set_stalled(true);
     let added = harness.change(Edit::Disk(ResourceEdit::Add(data.clone())));
     assert_eq!(added.state, OperationState::Failed, "{added:?}");
-    store.stall(false);
+    store.set_stalled(false);
     wait_until("it is taken back", || {
         harness.disks.files(DISK_STORE).is_empty() && !store.ops().is_empty()
     });
@@ -115,7 +115,7 @@ fn a_daemon_starts_beside_a_store_that_stalls() {
     let (harness, _) = ready();
     let (state_store, devices, disks) = harness.kill_with_disks();
     let store = disks.store(DISK_STORE);
-    store.stall(true);
+    store.set_stalled(true);
     let began = Instant::now();
     let harness = Harness::with_disks(state_store, devices, disks);
     assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
@@ -125,7 +125,7 @@ fn a_daemon_starts_beside_a_store_that_stalls() {
     assert_eq!(status.state, StorageState::Stalled);
     assert!(status.reason.unwrap().contains("opens when it responds"));
     assert_others_go_on(&harness, "three");
-    store.stall(false);
+    store.set_stalled(false);
     wait_until("it is opened", || state(&harness) == StorageState::Ready);
     assert_eq!(harness.disks.served().0, 2);
     harness.wait_events(EventKind::DiskRecovered.id(), 1);
@@ -134,14 +134,14 @@ fn a_daemon_starts_beside_a_store_that_stalls() {
 #[test]
 fn a_disk_whose_store_stalls_while_it_gets_a_snapshot_keeps_its_file() {
     let (harness, store) = ready();
-    store.stall(true);
+    store.set_stalled(true);
     let request = suimon_contract::SnapshotDiskRequest { file: "snap.vhdx".parse().unwrap() };
-    let operation = harness.node.work_on_disk(&name("data"), DiskWork::Snapshot(request));
+    let operation = harness.node.start_disk_job(&name("data"), DiskFileJob::Snapshot(request));
     let id = operation.unwrap().id;
-    let ended = harness.node.wait_operation(id, PATIENCE).unwrap();
+    let ended = harness.node.wait_operation(id, DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Failed, "{ended:?}");
     assert_others_go_on(&harness, "three");
-    store.stall(false);
+    store.set_stalled(false);
     wait_until("it works", || state(&harness) == StorageState::Ready);
     assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
 }
@@ -149,15 +149,15 @@ fn a_disk_whose_store_stalls_while_it_gets_a_snapshot_keeps_its_file() {
 #[test]
 fn a_job_whose_store_stalls_holds_up_nothing_and_goes_on() {
     let (harness, store) = ready();
-    store.stall(true);
-    let operation = harness.node.work_on_disk(&name("data"), DiskWork::Check).unwrap();
+    store.set_stalled(true);
+    let operation = harness.node.start_disk_job(&name("data"), DiskFileJob::Check).unwrap();
     wait_until("it works", || {
         let disk = harness.node.config().disks.len();
         disk == 2 && harness.node.operation(operation.id).unwrap().state == OperationState::Running
     });
     assert_others_go_on(&harness, "four");
-    store.stall(false);
-    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    store.set_stalled(false);
+    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
     wait_until("it is served", || state(&harness) == StorageState::Ready);
 }
@@ -168,14 +168,14 @@ fn queries_of_a_store_that_stalls_have_one_thread_and_make_it_silent() {
     let disks = &harness.node.shared().disks;
     let path = std::path::Path::new(DISK_STORE);
     wait_until("no operation is in progress", || disks.threads.running_on(path) == 0);
-    store.stall(true);
+    store.set_stalled(true);
     for _ in 0..100 {
         disks.query_stores();
     }
     assert_eq!(disks.threads.running_on(path), 1);
     assert_others_go_on(&harness, "one");
     wait_until("the store is silent", || disks.threads.check(path).is_err());
-    store.stall(false);
+    store.set_stalled(false);
     wait_until("it is not silent", || disks.threads.check(path).is_ok());
     disks.query_stores();
     wait_until("it was queried", || disks.threads.running_on(path) == 0);

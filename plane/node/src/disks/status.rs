@@ -12,16 +12,16 @@ use suimon_contract::{
 };
 use suimon_ports::{FileName, StoreFiles, StoreSpace, VhostUserDiskStatus};
 use suimon_quantity::DiskId;
-use suimon_storage::{DiskTally, DiskView, OpTally, StoreRole, StoreView};
-use suimon_storage_qos::Capability;
+use suimon_storage::{DiskCounterCells, DiskView, OpTally, StoreRole, StoreView};
+use suimon_storage_qos::Capacity;
 
 use super::Disks;
-use super::capability::{capability, measured_of};
+use super::capability::{capacity, measured_of};
 use super::entry::DiskEntry;
 use super::full_stores::{full_reason, full_status, limit_by_full_store, used_percent};
-use super::limits::store_promises;
-use super::store_threads::{SHORT_PATIENCE, Unanswered};
-use super::wanted::{WantedDisk, contract_kind, store_file};
+use super::limits::store_reservations;
+use super::store_threads::{NoResult, STATUS_TIMEOUT};
+use super::wanted::{RequiredDisk, contract_kind, store_file};
 use crate::errors::not_found;
 use crate::shared::Shared;
 
@@ -84,7 +84,7 @@ impl Shared {
 
     pub(crate) fn stores(&self) -> Vec<StoreStatus> {
         let (desired, seen) = (self.desired(), self.seen_with_files(self.disks.all()));
-        let promises = store_promises(&desired.config, &self.disks.measured());
+        let promises = store_reservations(&desired.config, &self.disks.measured());
         let stores = desired.config.stores.iter().zip(&promises);
         stores.map(|(store, promises)| self.store_status(store, promises, &seen)).collect()
     }
@@ -140,8 +140,8 @@ impl Shared {
         let desired = self.desired();
         let then = request.applied_to(&desired.config)?;
         let measured = self.disks.measured();
-        let before = store_promises(&desired.config, &measured);
-        let mut stores = store_promises(&then, &measured);
+        let before = store_reservations(&desired.config, &measured);
+        let mut stores = store_reservations(&then, &measured);
         // Stores that the proposals do not affect are left out.
         stores.retain(|store| !before.contains(store));
         let fits = stores.iter().all(|store| store.fits);
@@ -163,7 +163,7 @@ impl Shared {
     }
 
     /// Returns the views, with the space that the files of these disks occupy. A store that does
-    /// not respond within [`SHORT_PATIENCE`] is left out.
+    /// not respond within [`STATUS_TIMEOUT`] is left out.
     fn seen_with_files(&self, entries: Vec<Arc<DiskEntry>>) -> Seen {
         let mut by_store: BTreeMap<PathBuf, Vec<DiskFileOf>> = BTreeMap::new();
         for entry in entries {
@@ -172,13 +172,13 @@ impl Shared {
                 let name = open.layers.first()?.clone();
                 Some(DiskFileOf { disk: entry.id, files: open.files.clone(), name })
             });
-            by_store.entry(state.wanted.store.path.clone()).or_default().extend(own);
+            by_store.entry(state.required.store.path.clone()).or_default().extend(own);
         }
         let mut seen = self.seen();
         for (store, files) in by_store.into_iter().filter(|(_, files)| !files.is_empty()) {
             let look = move || files.iter().filter_map(DiskFileOf::allocated).collect();
             let looked: Result<Vec<(DiskId, u64)>, _> =
-                self.disks.threads.run(&store, SHORT_PATIENCE, look, drop);
+                self.disks.threads.run(&store, STATUS_TIMEOUT, look, drop);
             seen.allocated.extend(looked.unwrap_or_default());
         }
         seen
@@ -222,7 +222,7 @@ impl Shared {
             config: config.clone(),
             state: condition,
             reason,
-            file: path_of(&state.wanted),
+            file: path_of(&state.required),
             kind: open.and_then(|open| open.kind).map(contract_kind),
             parent: open.and_then(|open| open.layers.get(1)).and_then(store_file),
             size_bytes: open.map(|open| open.shape.size),
@@ -230,9 +230,9 @@ impl Shared {
             layers: open.and_then(|open| u32::try_from(open.layers.len()).ok()),
             uncommitted_bytes: view.map(|view| view.uncommitted_bytes),
             full: view.and_then(|view| view.full).map(|full| full_status(&full)),
-            processor: view.map(|view| view.processor.0),
+            processor: view.map(|view| view.worker.0),
             vhost_user,
-            nbd: (config.nbd.is_some() || state.wanted.emulated.is_some())
+            nbd: (config.nbd.is_some() || state.required.emulated.is_some())
                 .then(|| self.disks.nbd_status(config.name.as_str(), config.nbd.as_ref(), clients)),
             counters: view.map(|view| counters(&view.tally)).unwrap_or_default(),
             qos: seen.flows.get(&entry.id).cloned(),
@@ -288,7 +288,7 @@ impl Shared {
             allocated_bytes,
             overcommit_percent: overcommit,
             capability_iops: promises.capability_iops,
-            capability_source: source(capability(config, &measured)),
+            capability_source: source(capacity(config, &measured)),
             measured: measured_of(config, &measured).cloned(),
             estimate: budget.and_then(estimate),
             promised_iops: promises.minimums_iops,
@@ -334,17 +334,17 @@ impl Disks {
     fn space(&self, store: &Path) -> Result<StoreSpace, String> {
         let (stores, path) = (self.stores.clone(), store.to_owned());
         let look = move || stores.files(&path).and_then(|files| files.space());
-        let looked = self.threads.run(store, SHORT_PATIENCE, look, drop);
-        let looked = looked.map_err(|unanswered| Unanswered::give_up(unanswered).to_string())?;
+        let looked = self.threads.run(store, STATUS_TIMEOUT, look, drop);
+        let looked = looked.map_err(|unanswered| NoResult::abandon(unanswered).to_string())?;
         looked.map_err(|error| error.to_string())
     }
 }
 
-const fn source(capability: Capability) -> Option<CapabilitySource> {
-    match capability {
-        Capability::Unknown => None,
-        Capability::Declared(_) => Some(CapabilitySource::Declared),
-        Capability::Measured(_) => Some(CapabilitySource::Measured),
+const fn source(capacity: Capacity) -> Option<CapabilitySource> {
+    match capacity {
+        Capacity::Unknown => None,
+        Capacity::Declared(_) => Some(CapabilitySource::Declared),
+        Capacity::Measured(_) => Some(CapabilitySource::Measured),
     }
 }
 
@@ -377,7 +377,7 @@ fn absent(config: &DiskConfig) -> DiskStatus {
 }
 
 /// Returns the path of a disk's file, or of its block device.
-fn path_of(wanted: &WantedDisk) -> PathBuf {
+fn path_of(wanted: &RequiredDisk) -> PathBuf {
     match wanted.config.effective_file() {
         Some(file) => wanted.store.path.join(file.as_str()),
         None => wanted.store.path.clone(),
@@ -398,7 +398,7 @@ fn vhost_user_status(status: VhostUserDiskStatus) -> DiskVhostUserStatus {
     }
 }
 
-fn counters(tally: &DiskTally) -> DiskCounters {
+fn counters(tally: &DiskCounterCells) -> DiskCounters {
     let of = |tally: &OpTally| DiskRequestCounters {
         requests: tally.requests,
         bytes: tally.bytes,

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
-use suimon_image::Shape;
-use suimon_ports::StoreError;
+use suimon_image::DiskGeometry;
+use suimon_ports::StateStoreError;
 
 use super::entry::{DiskEntry, Moving};
 use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
 use super::notices::disk_failed;
 use super::opening::NotOpened;
-use super::store_threads::STORE_PATIENCE;
-use super::wanted::{WantedDisk, WantedDisks, wanted_sockets};
+use super::store_threads::EVENTUAL_TIMEOUT;
+use super::wanted::{RequiredDisk, RequiredDisks, wanted_sockets};
 use crate::ChangeOptions;
-use crate::change::Candidate;
+use crate::change::ValidatedChange;
 use crate::control::Controller;
 use crate::disks::records::load_measured;
 use crate::transaction::{Acquired, Phase};
@@ -30,33 +30,33 @@ pub(crate) enum DiskStep {
     Close(Name),
     /// Removes the NBD exports of a disk whose socket another disk or NIC needs. The disk gets this
     /// configuration in a later step.
-    Withdraw(Name, WantedDisk),
+    Withdraw(Name, RequiredDisk),
     /// Changes a disk while it is in service.
-    Change(Name, WantedDisk),
+    Change(Name, RequiredDisk),
     /// Opens a disk that is new or was closed by an earlier step.
-    Open(Name, WantedDisk),
+    Open(Name, RequiredDisk),
 }
 
 /// Reversal of a step.
-pub(crate) enum DiskUndo {
+pub(crate) enum DiskRollback {
     /// Sets the former limits.
     Limits,
     /// Opens a closed disk again.
     Reopen(Arc<DiskEntry>),
     /// Sets the former configuration of a disk in service.
-    Restore(Arc<DiskEntry>, WantedDisk),
+    Restore(Arc<DiskEntry>, RequiredDisk),
     /// Closes a disk and sets its former configuration.
-    Close(Arc<DiskEntry>, WantedDisk),
+    Close(Arc<DiskEntry>, RequiredDisk),
     /// Removes a new disk, and its file if the flag says that it was created for the disk.
     Discard(Arc<DiskEntry>, bool),
 }
 
-/// Reversals that remain after [`Controller::take_back_disks`].
+/// Reversals that remain after [`Controller::begin_rollback`].
 #[derive(Default)]
-pub(crate) struct DiskReturns {
+pub(crate) struct PendingRollback {
     has_limits: bool,
     /// Disks in service, and their former configurations.
-    changed: BTreeMap<Name, (Arc<DiskEntry>, WantedDisk)>,
+    changed: BTreeMap<Name, (Arc<DiskEntry>, RequiredDisk)>,
     closed: Vec<Arc<DiskEntry>>,
 }
 
@@ -73,11 +73,15 @@ impl DiskStep {
 }
 
 /// Adds the resources that the transition from the first to the second set of disks acquires.
-pub(crate) fn acquire_disks(acquired: &mut Acquired, before: &WantedDisks, after: &WantedDisks) {
+pub(crate) fn acquire_disks(
+    acquired: &mut Acquired,
+    before: &RequiredDisks,
+    after: &RequiredDisks,
+) {
     for (name, wanted) in after {
         match before.get(name) {
             Some(old) if old == wanted => continue,
-            Some(old) if old.can_become(wanted) => {}
+            Some(old) if old.can_change_live(wanted) => {}
             _ => acquired.add_exclusive(wanted.claims()),
         }
         acquired.add_shared_sockets(wanted.nbd_socket());
@@ -88,8 +92,8 @@ pub(crate) fn acquire_disks(acquired: &mut Acquired, before: &WantedDisks, after
 /// `after` are their disks. Disks that are removed and hold no acquired resource are closed at the
 /// end of the change.
 pub(crate) fn disk_steps(
-    (from, before): (&HostConfig, &WantedDisks),
-    (to, after): (&HostConfig, &WantedDisks),
+    (from, before): (&HostConfig, &RequiredDisks),
+    (to, after): (&HostConfig, &RequiredDisks),
     acquired: &Acquired,
 ) -> Vec<DiskStep> {
     let mut steps = Vec::new();
@@ -101,7 +105,7 @@ pub(crate) fn disk_steps(
     for (name, wanted) in after {
         match before.get(name) {
             Some(old) if old == wanted => continue,
-            Some(old) if old.can_become(wanted) => {
+            Some(old) if old.can_change_live(wanted) => {
                 if old.is_nbd_acquired(acquired) {
                     steps.push(DiskStep::Withdraw(name.clone(), wanted.clone()));
                 }
@@ -120,29 +124,29 @@ pub(crate) fn disk_steps(
 }
 
 impl Controller {
-    pub(crate) fn take_disk_step(
+    pub(crate) fn execute_disk_step(
         &mut self,
         step: &DiskStep,
         options: ChangeOptions,
-        undo: &mut Vec<DiskUndo>,
+        undo: &mut Vec<DiskRollback>,
     ) -> Result<(), ApiError> {
         match step {
             DiskStep::Limits(config) => {
-                undo.push(DiskUndo::Limits);
+                undo.push(DiskRollback::Limits);
                 self.shared.disks.set_limits(config, false)
             }
             DiskStep::Close(name) => {
                 if let Some(entry) = self.shared.disks.find(name) {
                     self.close_disk(&entry);
-                    undo.push(DiskUndo::Reopen(entry));
+                    undo.push(DiskRollback::Reopen(entry));
                 }
                 Ok(())
             }
             DiskStep::Withdraw(name, wanted) => {
                 let Some(entry) = self.shared.disks.find(name) else { return Ok(()) };
-                let old = entry.lock().wanted.clone();
-                undo.push(DiskUndo::Restore(entry.clone(), old));
-                self.let_go_of_nbd(&entry, wanted);
+                let old = entry.lock().required.clone();
+                undo.push(DiskRollback::Restore(entry.clone(), old));
+                self.unexport_nbd(&entry, wanted);
                 if wanted.config.nbd.is_none() {
                     self.shared.disks.parts.plane.detach_clients(entry.id);
                 }
@@ -150,27 +154,27 @@ impl Controller {
             }
             DiskStep::Change(name, wanted) => {
                 let Some(entry) = self.shared.disks.find(name) else { return Ok(()) };
-                let old = entry.lock().wanted.clone();
-                undo.push(DiskUndo::Restore(entry.clone(), old));
+                let old = entry.lock().required.clone();
+                undo.push(DiskRollback::Restore(entry.clone(), old));
                 self.change_disk(&entry, wanted)
             }
             DiskStep::Open(name, wanted) => match self.shared.disks.find(name) {
                 // The disk was closed by an earlier step, whose reversal opens it again.
                 Some(entry) => {
-                    let old = std::mem::replace(&mut entry.lock().wanted, wanted.clone());
-                    undo.push(DiskUndo::Close(entry.clone(), old));
+                    let old = std::mem::replace(&mut entry.lock().required, wanted.clone());
+                    undo.push(DiskRollback::Close(entry.clone(), old));
                     self.open_or_keep_faulty(&entry, options).map(|_| ())
                 }
                 None => {
                     let entry = self.shared.disks.insert(name.clone(), wanted.clone());
                     if let Some(shape) = self.awaited_shape(name) {
-                        entry.lock().moving = Some(Moving::ComesFrom);
-                        undo.push(DiskUndo::Discard(entry.clone(), false));
-                        return self.await_disk(&entry, shape);
+                        entry.lock().moving = Some(Moving::AwaitingHandover);
+                        undo.push(DiskRollback::Discard(entry.clone(), false));
+                        return self.add_incoming(&entry, shape);
                     }
                     let opened = self.open_or_keep_faulty(&entry, options);
                     let is_made = *opened.as_ref().unwrap_or(&false);
-                    undo.push(DiskUndo::Discard(entry, is_made));
+                    undo.push(DiskRollback::Discard(entry, is_made));
                     opened.map(|_| ())
                 }
             },
@@ -197,10 +201,10 @@ impl Controller {
 
     /// Returns the guest-visible properties of a disk that the current change adds for an incoming
     /// VM, while the source has it open.
-    fn awaited_shape(&self, disk: &Name) -> Option<Shape> {
+    fn awaited_shape(&self, disk: &Name) -> Option<DiskGeometry> {
         let request = self.arriving.as_ref()?;
         let of = request.handed_over.iter().find(|of| of.name == *disk)?;
-        Some(Shape {
+        Some(DiskGeometry {
             size: of.size_bytes,
             logical_sector: of.logical_sector,
             physical_sector: of.physical_sector,
@@ -209,8 +213,8 @@ impl Controller {
     }
 
     /// Changes a disk in service to a configuration that it can take.
-    fn change_disk(&mut self, entry: &DiskEntry, wanted: &WantedDisk) -> Result<(), ApiError> {
-        let old = std::mem::replace(&mut entry.lock().wanted, wanted.clone());
+    fn change_disk(&mut self, entry: &DiskEntry, wanted: &RequiredDisk) -> Result<(), ApiError> {
+        let old = std::mem::replace(&mut entry.lock().required, wanted.clone());
         let open = entry.lock().open.as_ref().map(|open| (open.shape, open.kind));
         let Some((shape, found)) = open else {
             // The disk has failed. Its retry uses the new configuration.
@@ -235,44 +239,44 @@ impl Controller {
 
     /// Removes the NBD exports of a disk if they differ in the configuration `to`. Connected
     /// clients stay.
-    fn let_go_of_nbd(&self, entry: &DiskEntry, to: &WantedDisk) {
+    fn unexport_nbd(&self, entry: &DiskEntry, to: &RequiredDisk) {
         let mut state = entry.lock();
-        if state.wanted.config.nbd == to.config.nbd {
+        if state.required.config.nbd == to.config.nbd {
             return;
         }
-        let old = state.wanted.clone();
-        state.wanted.config.nbd = None;
+        let old = state.required.clone();
+        state.required.config.nbd = None;
         drop(state);
         self.withdraw_nbd(entry, &old);
     }
 
     /// Reverts the steps of a failed change as far as closing disks and removing exports.
-    /// [`Self::return_disks`] reverts the rest, when all resources are released.
-    pub(crate) fn take_back_disks(&mut self, undo: Vec<DiskUndo>) -> DiskReturns {
-        let mut returns = DiskReturns::default();
+    /// [`Self::finish_rollback`] reverts the rest, when all resources are released.
+    pub(crate) fn begin_rollback(&mut self, undo: Vec<DiskRollback>) -> PendingRollback {
+        let mut returns = PendingRollback::default();
         for step in undo.into_iter().rev() {
             match step {
-                DiskUndo::Limits => returns.has_limits = true,
-                DiskUndo::Reopen(entry) => returns.closed.push(entry),
-                DiskUndo::Restore(entry, old) => {
-                    self.let_go_of_nbd(&entry, &old);
+                DiskRollback::Limits => returns.has_limits = true,
+                DiskRollback::Reopen(entry) => returns.closed.push(entry),
+                DiskRollback::Restore(entry, old) => {
+                    self.unexport_nbd(&entry, &old);
                     // Steps are reverted in reverse order, so that the last insertion is the
                     // original configuration.
                     returns.changed.insert(entry.name.clone(), (entry, old));
                 }
-                DiskUndo::Close(entry, old) => {
+                DiskRollback::Close(entry, old) => {
                     self.close_disk(&entry);
-                    entry.lock().wanted = old;
+                    entry.lock().required = old;
                 }
-                DiskUndo::Discard(entry, is_made) => self.discard(&entry, is_made),
+                DiskRollback::Discard(entry, is_made) => self.discard(&entry, is_made),
             }
         }
         returns
     }
 
     /// Sets the former limits and configurations of disks, and opens closed disks again.
-    pub(crate) fn return_disks(&mut self, returns: DiskReturns, from: &HostConfig) {
-        let DiskReturns { has_limits, changed, closed } = returns;
+    pub(crate) fn finish_rollback(&mut self, returns: PendingRollback, from: &HostConfig) {
+        let PendingRollback { has_limits, changed, closed } = returns;
         let set_back = if has_limits { self.shared.disks.set_limits(from, true) } else { Ok(()) };
         if let Err(error) = set_back {
             tracing::error!(%error, "cannot restore the former limits");
@@ -289,7 +293,8 @@ impl Controller {
             if entry.lock().open.is_some() {
                 continue;
             }
-            if let Err(NotOpened::Failed(error)) = self.open_disk_in_the_end(&entry, STORE_PATIENCE)
+            if let Err(NotOpened::Failed(error)) =
+                self.open_disk_eventually(&entry, EVENTUAL_TIMEOUT)
             {
                 self.fail_disk(&entry, error.to_string());
             }
@@ -311,9 +316,9 @@ impl Controller {
     pub(crate) fn open_stored(
         &mut self,
         config: &HostConfig,
-        wanted: WantedDisks,
+        wanted: RequiredDisks,
         away: &BTreeMap<Name, Moving>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), StateStoreError> {
         self.load_unfinished()?;
         self.shared.disks.set_measured(load_measured(self.store.as_ref())?);
         if let Err(error) = self.shared.disks.set_limits(config, true) {
@@ -342,12 +347,12 @@ impl Controller {
     /// Opens a disk whose images may still be locked by a process that was killed.
     fn open_left_disk(&mut self, entry: &DiskEntry, patience: Instant) -> Result<(), NotOpened> {
         let is_busy = |error: &NotOpened| matches!(error, NotOpened::Failed(error) if error.code == ErrorCode::DeviceBusy);
-        until_unlocked(patience, is_busy, || self.open_disk_in_the_end(entry, STORE_PATIENCE))
+        until_unlocked(patience, is_busy, || self.open_disk_eventually(entry, EVENTUAL_TIMEOUT))
     }
 
     /// Completes a change: closes disks that are absent from the new configuration, and removes
     /// their files if requested.
-    pub(crate) fn finish_disks(&mut self, before: &WantedDisks, to: &Candidate) {
+    pub(crate) fn finish_disks(&mut self, before: &RequiredDisks, to: &ValidatedChange) {
         let after = &to.disks;
         if let Err(error) = self.devices.created.note_sockets(wanted_sockets(after)) {
             tracing::warn!(%error, "cannot record which sockets of disks belong to the daemon");
@@ -355,7 +360,7 @@ impl Controller {
         for name in before.keys().filter(|name| !after.contains_key(*name)) {
             if let Some(entry) = self.shared.disks.remove(name) {
                 self.close_disk(&entry);
-                self.devices.promises.forget_disk(&entry.label());
+                self.devices.negotiated_features.forget_disk(&entry.label());
                 // The file of a disk that another node has belongs to that node.
                 if to.options.with_file && !entry.is_away() {
                     let work = self.shared.file_work(&entry);
@@ -373,8 +378,8 @@ impl Controller {
         if let Err(error) = self.shared.disks.set_limits(&to.state.config, true) {
             tracing::error!(%error, "cannot remove limits of a deleted object");
         }
-        self.shared.disks.forget_stores(after);
-        self.shared.disks.forget_measured(&to.state.config);
+        self.shared.disks.release_stores(after);
+        self.shared.disks.remove_measurements(&to.state.config);
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Maximum wait for a store by callers that need the result. Operations take milliseconds, or
 /// seconds if much must be written before.
-pub(crate) const SILENT_AFTER: Duration = Duration::from_secs(10);
+pub(crate) const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) type Operation = Box<dyn FnOnce() + Send>;
 
@@ -22,7 +22,7 @@ pub(super) struct StoreState {
     /// Start times of the operations in progress that no caller waits for, or whose caller's wait
     /// has expired.
     pub(super) unawaited: Vec<Instant>,
-    /// Queued operations of `StoreThreads::run_in_the_end`.
+    /// Queued operations of `StoreThreads::run_eventually`.
     pub(super) queued: VecDeque<Operation>,
     /// True while a thread executes the queued operations.
     pub(super) is_draining: bool,
@@ -48,7 +48,7 @@ impl Threads {
     }
 
     /// Takes the next queued operation of a store, or ends the draining. The operation counts as
-    /// unawaited, because its caller waits for less than [`SILENT_AFTER`].
+    /// unawaited, because its caller waits for less than [`STORE_TIMEOUT`].
     pub(super) fn next_queued(&mut self, store: &Path) -> Option<(Operation, Instant)> {
         let (of, began) = (self.of(store), Instant::now());
         let Some(operation) = of.queued.pop_front() else {
@@ -78,7 +78,7 @@ impl Threads {
 impl StoreState {
     fn silence(&self) -> Option<Duration> {
         let waited = self.unawaited.iter().min()?.elapsed();
-        (waited >= SILENT_AFTER).then_some(waited)
+        (waited >= STORE_TIMEOUT).then_some(waited)
     }
 
     fn is_idle(&self) -> bool {

@@ -1,12 +1,12 @@
 //! Store threads: operations on stores that may block while the store does not respond.
 //!
 //! An operation started by [`StoreThreads::begin`] has a thread of its own. Its caller waits for a
-//! limited time. If no caller waits any more and the operation has run for [`SILENT_AFTER`], the
+//! limited time. If no caller waits any more and the operation has run for [`STORE_TIMEOUT`], the
 //! store is silent: further operations on this store fail at once until the late operations have
 //! ended.
 //!
 //! Bounds: [`STORE_THREADS_MAX`] such threads per store, and [`THREADS_MAX`] on all stores that are
-//! not silent. Operations of [`StoreThreads::run_in_the_end`] are queued per store; one thread per
+//! not silent. Operations of [`StoreThreads::run_eventually`] are queued per store; one thread per
 //! store executes them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,15 +19,15 @@ use std::time::{Duration, Instant};
 use suimon_contract::{ApiError, ErrorCode};
 use suimon_storage::STALLED_AFTER;
 
-pub(crate) use super::store_states::SILENT_AFTER;
+pub(crate) use super::store_states::STORE_TIMEOUT;
 use super::store_states::{Operation, Threads};
 
 /// Wait for a store by callers that can continue without the result. The operation completes when
 /// the store responds.
-pub(crate) const STORE_PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const EVENTUAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Wait for a store by status requests and retries.
-pub(crate) const SHORT_PATIENCE: Duration = Duration::from_millis(200);
+pub(crate) const STATUS_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Maximum number of threads that execute operations on stores that are not silent.
 const THREADS_MAX: usize = 64;
@@ -55,17 +55,17 @@ fn spawn_thread(operation: Operation) -> std::io::Result<()> {
 }
 
 /// Reason why an operation has no result.
-pub(crate) enum Unanswered<T> {
+pub(crate) enum NoResult<T> {
     /// The operation is in progress.
     Late(StoreWork<T>),
     /// The operation was not started, or its thread has panicked.
     Never(ApiError),
 }
 
-impl<T> Unanswered<T> {
+impl<T> NoResult<T> {
     /// Abandons the operation, and returns the error for the caller. If the operation completes
     /// later, it is undone.
-    pub(crate) fn give_up(self) -> ApiError {
+    pub(crate) fn abandon(self) -> ApiError {
         match self {
             Self::Late(work) => silent(work.waited()),
             Self::Never(error) => error,
@@ -76,15 +76,15 @@ impl<T> Unanswered<T> {
 /// Operation in progress on a store. Dropping it abandons the operation: its result is undone by
 /// the store thread.
 pub(crate) struct StoreWork<T> {
-    place: Arc<Place<T>>,
+    slot: Arc<ResultSlot<T>>,
     threads: StoreThreads,
     store: PathBuf,
-    began: Instant,
-    take_back: fn(T),
+    started: Instant,
+    on_abandon: fn(T),
 }
 
 /// Slot for the result, shared by the caller and the store thread.
-struct Place<T> {
+struct ResultSlot<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
     is_unawaited: AtomicBool,
@@ -100,11 +100,11 @@ enum State<T> {
 }
 
 impl StoreThreads {
-    /// Executes an operation on a store and waits at most `patience` for its result. `take_back`
+    /// Executes an operation on a store and waits at most `patience` for its result. `on_abandon`
     /// undoes the result if the operation was abandoned.
     ///
     /// # Errors
-    /// [`Unanswered::Late`] if the wait has expired, [`Unanswered::Never`] if the operation was not
+    /// [`NoResult::Late`] if the wait has expired, [`NoResult::Never`] if the operation was not
     /// started or has panicked.
     pub(crate) fn run<T: Send + 'static>(
         &self,
@@ -112,8 +112,8 @@ impl StoreThreads {
         patience: Duration,
         work: impl FnOnce() -> T + Send + 'static,
         take_back: fn(T),
-    ) -> Result<T, Unanswered<T>> {
-        self.begin(store, work, take_back).map_err(Unanswered::Never)?.wait(patience)
+    ) -> Result<T, NoResult<T>> {
+        self.begin(store, work, take_back).map_err(NoResult::Never)?.wait(patience)
     }
 
     /// Starts an operation on a store.
@@ -127,28 +127,38 @@ impl StoreThreads {
         take_back: fn(T),
     ) -> Result<StoreWork<T>, ApiError> {
         self.enter(store)?;
-        let place = Arc::new(Place {
+        let place = Arc::new(ResultSlot {
             state: Mutex::new(State::Working),
             changed: Condvar::new(),
             is_unawaited: AtomicBool::new(false),
         });
         let (store, began) = (store.to_owned(), Instant::now());
-        let guard =
-            Guard { place: place.clone(), threads: self.clone(), store: store.clone(), began };
+        let guard = Guard {
+            slot: place.clone(),
+            threads: self.clone(),
+            store: store.clone(),
+            started: began,
+        };
         let operation = Box::new(move || {
             let result = work();
-            if let Some(unwanted) = guard.place.put(result) {
+            if let Some(unwanted) = guard.slot.put(result) {
                 take_back(unwanted);
             }
         });
         (self.spawn)(operation).map_err(|error| {
             ApiError::new(ErrorCode::HostError, format!("no thread for a store: {error}"))
         })?;
-        Ok(StoreWork { place, threads: self.clone(), store, began, take_back })
+        Ok(StoreWork {
+            slot: place,
+            threads: self.clone(),
+            store,
+            started: began,
+            on_abandon: take_back,
+        })
     }
 
     /// Starts an operation on a store that no caller waits for. The store is silent if the
-    /// operation has run for [`SILENT_AFTER`].
+    /// operation has run for [`STORE_TIMEOUT`].
     ///
     /// # Errors
     /// Fails if the store is silent, or no thread is available.
@@ -158,7 +168,7 @@ impl StoreThreads {
         work: impl FnOnce() + Send + 'static,
     ) -> Result<(), ApiError> {
         let work = self.begin(store, work, drop)?;
-        let state = work.place.lock();
+        let state = work.slot.lock();
         if matches!(*state, State::Working) {
             work.note_unawaited();
         }
@@ -169,9 +179,9 @@ impl StoreThreads {
     /// Executes an operation without result that must happen as soon as the store responds, such as
     /// closing. Queued if the store is silent, other such operations on it are in progress, or no
     /// thread can be created; [`Self::resume_queued`] then tries again. Waits at most
-    /// [`STORE_PATIENCE`]; not at all if the store is silent. Returns false if the operation has
+    /// [`EVENTUAL_TIMEOUT`]; not at all if the store is silent. Returns false if the operation has
     /// not ended.
-    pub(crate) fn run_in_the_end(
+    pub(crate) fn run_eventually(
         &self,
         store: &Path,
         work: impl FnOnce() + Send + 'static,
@@ -190,7 +200,7 @@ impl StoreThreads {
             tracing::warn!(store = %store.display(), %error, "an operation waits for a thread");
             return false;
         }
-        let patience = if is_silent { Duration::ZERO } else { STORE_PATIENCE };
+        let patience = if is_silent { Duration::ZERO } else { EVENTUAL_TIMEOUT };
         ended.recv_timeout(patience).is_err_and(is_over)
     }
 
@@ -275,7 +285,7 @@ fn silent(waited: Duration) -> ApiError {
 impl<T> StoreWork<T> {
     /// Returns the run time of the operation.
     pub(crate) fn waited(&self) -> Duration {
-        self.began.elapsed()
+        self.started.elapsed()
     }
 
     /// Returns true if the run time exceeds the threshold at which requests of disks count as
@@ -287,15 +297,13 @@ impl<T> StoreWork<T> {
     /// Waits at most `patience` for the result.
     ///
     /// # Errors
-    /// [`Unanswered::Late`] if the wait has expired, [`Unanswered::Never`] if the thread has
+    /// [`NoResult::Late`] if the wait has expired, [`NoResult::Never`] if the thread has
     /// panicked.
-    pub(crate) fn wait(self, patience: Duration) -> Result<T, Unanswered<T>> {
+    pub(crate) fn wait(self, patience: Duration) -> Result<T, NoResult<T>> {
         let (mut state, _) = self
-            .place
+            .slot
             .changed
-            .wait_timeout_while(self.place.lock(), patience, |state| {
-                matches!(state, State::Working)
-            })
+            .wait_timeout_while(self.slot.lock(), patience, |state| matches!(state, State::Working))
             .unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *state, State::Empty) {
             State::Done(result) => Ok(result),
@@ -303,12 +311,12 @@ impl<T> StoreWork<T> {
                 *state = State::Working;
                 self.note_unawaited();
                 drop(state);
-                Err(Unanswered::Late(self))
+                Err(NoResult::Late(self))
             }
             State::GivenUp | State::Empty => {
                 let text =
                     "a thread of the store ended because of a defect in the daemon; see its log";
-                Err(Unanswered::Never(ApiError::new(ErrorCode::Internal, text)))
+                Err(NoResult::Never(ApiError::new(ErrorCode::Internal, text)))
             }
         }
     }
@@ -316,25 +324,25 @@ impl<T> StoreWork<T> {
     /// Records that no caller waits for the operation. The caller holds the lock of the slot, so
     /// that the thread cannot end meanwhile.
     fn note_unawaited(&self) {
-        if !self.place.is_unawaited.swap(true, Ordering::AcqRel) {
-            self.threads.lock().of(&self.store).unawaited.push(self.began);
+        if !self.slot.is_unawaited.swap(true, Ordering::AcqRel) {
+            self.threads.lock().of(&self.store).unawaited.push(self.started);
         }
     }
 }
 
 impl<T> Drop for StoreWork<T> {
     fn drop(&mut self) {
-        let mut state = self.place.lock();
+        let mut state = self.slot.lock();
         if let State::Done(result) = std::mem::replace(&mut *state, State::GivenUp) {
             drop(state);
             // The operation completed just before it was abandoned. Undoing it here does not block
             // in practice, because the store has just responded.
-            (self.take_back)(result);
+            (self.on_abandon)(result);
         }
     }
 }
 
-impl<T> Place<T> {
+impl<T> ResultSlot<T> {
     /// Stores the result, or returns it if the operation was abandoned.
     fn put(&self, result: T) -> Option<T> {
         let mut state = self.lock();
@@ -353,24 +361,24 @@ impl<T> Place<T> {
 
 /// Guard of a store thread. Dropped when the thread ends, also by a panic.
 struct Guard<T> {
-    place: Arc<Place<T>>,
+    slot: Arc<ResultSlot<T>>,
     threads: StoreThreads,
     store: PathBuf,
-    began: Instant,
+    started: Instant,
 }
 
 impl<T> Drop for Guard<T> {
     fn drop(&mut self) {
-        let mut state = self.place.lock();
+        let mut state = self.slot.lock();
         if matches!(*state, State::Working) {
             *state = State::Empty;
-            self.place.changed.notify_all();
+            self.slot.changed.notify_all();
         }
         drop(state);
         let mut threads = self.threads.lock();
         threads.of(&self.store).running -= 1;
-        if self.place.is_unawaited.load(Ordering::Acquire) {
-            threads.end_unawaited(&self.store, self.began);
+        if self.slot.is_unawaited.load(Ordering::Acquire) {
+            threads.end_unawaited(&self.store, self.started);
         }
         threads.forget_idle(&self.store);
     }

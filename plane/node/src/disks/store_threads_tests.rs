@@ -11,10 +11,10 @@ fn gated() -> (Sender<()>, impl FnOnce() + Send + 'static) {
     })
 }
 
-fn late<T>(result: Result<T, Unanswered<T>>) -> StoreWork<T> {
+fn late<T>(result: Result<T, NoResult<T>>) -> StoreWork<T> {
     match result {
-        Err(Unanswered::Late(work)) => work,
-        Err(Unanswered::Never(error)) => panic!("{error}"),
+        Err(NoResult::Late(work)) => work,
+        Err(NoResult::Never(error)) => panic!("{error}"),
         Ok(_) => panic!("it has answered"),
     }
 }
@@ -29,7 +29,7 @@ fn threads_are_bounded_and_places_come_back() {
         waiting.push((gate, late(threads.run(&path, Duration::ZERO, work, drop))));
     }
     let one_more = || threads.run(Path::new("/srv/more"), PATIENCE, || 7, drop);
-    let Err(Unanswered::Never(error)) = one_more() else { panic!("one too many") };
+    let Err(NoResult::Never(error)) = one_more() else { panic!("one too many") };
     assert!(error.message.contains("64 threads"), "{error}");
     drop(waiting);
     wait_until("a place", || matches!(one_more(), Ok(7)));
@@ -45,7 +45,7 @@ fn one_store_leaves_threads_for_the_others() {
         let (gate, work) = gated();
         waiting.push((gate, late(threads.run(hung, Duration::ZERO, work, drop))));
     }
-    let Err(Unanswered::Never(error)) = threads.run(hung, PATIENCE, || 7, drop) else {
+    let Err(NoResult::Never(error)) = threads.run(hung, PATIENCE, || 7, drop) else {
         panic!("one too many")
     };
     assert!(error.message.contains("32 threads wait for this store"), "{error}");
@@ -70,7 +70,7 @@ fn a_store_is_silent_while_an_operation_that_no_caller_waits_for_is_late() {
     wait_until("nothing is left", || threads.lock().0.is_empty());
 }
 
-/// Each operation takes less than [`SILENT_AFTER`]; at any time one of them is in progress.
+/// Each operation takes less than [`STORE_TIMEOUT`]; at any time one of them is in progress.
 #[test]
 fn a_store_that_answers_each_operation_in_time_is_not_silent() {
     let threads = StoreThreads::default();
@@ -78,7 +78,7 @@ fn a_store_that_answers_each_operation_in_time_is_not_silent() {
     let (mut gate, work) = gated();
     threads.start(store, work).unwrap();
     let began = Instant::now();
-    while began.elapsed() < SILENT_AFTER + Duration::from_secs(2) {
+    while began.elapsed() < STORE_TIMEOUT + Duration::from_secs(2) {
         let (next, work) = gated();
         threads.start(store, work).unwrap();
         drop(std::mem::replace(&mut gate, next));
@@ -93,21 +93,21 @@ fn operations_in_the_end_have_one_thread_per_store_and_make_it_silent() {
     let store = Path::new("/srv/one");
     let (gate, hangs) = gated();
     let began = Instant::now();
-    assert!(!threads.run_in_the_end(store, hangs));
+    assert!(!threads.run_eventually(store, hangs));
     let (told, done) = channel();
     for number in 0..20 {
         let told = told.clone();
-        assert!(!threads.run_in_the_end(store, move || told.send(number).unwrap()));
+        assert!(!threads.run_eventually(store, move || told.send(number).unwrap()));
     }
     // Five waits of 2 s until the store is silent, and none afterwards. 21 waits would be 42 s.
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     assert!(threads.check(store).is_err());
     assert_eq!(threads.lock().of(store).queued.len(), 20);
-    assert!(threads.run_in_the_end(Path::new("/srv/two"), || ()));
+    assert!(threads.run_eventually(Path::new("/srv/two"), || ()));
     drop(gate);
     let all: Vec<i32> = (0..20).map(|_| done.recv_timeout(PATIENCE).unwrap()).collect();
     assert_eq!(all, (0..20).collect::<Vec<_>>());
-    wait_until("it answers", || threads.run_in_the_end(store, || ()));
+    wait_until("it answers", || threads.run_eventually(store, || ()));
 }
 
 #[test]
@@ -119,13 +119,13 @@ fn operations_in_the_end_outlive_a_panic_and_a_lack_of_threads() {
     let short = StoreThreads { spawn: refuse, ..StoreThreads::default() };
     let (told, done) = channel();
     let again = told.clone();
-    assert!(!short.run_in_the_end(store, || panic!("a test of what a defect does")));
-    assert!(!short.run_in_the_end(store, move || told.send(1).unwrap()));
+    assert!(!short.run_eventually(store, || panic!("a test of what a defect does")));
+    assert!(!short.run_eventually(store, move || told.send(1).unwrap()));
     assert!(short.run(store, PATIENCE, || 7, drop).is_err());
     let threads = StoreThreads { spawn: spawn_thread, ..short };
     threads.resume_queued();
     assert_eq!(done.recv_timeout(PATIENCE), Ok(1));
-    threads.run_in_the_end(store, move || again.send(2).unwrap());
+    threads.run_eventually(store, move || again.send(2).unwrap());
     assert_eq!(done.recv_timeout(PATIENCE), Ok(2));
     wait_until("nothing is left", || threads.lock().0.is_empty());
 }
@@ -137,7 +137,7 @@ fn a_thread_that_dies_is_told_of_and_leaves_nothing() {
     let threads = StoreThreads::default();
     let store = Path::new("/srv/one");
     let died = threads.run(store, PATIENCE, || panic!("a test of what a defect does"), |()| ());
-    let Err(Unanswered::Never(error)) = died else { panic!("it has answered") };
+    let Err(NoResult::Never(error)) = died else { panic!("it has answered") };
     assert_eq!(error.code, ErrorCode::Internal);
     wait_until("its place", || threads.running_on(store) == 0);
 }
@@ -148,13 +148,13 @@ fn a_store_is_silent_only_after_its_time_and_until_it_answers() {
     let store = Path::new("/srv/one");
     let (gate, work) = gated();
     let first = late(threads.run(store, Duration::ZERO, work, drop));
-    // A late operation younger than `SILENT_AFTER` does not make the store silent.
+    // A late operation younger than `STORE_TIMEOUT` does not make the store silent.
     assert!(matches!(threads.run(store, PATIENCE, || 7, drop), Ok(7)));
-    let first = late(first.wait(SILENT_AFTER));
+    let first = late(first.wait(STORE_TIMEOUT));
     assert!(first.is_stalled());
     let began = Instant::now();
     let refused = threads.run(store, PATIENCE, || 7, drop);
-    let Err(Unanswered::Never(error)) = refused else { panic!("it is silent") };
+    let Err(NoResult::Never(error)) = refused else { panic!("it is silent") };
     assert!(error.message.contains("has not responded for"), "{error}");
     assert!(matches!(threads.run(Path::new("/srv/two"), PATIENCE, || 7, drop), Ok(7)));
     assert!(began.elapsed() < PATIENCE);

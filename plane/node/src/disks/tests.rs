@@ -6,7 +6,7 @@ use suimon_ports::{FaultKind, PortFault};
 use suimon_quantity::DiskId;
 use suimon_storage::{PlaneNotice, QueueKey};
 
-use crate::testing::{DISK_STORE, Harness, PATIENCE, host, name, wait_until};
+use crate::testing::{DEADLINE, DISK_STORE, Harness, host, name, wait_until};
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
 fn two_disks() -> HostConfig {
@@ -35,7 +35,7 @@ fn two_disks() -> HostConfig {
 #[test]
 fn disks_are_made_served_and_offered_and_their_files_stay() {
     let harness = Harness::with_store();
-    harness.apply_well(&two_disks());
+    harness.apply_ok(&two_disks());
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
     assert_eq!(harness.disks.served(), (2, 2));
     assert_eq!(harness.disks.sockets().0, [std::path::Path::new("/run/boot.sock")]);
@@ -44,7 +44,7 @@ fn disks_are_made_served_and_offered_and_their_files_stay() {
     assert_eq!((status.state, status.size_bytes), (StorageState::Ready, Some(1 << 20)));
     harness.wait_events(EventKind::DiskFileMade.id(), 2);
 
-    harness.apply_well(&HostConfig::default());
+    harness.apply_ok(&HostConfig::default());
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
     assert_eq!(harness.disks.served().0, 0);
     assert!(harness.disks.sockets().0.is_empty() && harness.offered().is_empty());
@@ -63,11 +63,11 @@ fn numbers_of_deleted_disks_stores_and_policies_are_not_kept() {
         config.disks.iter_mut().for_each(|disk| disk.store = config.stores[0].name.clone());
         config.qos_policies = host("[[qos_policy]]\nname = \"gold\"").qos_policies;
         config.qos_policies[0].name = name(&format!("gold-{round}"));
-        harness.apply_well(&config);
+        harness.apply_ok(&config);
     }
-    assert_eq!(harness.node.shared().disks.numbered(), [2, 1, 1]);
-    harness.apply_well(&HostConfig::default());
-    assert_eq!(harness.node.shared().disks.numbered(), [0, 0, 0]);
+    assert_eq!(harness.node.shared().disks.counts(), [2, 1, 1]);
+    harness.apply_ok(&HostConfig::default());
+    assert_eq!(harness.node.shared().disks.counts(), [0, 0, 0]);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_change_that_fails_leaves_neither_disk_nor_file() {
     // A failed change restores what was there before, including a disk that was closed for it.
     harness.disks.refuse("/run/nbd.sock", false);
     let before = two_disks();
-    harness.apply_well(&before);
+    harness.apply_ok(&before);
     let mut after = before.clone();
     after.disks[0].serial = Some("other".to_owned());
     after.disks[1].nbd.as_mut().unwrap().socket = Some("/run/refused.sock".into());
@@ -101,14 +101,14 @@ fn a_change_that_fails_leaves_neither_disk_nor_file() {
 fn what_can_change_live_does_not_interrupt() {
     let harness = Harness::with_store();
     let mut config = two_disks();
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     config.disks[0].nbd.as_mut().unwrap().socket = Some("/run/other.sock".into());
     config.disks[1].nbd = None;
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     assert_eq!(harness.disks.served(), (2, 2));
     assert_eq!(harness.offered(), ["boot"]);
     config.disks[0].serial = Some("S1".to_owned());
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     assert_eq!(harness.disks.served(), (2, 3));
 }
 
@@ -116,10 +116,10 @@ fn what_can_change_live_does_not_interrupt() {
 fn a_disk_takes_over_the_file_and_socket_of_one_that_goes() {
     let harness = Harness::with_store();
     let mut config = two_disks();
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     config.disks[0].name = name("renamed");
     config.disks[0].file = Some("boot.raw".parse().unwrap());
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     assert_eq!(harness.disks.served(), (2, 3));
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
     assert_eq!(harness.offered(), ["data", "renamed"]);
@@ -140,7 +140,7 @@ fn a_file_that_is_not_there_is_made_only_where_its_size_is_known() {
 #[test]
 fn what_is_used_cannot_be_deleted_and_disks_never_shrink() {
     let harness = Harness::with_store();
-    harness.apply_well(&two_disks());
+    harness.apply_ok(&two_disks());
     let errors = harness.node.submit(Edit::Store(ResourceEdit::Delete(name("fast")))).unwrap_err();
     assert_eq!(errors[0].code, ErrorCode::InUse);
     assert!(errors[0].message.contains("disk/boot, disk/data"), "{}", errors[0].message);
@@ -165,8 +165,8 @@ fn sizes(harness: &Harness) -> Vec<Option<u64>> {
 #[test]
 fn a_disk_grows_in_service_and_its_clients_are_told() {
     let harness = Harness::with_store();
-    harness.apply_well(&two_disks());
-    harness.apply_well(&grown(3 << 20));
+    harness.apply_ok(&two_disks());
+    harness.apply_ok(&grown(3 << 20));
     assert_eq!(harness.disks.served(), (2, 2), "none was taken out of service");
     assert_eq!(sizes(&harness), [Some(3 << 20); 2]);
     assert_eq!(harness.disks.resized(), [3 << 20], "the VM of the one that has a VM");
@@ -180,7 +180,7 @@ fn a_disk_grows_in_service_and_its_clients_are_told() {
 #[test]
 fn a_disk_that_cannot_grow_goes_on_as_it_was() {
     let harness = Harness::with_store();
-    harness.apply_well(&two_disks());
+    harness.apply_ok(&two_disks());
     let files = harness.disks.store(DISK_STORE);
     // Resuming fails, for example because another process has locked the file.
     harness.disks.refuse_resuming(true);
@@ -194,7 +194,7 @@ fn a_disk_that_cannot_grow_goes_on_as_it_was() {
     // reported.
     assert_eq!(sizes(&harness), [Some(2 << 20), Some(1 << 20)]);
 
-    files.set_room(Some(0));
+    files.set_change_limit(Some(0));
     let operation = harness.apply(&grown(4 << 20));
     let error = operation.error.unwrap();
     assert_eq!(
@@ -211,13 +211,13 @@ fn a_disk_that_is_too_small_grows_when_it_is_opened() {
     let harness = Harness::with_store();
     let mut config = two_disks();
     config.disks.truncate(1);
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
     let harness = Harness::with_disks(store, devices, disks);
     // The size changes while the disk has failed.
     config.disks[0].size_bytes = Some("2097152".parse().unwrap());
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     harness.disks.put_store(DISK_STORE, files);
     wait_until("the disk is there", || sizes(&harness) == [Some(2 << 20)]);
     wait_until("it is told", || harness.events(EventKind::DiskResized.id()).len() == 1);
@@ -226,7 +226,7 @@ fn a_disk_that_is_too_small_grows_when_it_is_opened() {
 #[test]
 fn what_a_crash_has_left_in_a_store_is_removed_when_it_is_opened() {
     let harness = Harness::with_store();
-    harness.apply_well(&two_disks());
+    harness.apply_ok(&two_disks());
     let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
     let left = files
@@ -242,7 +242,7 @@ fn what_a_crash_has_left_in_a_store_is_removed_when_it_is_opened() {
 #[test]
 fn a_new_daemon_opens_them_again_and_tries_until_their_store_is_there() {
     let harness = Harness::with_store();
-    harness.apply_well(&two_disks());
+    harness.apply_ok(&two_disks());
     let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
     let harness = Harness::with_disks(store, devices, disks);
@@ -265,8 +265,8 @@ fn what_stores_cannot_keep_is_not_promised_unless_it_is_forced() {
     let mut config = two_disks();
     config.stores[0].capability_iops = Some(StoreCapability::Declared(1000));
     config.disks[0].qos.min_iops = Some(600);
-    harness.apply_well(&config);
-    assert_eq!(harness.disks.promises()[0].minimums_iops, 600);
+    harness.apply_ok(&config);
+    assert_eq!(harness.disks.negotiated_features()[0].minimums_iops, 600);
 
     config.disks[1].qos.min_iops = Some(400);
     let edit = || Edit::Apply(Box::new(config.clone()));
@@ -274,20 +274,20 @@ fn what_stores_cannot_keep_is_not_promised_unless_it_is_forced() {
     assert_eq!(errors[0].code, ErrorCode::Overcommitted);
     let text = &errors[0].message;
     assert!(text.contains("minimums is 1000 IOPS") && text.contains("is 900"), "{text}");
-    assert_eq!(harness.disks.promises()[0].minimums_iops, 600);
+    assert_eq!(harness.disks.negotiated_features()[0].minimums_iops, 600);
 
     let options = ChangeOptions { force: true, ..ChangeOptions::default() };
     let operation = harness.node.submit_with(edit(), options).unwrap();
-    let operation = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded);
-    assert_eq!(harness.disks.promises()[0].minimums_iops, 1000);
+    assert_eq!(harness.disks.negotiated_features()[0].minimums_iops, 1000);
     harness.wait_events(EventKind::PromiseForced.id(), 1);
     // A change that does not increase minimums is accepted, even if they exceed the capacity.
     config.disks[0].serial = Some("S".to_owned());
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     config.disks.remove(0);
-    harness.apply_well(&config);
-    assert_eq!(harness.disks.promises()[0].minimums_iops, 400);
+    harness.apply_ok(&config);
+    assert_eq!(harness.disks.negotiated_features()[0].minimums_iops, 400);
 }
 
 #[test]
@@ -295,31 +295,31 @@ fn limits_that_were_not_made_are_taken_back() {
     let harness = Harness::with_store();
     let mut config = two_disks();
     config.stores[0].capability_iops = Some(StoreCapability::Declared(1000));
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     config.disks[0].qos.min_iops = Some(100);
     config.disks[1].nbd.as_mut().unwrap().socket = Some("/run/refused.sock".into());
     harness.disks.refuse("/run/refused.sock", true);
     assert_eq!(harness.apply(&config).state, OperationState::Failed);
-    assert_eq!(harness.disks.promises()[0].minimums_iops, 0);
+    assert_eq!(harness.disks.negotiated_features()[0].minimums_iops, 0);
 }
 
 #[test]
 fn a_disk_goes_with_its_file_only_if_that_is_asked_for() {
     let harness = Harness::with_store();
-    harness.apply_well(&two_disks());
+    harness.apply_ok(&two_disks());
     let delete = |disk: &str| Edit::Disk(ResourceEdit::Delete(name(disk)));
     harness.change(delete("boot"));
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
     let options = ChangeOptions { with_file: true, ..ChangeOptions::default() };
     let operation = harness.node.submit_with(delete("data"), options).unwrap();
-    harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw"]);
 }
 
 #[test]
 fn a_disk_that_the_plane_has_lost_has_failed_and_is_tried_again() {
     let harness = Harness::with_store();
-    harness.apply_well(&two_disks());
+    harness.apply_ok(&two_disks());
     let files = harness.disks.take_store(DISK_STORE);
     harness.disks.lose("no processor takes it");
     let failed = || harness.events(EventKind::DiskFailed.id());
@@ -335,7 +335,7 @@ fn a_disk_that_the_plane_has_lost_has_failed_and_is_tried_again() {
 #[test]
 fn a_disk_whose_store_does_not_answer_stalls_until_it_does() {
     let harness = Harness::with_store();
-    harness.apply_well(&two_disks());
+    harness.apply_ok(&two_disks());
     harness.disks.stall(true);
     wait_until("it is told", || harness.events(EventKind::DiskStalled.id()).len() == 2);
     let event = &harness.wait_event(EventKind::DiskStalled.id());
@@ -357,13 +357,13 @@ fn a_disk_whose_store_does_not_answer_stalls_until_it_does() {
 #[test]
 fn a_new_daemon_waits_for_locks_that_are_about_to_end() {
     let harness = Harness::with_store();
-    harness.apply_well(&two_disks());
+    harness.apply_ok(&two_disks());
     let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
     let held = suimon_ports::StoreFiles::open(
         &files,
         &suimon_ports::FileName::new("boot.raw").unwrap(),
-        suimon_ports::FileUse::Write,
+        suimon_ports::FileLockMode::Write,
         512,
     )
     .unwrap();
@@ -381,7 +381,7 @@ fn a_new_daemon_waits_for_locks_that_are_about_to_end() {
 #[test]
 fn a_queue_that_the_host_cannot_serve_is_told_as_such() {
     let harness = Harness::with_store();
-    harness.apply_well(&two_disks());
+    harness.apply_ok(&two_disks());
     for queue in [QueueKey::Client(7), QueueKey::Ring(1)] {
         let fault = PortFault { kind: FaultKind::Host, detail: "os error 28".to_owned() };
         harness.disks.report(PlaneNotice::QueueFault { disk: DiskId(0), queue, fault });

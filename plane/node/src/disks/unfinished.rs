@@ -11,19 +11,19 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use suimon_contract::{Name, StoreFile};
-use suimon_ports::{FileName, StateStore, StoreError};
+use suimon_ports::{FileName, StateStore, StateStoreError};
 use suimon_storage::images;
 use suimon_storage::jobs::{Checkpoint, SourceFile};
 
-use super::wanted::{WantedDisk, file_name};
-use super::work::DiskWork;
+use super::wanted::{RequiredDisk, file_name};
+use super::work::DiskFileJob;
 use crate::disks::records::DISK_WORK;
 use crate::state::{decode, scan_all};
 
 /// Persistent record of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct UnfinishedWork {
-    work: DiskWork,
+pub(crate) struct JobRecord {
+    work: DiskFileJob,
     /// Store and file of the disk when the job began.
     store: PathBuf,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,8 @@ pub(crate) struct UnfinishedWork {
     sources: Vec<StoredSource>,
     /// Number of times the job was resumed since its last progress.
     #[serde(default)]
-    tries: u32,
+    #[serde(rename = "tries")]
+    attempts: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,27 +46,27 @@ struct StoredSource {
     modified_unix_s: u64,
 }
 
-pub(crate) type UnfinishedWorks = BTreeMap<Name, UnfinishedWork>;
+pub(crate) type UnfinishedWorks = BTreeMap<Name, JobRecord>;
 
-impl UnfinishedWork {
+impl JobRecord {
     /// Creates the record of a new job.
-    pub(super) fn new(work: DiskWork, wanted: &WantedDisk) -> Self {
+    pub(super) fn new(work: DiskFileJob, wanted: &RequiredDisk) -> Self {
         Self {
             work,
             store: wanted.store.path.clone(),
             file: wanted.config.effective_file(),
             at_bytes: 0,
             sources: Vec::new(),
-            tries: 0,
+            attempts: 0,
         }
     }
 
-    pub(super) const fn work(&self) -> &DiskWork {
+    pub(super) const fn work(&self) -> &DiskFileJob {
         &self.work
     }
 
     /// Returns true if the disk still has the file that the job began with.
-    fn is_about(&self, wanted: &WantedDisk) -> bool {
+    fn is_about(&self, wanted: &RequiredDisk) -> bool {
         self.store == wanted.store.path && self.file == wanted.config.effective_file()
     }
 
@@ -73,9 +74,12 @@ impl UnfinishedWork {
     /// none.
     fn draft(&self) -> Option<FileName> {
         let target = match &self.work {
-            DiskWork::Compact => self.file.as_ref(),
-            DiskWork::Convert(request) => Some(&request.file),
-            DiskWork::Check | DiskWork::Snapshot(_) | DiskWork::Merge | DiskWork::Reopen => None,
+            DiskFileJob::Compact => self.file.as_ref(),
+            DiskFileJob::Convert(request) => Some(&request.file),
+            DiskFileJob::Check
+            | DiskFileJob::Snapshot(_)
+            | DiskFileJob::Merge
+            | DiskFileJob::Reopen => None,
         };
         images::draft_name(&file_name(target?)?).ok()
     }
@@ -99,14 +103,14 @@ impl UnfinishedWork {
         };
         let Some(sources) = checkpoint.sources.iter().map(source).collect() else { return };
         if checkpoint.at_bytes > self.at_bytes {
-            self.tries = 0;
+            self.attempts = 0;
         }
         (self.at_bytes, self.sources) = (checkpoint.at_bytes, sources);
     }
 }
 
 /// Loads the records of jobs that former daemons did not complete.
-pub(crate) fn load_unfinished(store: &dyn StateStore) -> Result<UnfinishedWorks, StoreError> {
+pub(crate) fn load_unfinished(store: &dyn StateStore) -> Result<UnfinishedWorks, StateStoreError> {
     let mut works = BTreeMap::new();
     scan_all(store, DISK_WORK, &mut |key, value| {
         if let Ok(disk) = key.parse::<Name>() {

@@ -4,8 +4,8 @@ use suimon_contract::{
     ConvertDiskRequest, DiskFormat, EventKind, HostConfig, Operation, OperationState, StorageState,
 };
 
-use crate::DiskWork;
-use crate::testing::{DISK_STORE, Harness, PATIENCE, host, name, wait_until};
+use crate::DiskFileJob;
+use crate::testing::{DEADLINE, DISK_STORE, Harness, host, name, wait_until};
 
 const DRAFT: &str = ".copy.vhdx.suimon-new";
 
@@ -26,8 +26,8 @@ fn config(more: &str) -> HostConfig {
     ))
 }
 
-fn convert() -> DiskWork {
-    DiskWork::Convert(ConvertDiskRequest {
+fn convert() -> DiskFileJob {
+    DiskFileJob::Convert(ConvertDiskRequest {
         file: "copy.vhdx".parse().unwrap(),
         format: DiskFormat::Vhdx,
         kind: None,
@@ -37,8 +37,8 @@ fn convert() -> DiskWork {
 /// Starts a daemon and a conversion, and returns while the conversion runs.
 fn converting() -> Harness {
     let harness = Harness::with_store();
-    harness.apply_well(&config(""));
-    let operation = harness.node.work_on_disk(&name("data"), convert()).unwrap();
+    harness.apply_ok(&config(""));
+    let operation = harness.node.start_disk_job(&name("data"), convert()).unwrap();
     wait_until("it is under way", || {
         harness.node.operation(operation.id).unwrap().steps_done > 1000
     });
@@ -63,7 +63,7 @@ fn only_operation(harness: &Harness) -> Operation {
 }
 
 fn goes_on(harness: &Harness) -> Operation {
-    harness.node.go_on();
+    harness.node.resume_disk_jobs();
     wait_until("it goes on", || !harness.node.operations().is_empty());
     only_operation(harness)
 }
@@ -97,7 +97,7 @@ fn it_goes_on_where_it_was_when_the_daemon_ended() {
         (operation.kind.as_str(), operation.subject.as_str()),
         ("disk convert", "disk/data")
     );
-    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
     assert_nothing_left(&harness, &["copy.vhdx", "data.vhdx"]);
     let told = harness.wait_events(EventKind::DiskWorkResumed.id(), 1);
@@ -116,11 +116,11 @@ fn it_begins_anew_when_the_daemon_was_killed_at_once_and_can_be_cancelled() {
     assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Working);
     assert_eq!(harness.wait_event(EventKind::DiskWorkResumed.id()).fields["from_bytes"], "0");
     harness.node.cancel_operation(operation.id);
-    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Cancelled);
     assert_nothing_left(&harness, &["data.vhdx"]);
     let harness = kill(harness);
-    harness.node.go_on();
+    harness.node.resume_disk_jobs();
     assert_nothing_left(&harness, &["data.vhdx"]);
     assert!(harness.node.operations().is_empty());
 }
@@ -132,7 +132,7 @@ fn what_three_daemons_have_died_of_is_given_up() {
         goes_on(&harness);
         harness = kill(harness);
     }
-    harness.node.go_on();
+    harness.node.resume_disk_jobs();
     assert_nothing_left(&harness, &["data.vhdx"]);
     assert!(harness.node.operations().is_empty());
     assert_given_up(&harness, "3 daemons");
@@ -141,14 +141,14 @@ fn what_three_daemons_have_died_of_is_given_up() {
 #[test]
 fn a_disk_that_has_another_file_or_is_gone_meanwhile_is_left_alone() {
     let harness = end(converting());
-    harness.apply_well(&config("file = \"other.vhdx\""));
-    harness.node.go_on();
+    harness.apply_ok(&config("file = \"other.vhdx\""));
+    harness.node.resume_disk_jobs();
     assert_nothing_left(&harness, &["data.vhdx", "other.vhdx"]);
     assert_given_up(&harness, "another file");
 
     let harness = end(converting());
-    harness.apply_well(&host("[[store]]\nname = \"fast\"\npath = \"/srv/fast\""));
-    harness.node.go_on();
+    harness.apply_ok(&host("[[store]]\nname = \"fast\"\npath = \"/srv/fast\""));
+    harness.node.resume_disk_jobs();
     wait_until("it is forgotten", || harness.store.keys("disk_work").is_empty());
     wait_until("its image is gone", || harness.disks.files(DISK_STORE) == ["data.vhdx"]);
 }
@@ -156,10 +156,10 @@ fn a_disk_that_has_another_file_or_is_gone_meanwhile_is_left_alone() {
 #[test]
 fn a_record_that_cannot_be_written_keeps_it_from_beginning() {
     let harness = Harness::with_store();
-    harness.apply_well(&config(""));
+    harness.apply_ok(&config(""));
     harness.store.arm(crate::testing::StoreFailure::Refuse(0));
-    let operation = harness.node.work_on_disk(&name("data"), convert()).unwrap();
-    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let operation = harness.node.start_disk_job(&name("data"), convert()).unwrap();
+    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Failed, "{ended:?}");
     assert_nothing_left(&harness, &["data.vhdx"]);
 }
@@ -174,7 +174,7 @@ fn it_waits_for_a_store_that_comes_later() {
         step.is_some_and(|step| step.starts_with("waiting for the store"))
     });
     harness.disks.put_store(DISK_STORE, files);
-    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
     assert_nothing_left(&harness, &["copy.vhdx", "data.vhdx"]);
 }
@@ -183,7 +183,7 @@ fn it_waits_for_a_store_that_comes_later() {
 #[test]
 fn a_job_waits_for_space_over_restarts_unless_its_disk_reports_full_stores() {
     let mut harness = Harness::with_store();
-    harness.apply_well(&config(""));
+    harness.apply_ok(&config(""));
     let waits = |harness: &Harness| {
         wait_until("it waits for space", || {
             let operations = harness.node.operations();
@@ -192,42 +192,42 @@ fn a_job_waits_for_space_over_restarts_unless_its_disk_reports_full_stores() {
             step.is_some_and(|step| step.contains("store fast is full"))
         });
     };
-    harness.disks.store(DISK_STORE).set_room(Some(0));
-    harness.node.work_on_disk(&name("data"), convert()).unwrap();
+    harness.disks.store(DISK_STORE).set_change_limit(Some(0));
+    harness.node.start_disk_job(&name("data"), convert()).unwrap();
     waits(&harness);
     for _ in 0..4 {
         harness = end(harness);
-        harness.disks.store(DISK_STORE).set_room(Some(0));
+        harness.disks.store(DISK_STORE).set_change_limit(Some(0));
         goes_on(&harness);
         waits(&harness);
     }
     let operation = only_operation(&harness);
     harness.node.cancel_operation(operation.id);
-    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Cancelled, "{ended:?}");
-    harness.disks.store(DISK_STORE).set_room(None);
+    harness.disks.store(DISK_STORE).set_change_limit(None);
     assert_nothing_left(&harness, &["data.vhdx"]);
 
-    harness.disks.store(DISK_STORE).set_room(Some(0));
-    let operation = harness.node.work_on_disk(&name("data"), convert()).unwrap();
+    harness.disks.store(DISK_STORE).set_change_limit(Some(0));
+    let operation = harness.node.start_disk_job(&name("data"), convert()).unwrap();
     wait_until("it waits for space", || {
         let step = harness.node.operation(operation.id).unwrap().step.unwrap_or_default();
         step.contains("store fast is full")
     });
-    harness.disks.store(DISK_STORE).set_room(None);
-    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    harness.disks.store(DISK_STORE).set_change_limit(None);
+    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
     assert_nothing_left(&harness, &["copy.vhdx", "data.vhdx"]);
 
-    harness.apply_well(&config("on_full = \"error\""));
-    harness.disks.store(DISK_STORE).set_room(Some(0));
-    let operation = harness.node.work_on_disk(&name("data"), other_copy()).unwrap();
-    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    harness.apply_ok(&config("on_full = \"error\""));
+    harness.disks.store(DISK_STORE).set_change_limit(Some(0));
+    let operation = harness.node.start_disk_job(&name("data"), other_copy()).unwrap();
+    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Failed, "{ended:?}");
-    harness.disks.store(DISK_STORE).set_room(None);
+    harness.disks.store(DISK_STORE).set_change_limit(None);
 }
 
-fn other_copy() -> DiskWork {
-    let DiskWork::Convert(request) = convert() else { unreachable!("it converts") };
-    DiskWork::Convert(ConvertDiskRequest { file: "other.vhdx".parse().unwrap(), ..request })
+fn other_copy() -> DiskFileJob {
+    let DiskFileJob::Convert(request) = convert() else { unreachable!("it converts") };
+    DiskFileJob::Convert(ConvertDiskRequest { file: "other.vhdx".parse().unwrap(), ..request })
 }

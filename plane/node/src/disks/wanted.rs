@@ -8,15 +8,15 @@ use suimon_contract::{
     DiskConfig, DiskFormat, DiskKind, DiskOnFull, HostConfig, Name, SocketMode, StoreConfig,
     StoreFile,
 };
-use suimon_image::Shape;
-use suimon_ports::{FileName, VhostUserDiskSpec, VhostUserMode, VhostUserPromise};
+use suimon_image::DiskGeometry;
+use suimon_ports::{FileName, NegotiatedFeatures, VhostUserDiskSpec, VhostUserMode};
 use suimon_storage::{FullPolicy, images};
 
 use crate::transaction::{Acquired, Claim, clean};
 
 /// Configured disk and its store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WantedDisk {
+pub(crate) struct RequiredDisk {
     pub(crate) config: DiskConfig,
     pub(crate) store: StoreConfig,
     /// VM that uses the disk.
@@ -26,35 +26,35 @@ pub(crate) struct WantedDisk {
     pub(crate) emulated: Option<PathBuf>,
 }
 
-pub(crate) type WantedDisks = BTreeMap<Name, WantedDisk>;
+pub(crate) type RequiredDisks = BTreeMap<Name, RequiredDisk>;
 
 /// Returns the disks of a configuration. A disk whose store is not configured is left out.
-pub(crate) fn wanted_disks(config: &HostConfig) -> WantedDisks {
+pub(crate) fn wanted_disks(config: &HostConfig) -> RequiredDisks {
     let config = config.with_sockets_of_vms();
     let store = |name: &Name| config.stores.iter().find(|store| store.name == *name);
     let wanted = config.disks.iter().filter_map(|disk| {
         let store = store(&disk.store)?.clone();
         let emulated = config.emulated_disk_socket(disk);
         let vm = config.vm_of_disk(&disk.name).map(|vm| vm.name.clone());
-        Some((disk.name.clone(), WantedDisk { config: disk.clone(), store, vm, emulated }))
+        Some((disk.name.clone(), RequiredDisk { config: disk.clone(), store, vm, emulated }))
     });
     wanted.collect()
 }
 
 /// Returns the socket files that opening these disks creates.
-pub(crate) fn wanted_sockets(wanted: &WantedDisks) -> BTreeSet<PathBuf> {
-    wanted.values().flat_map(WantedDisk::sockets).collect()
+pub(crate) fn wanted_sockets(wanted: &RequiredDisks) -> BTreeSet<PathBuf> {
+    wanted.values().flat_map(RequiredDisk::sockets).collect()
 }
 
 /// Returns the socket files that a new daemon takes over from a killed one. Other socket files must
 /// be removed before they are opened.
-pub(crate) fn taken_over_sockets(wanted: &WantedDisks) -> BTreeSet<PathBuf> {
-    wanted.values().filter_map(WantedDisk::vhost_user_socket).collect()
+pub(crate) fn taken_over_sockets(wanted: &RequiredDisks) -> BTreeSet<PathBuf> {
+    wanted.values().filter_map(RequiredDisk::vhost_user_socket).collect()
 }
 
-impl WantedDisk {
+impl RequiredDisk {
     /// Returns a copy in which all keys that may change in service have fixed values.
-    fn fixed(&self) -> Self {
+    fn without_live_keys(&self) -> Self {
         let mut fixed = self.clone();
         let config = &mut fixed.config;
         config.size_bytes = None;
@@ -64,7 +64,7 @@ impl WantedDisk {
         config.nbd = None;
         (config.on_full, config.full_wait_s) = Default::default();
         config.file = config.effective_file();
-        config.kind = Some(config.effective_kind());
+        config.kind = Some(config.kind_of_new_file());
         fixed.vm = None;
         fixed.store.capability_iops = None;
         fixed.store.shared = false;
@@ -73,8 +73,8 @@ impl WantedDisk {
     }
 
     /// Returns true if the disk can change to this configuration while it is in service.
-    pub(crate) fn can_become(&self, other: &Self) -> bool {
-        self.fixed() == other.fixed()
+    pub(crate) fn can_change_live(&self, other: &Self) -> bool {
+        self.without_live_keys() == other.without_live_keys()
     }
 
     /// Returns the full-store policy: whether requests are queued or fail if the store is full.
@@ -132,7 +132,7 @@ impl WantedDisk {
         let config = &self.config;
         images::DiskPlan {
             format: disk_format(config.format),
-            kind: config.named_kind().map(disk_kind),
+            kind: config.required_kind().map(disk_kind),
             file: config.effective_file().as_ref().and_then(file_name),
             size: config.size_bytes.map(suimon_contract::ByteSize::bytes),
             parent: config.parent.as_ref().and_then(file_name),
@@ -147,8 +147,8 @@ impl WantedDisk {
     /// properties of the open image.
     pub(crate) fn vhost_user(
         &self,
-        shape: Shape,
-        promise: VhostUserPromise,
+        shape: DiskGeometry,
+        negotiated: NegotiatedFeatures,
     ) -> Option<VhostUserDiskSpec> {
         let of = self.config.vhost_user.as_ref()?;
         Some(VhostUserDiskSpec {
@@ -163,7 +163,7 @@ impl WantedDisk {
             physical_sector_bytes: shape.physical_sector.max(shape.logical_sector),
             serial: self.config.effective_serial(),
             is_read_only: self.config.read_only,
-            promise,
+            negotiated,
         })
     }
 }

@@ -6,11 +6,11 @@ mod request;
 use suimon_contract::{ApiError, ErrorCode};
 
 pub(super) use self::checks::{check_idle, has_stopped_vm};
-pub use self::request::DiskWork;
-use super::entry::{DiskEntry, WorkUnderWay};
+pub use self::request::DiskFileJob;
+use super::entry::{CurrentJob, DiskEntry};
 
-pub(super) fn conflict(entry: &DiskEntry, work: &WorkUnderWay) -> ApiError {
-    let WorkUnderWay { operation, verb } = work;
+pub(super) fn conflict(entry: &DiskEntry, work: &CurrentJob) -> ApiError {
+    let CurrentJob { operation, verb } = work;
     let text = format!(
         "operation {operation} (disk {verb}) is in progress on this disk; wait until it has \
          ended, or cancel it with `suimon operation cancel {operation}`"

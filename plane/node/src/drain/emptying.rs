@@ -12,23 +12,23 @@ use suimon_contract::{
 use crate::errors::first_of;
 use crate::events::Draft;
 use crate::operations::OperationHandle;
-use crate::remote_nodes::far_error;
+use crate::remote_nodes::peer_error;
 use crate::shared::Shared;
 use crate::vms::VmEntry;
 
 /// Maximum time until a VM reaches a state in which it can be migrated: it may be starting or being
 /// adopted.
-const SETTLES: Duration = Duration::from_secs(60);
+const SETTLE_LIMIT: Duration = Duration::from_secs(60);
 /// Interval in which the VM's state and a cancellation are checked.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(200);
 
 /// Number of VMs sent to each node.
-type Sent = BTreeMap<Name, usize>;
+type SentPerNode = BTreeMap<Name, usize>;
 
 impl Shared {
     /// Returns what a drain would do with each VM of the host.
     pub(super) fn plan_drain(&self, request: &DrainRequest) -> DrainPlan {
-        let mut sent = Sent::new();
+        let mut sent = SentPerNode::new();
         let vms = self.vms.all();
         let vms = vms.iter().map(|entry| {
             let vm = self.plan_vm(entry, request, &sent, &BTreeSet::new());
@@ -46,11 +46,11 @@ impl Shared {
         &self,
         entry: &VmEntry,
         request: &DrainRequest,
-        sent: &Sent,
+        sent: &SentPerNode,
         in_vain: &BTreeSet<Name>,
     ) -> DrainedVm {
         let vm = entry.name.clone();
-        if entry.view().state == VmState::Stopped && entry.view().moving.is_none() {
+        if entry.view().state == VmState::Stopped && entry.view().migration.is_none() {
             let reason = Some("it is not running".to_owned());
             return DrainedVm { vm, to: None, reason, is_in_the_way: false };
         }
@@ -64,7 +64,7 @@ impl Shared {
         &self,
         entry: &VmEntry,
         request: &DrainRequest,
-        sent: &Sent,
+        sent: &SentPerNode,
         in_vain: &BTreeSet<Name>,
     ) -> Result<Name, String> {
         let said = |error: ApiError| error.message;
@@ -78,9 +78,9 @@ impl Shared {
         nodes.sort_by_key(|name| sent.get(*name).copied().unwrap_or_default());
         let mut refusals = Vec::new();
         for name in nodes {
-            let far = self.far_node(name).map_err(|error| vec![error]);
-            let checked = far.and_then(|far| {
-                far.check_arrival(&arrival).map_err(|error| vec![far_error(name, error)])
+            let peer = self.peer_node(name).map_err(|error| vec![error]);
+            let checked = peer.and_then(|peer| {
+                peer.check_arrival(&arrival).map_err(|error| vec![peer_error(name, error)])
             });
             match checked {
                 Ok(_) => return Ok(name.clone()),
@@ -95,12 +95,15 @@ impl Shared {
     }
 
     /// Migrates all VMs that can be migrated, and reports those that stay.
-    pub(super) fn empty(self: &Arc<Self>, operation: &OperationHandle) -> Result<(), ApiError> {
+    pub(super) fn migrate_all(
+        self: &Arc<Self>,
+        operation: &OperationHandle,
+    ) -> Result<(), ApiError> {
         let stored = self.drain.state().stored.clone();
         let Some(request) = stored.map(|stored| stored.request) else {
             return self.check_going_on(operation);
         };
-        let (mut sent, mut told) = (Sent::new(), BTreeMap::<Name, DrainedVm>::new());
+        let (mut sent, mut told) = (SentPerNode::new(), BTreeMap::<Name, DrainedVm>::new());
         loop {
             // A VM whose arrival began before the drain may be added meanwhile.
             let all = self.vms.all();
@@ -109,19 +112,19 @@ impl Shared {
             };
             let (done, of) = (told.len(), told.len().max(all.len()));
             operation.progress(done, of, &entry.label());
-            let vm = self.send_away(entry, &request, (&mut sent, operation))?;
+            let vm = self.migrate_vm(entry, &request, (&mut sent, operation))?;
             told.insert(entry.name.clone(), vm);
             operation.report(told.values().map(ToString::to_string).collect());
         }
-        self.tell_emptied(told.values())
+        self.report_result(told.values())
     }
 
     /// Migrates a VM; tries further nodes after a failure.
-    fn send_away(
+    fn migrate_vm(
         &self,
         entry: &Arc<VmEntry>,
         request: &DrainRequest,
-        (sent, operation): (&mut Sent, &OperationHandle),
+        (sent, operation): (&mut SentPerNode, &OperationHandle),
     ) -> Result<DrainedVm, ApiError> {
         self.await_settled(entry, operation)?;
         let mut in_vain = BTreeSet::new();
@@ -150,20 +153,20 @@ impl Shared {
     }
 
     /// Waits until the VM's state is known and no migration of it is in progress, at most
-    /// [`SETTLES`].
+    /// [`SETTLE_LIMIT`].
     fn await_settled(&self, entry: &VmEntry, operation: &OperationHandle) -> Result<(), ApiError> {
-        let until = Instant::now() + SETTLES;
+        let until = Instant::now() + SETTLE_LIMIT;
         let is_settled = || {
             let view = entry.view();
             let is_known = matches!(
                 view.state,
                 VmState::Stopped | VmState::Running | VmState::Paused | VmState::Panicked
             );
-            is_known && view.moving.is_none()
+            is_known && view.migration.is_none()
         };
         while !is_settled() && Instant::now() < until {
             self.check_going_on(operation)?;
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
         Ok(())
     }
@@ -207,7 +210,7 @@ impl Shared {
             Err(error) => return Ok(Err(error.message)),
         };
         loop {
-            let Some(now) = self.operations.wait(id, LOOK) else {
+            let Some(now) = self.operations.wait(id, POLL) else {
                 return Ok(Err("the result of its migration is unknown".to_owned()));
             };
             if now.state != OperationState::Running {
@@ -223,7 +226,7 @@ impl Shared {
         }
     }
 
-    fn tell_emptied<'v>(&self, told: impl Iterator<Item = &'v DrainedVm>) -> Result<(), ApiError> {
+    fn report_result<'v>(&self, told: impl Iterator<Item = &'v DrainedVm>) -> Result<(), ApiError> {
         let mut left = Vec::new();
         let (mut went, mut all) = (0_usize, 0_usize);
         for vm in told {
@@ -259,6 +262,6 @@ impl Shared {
         let Some(stored) = &mut state.stored else { return Ok(()) };
         stored.is_empty = true;
         let stored = stored.clone();
-        self.keep_drain(Some(&stored))
+        self.store_drain(Some(&stored))
     }
 }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use suimon_contract::{ApiError, ErrorCode, Name, Operation, OperationState};
 
 use crate::operations::OperationHandle;
-use crate::remote_nodes::far_error;
+use crate::remote_nodes::peer_error;
 use crate::shared::Shared;
-use crate::{FarError, FarNode};
+use crate::{PeerError, PeerNode};
 
 /// Time without an answer after which a node's drain is not followed any further.
 const SILENT_MAX: Duration = Duration::from_secs(600);
@@ -21,9 +21,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 impl Shared {
     /// Mirrors the drain of another node into `operation` until it has ended. Cancellation of
     /// `operation` cancels the drain.
-    pub(super) fn follow_far(
+    pub(super) fn mirror_remote(
         &self,
-        (name, far): (&Name, &dyn FarNode),
+        (name, peer): (&Name, &dyn PeerNode),
         begun: Operation,
         operation: &OperationHandle,
     ) -> Result<(), ApiError> {
@@ -43,16 +43,16 @@ impl Shared {
                 return Err(ApiError::new(ErrorCode::HostError, text));
             }
             if operation.is_cancelled() && !is_cancelled {
-                let cancelled = far.cancel_operation(now.id);
+                let cancelled = peer.cancel_operation(now.id);
                 cancelled.map_err(|error| not_cancelled(name, error))?;
                 is_cancelled = true;
             }
-            match next(far, &now) {
+            match next(peer, &now) {
                 Ok(next) => (now, silent_since) = (next, None),
-                Err(FarError::Unreachable(reason)) => {
+                Err(PeerError::Unreachable(reason)) => {
                     let since: Instant = *silent_since.get_or_insert_with(Instant::now);
                     if since.elapsed() >= SILENT_MAX {
-                        return Err(lost(name, FarError::Unreachable(reason)));
+                        return Err(lost(name, PeerError::Unreachable(reason)));
                     }
                     let step = format!("node {name} does not respond: {reason}");
                     operation.progress(now.steps_done, now.steps, &step);
@@ -67,17 +67,17 @@ impl Shared {
 }
 
 /// Returns the current state of a drain. A restarted daemon continues it under another number.
-fn next(far: &dyn FarNode, before: &Operation) -> Result<Operation, FarError> {
-    match far.operation(before.id) {
+fn next(peer: &dyn PeerNode, before: &Operation) -> Result<Operation, PeerError> {
+    match peer.operation(before.id) {
         Ok(now) if now.kind == before.kind && now.started_unix_ms == before.started_unix_ms => {
             return Ok(now);
         }
-        Ok(_) | Err(FarError::Refused(_)) => {}
+        Ok(_) | Err(PeerError::Rejected(_)) => {}
         Err(error) => return Err(error),
     }
-    let drain = far.host()?.drain;
+    let drain = peer.host()?.drain;
     if let Some(id) = drain.as_ref().and_then(|drain| drain.operation) {
-        return far.operation(id);
+        return peer.operation(id);
     }
     let (state, error) = match drain {
         Some(drain) if drain.is_empty => (OperationState::Succeeded, None),
@@ -93,8 +93,8 @@ fn next(far: &dyn FarNode, before: &Operation) -> Result<Operation, FarError> {
     Ok(Operation { state, error, ..before.clone() })
 }
 
-fn not_cancelled(name: &Name, error: FarError) -> ApiError {
-    let mut error = far_error(name, error);
+fn not_cancelled(name: &Name, error: PeerError) -> ApiError {
+    let mut error = peer_error(name, error);
     error.code = ErrorCode::Cancelled;
     error.message = format!(
         "{}; its drain may continue: `suimon node undrain {name}` ends it when the node responds",
@@ -103,8 +103,8 @@ fn not_cancelled(name: &Name, error: FarError) -> ApiError {
     error
 }
 
-fn lost(name: &Name, error: FarError) -> ApiError {
-    let mut error = far_error(name, error);
+fn lost(name: &Name, error: PeerError) -> ApiError {
+    let mut error = peer_error(name, error);
     error.message = format!(
         "{}; its drain may continue: `suimon node list` shows its state when the node responds",
         error.message

@@ -8,21 +8,21 @@ use suimon_contract::{
     ApiError, DOWNTIME_MS_MAX, DrainPlan, DrainRequest, DrainStatus, ErrorCode, EventKind, Kind,
     Name, Operation, VmState,
 };
-use suimon_ports::{StateStore, StoreError};
+use suimon_ports::{StateStore, StateStoreError};
 
 use super::{DRAIN, HOST, State, StoredDrain, load};
 use crate::errors::not_found;
 use crate::events::Draft;
 use crate::operations::OperationHandle;
-use crate::remote_nodes::far_error;
+use crate::remote_nodes::peer_error;
 use crate::shared::Shared;
 use crate::state::encode;
-use crate::{FarNode, Node};
+use crate::{Node, PeerNode};
 
 /// Node that a request addresses.
-enum Meant {
+enum Target {
     This,
-    Other(Name, Arc<dyn FarNode>),
+    Other(Name, Arc<dyn PeerNode>),
 }
 
 impl Shared {
@@ -57,15 +57,15 @@ impl Shared {
         Err(ApiError::new(ErrorCode::Conflict, text).about("host"))
     }
 
-    fn meant(&self, name: &str) -> Result<Meant, ApiError> {
+    fn resolve_node(&self, name: &str) -> Result<Target, ApiError> {
         let desired = self.desired();
         let cluster = desired.config.cluster.as_ref();
         if name == self.host_name() || cluster.is_some_and(|of| of.node.as_str() == name) {
-            return Ok(Meant::This);
+            return Ok(Target::This);
         }
         let name: Name = name.parse().map_err(|_| not_found(Kind::Node, name))?;
-        let far = self.far_node(&name)?;
-        Ok(Meant::Other(name, far))
+        let peer = self.peer_node(&name)?;
+        Ok(Target::Other(name, peer))
     }
 
     fn check_drain_request(&self, request: &DrainRequest) -> Result<(), ApiError> {
@@ -89,7 +89,7 @@ impl Shared {
     }
 
     /// Loads the drained state and resumes an unfinished drain of an earlier daemon process.
-    pub(crate) fn go_on_draining(self: &Arc<Self>) -> Result<(), StoreError> {
+    pub(crate) fn resume_drain(self: &Arc<Self>) -> Result<(), StateStoreError> {
         let Some(stored) = load(self.store.as_ref())? else { return Ok(()) };
         let is_empty = stored.is_empty;
         let mut state = self.drain.state();
@@ -118,13 +118,13 @@ impl Shared {
         let since = before.as_ref().map(|stored| stored.since_unix_ms);
         let since_unix_ms = since.unwrap_or_else(|| (self.clock)());
         let stored = StoredDrain { request, since_unix_ms, is_empty: false };
-        self.keep_drain(Some(&stored))?;
+        self.store_drain(Some(&stored))?;
         state.stored = Some(stored);
         // The lock is held: two requests do not start two threads, and the thread waits for it.
         let id = match self.begin_emptying(&mut state, operation) {
             Ok(id) => id,
             Err(error) => {
-                self.keep_drain(before.as_ref())?;
+                self.store_drain(before.as_ref())?;
                 state.stored = before;
                 return Err(error);
             }
@@ -144,7 +144,7 @@ impl Shared {
         if state.stored.is_none() {
             return Ok(());
         }
-        self.keep_drain(None)?;
+        self.store_drain(None)?;
         state.stored = None;
         if let Some(operation) = state.operation {
             self.operations.cancel(operation);
@@ -155,7 +155,7 @@ impl Shared {
         Ok(())
     }
 
-    pub(super) fn keep_drain(&self, stored: Option<&StoredDrain>) -> Result<(), ApiError> {
+    pub(super) fn store_drain(&self, stored: Option<&StoredDrain>) -> Result<(), ApiError> {
         let value = stored.map(|stored| encode(DRAIN, stored)).transpose();
         let value = value.map_err(|error| crate::errors::store_error(&error))?;
         let kept = self.store.commit(&[(HOST, DRAIN.to_owned(), value)]);
@@ -177,7 +177,7 @@ impl Shared {
         state.operation = Some(id);
         let shared = Arc::clone(self);
         let thread = Builder::new().name("suimon-drain".to_owned()).spawn(move || {
-            let ended = shared.empty(&operation);
+            let ended = shared.migrate_all(&operation);
             shared.drain.state().operation = None;
             operation.end(&ended);
         });
@@ -213,13 +213,13 @@ impl Node {
     /// The node does not exist or does not answer, or the request is invalid.
     pub fn check_drain(&self, node: &str, request: &DrainRequest) -> Result<DrainPlan, ApiError> {
         let shared = self.shared();
-        match shared.meant(node)? {
-            Meant::This => {
+        match shared.resolve_node(node)? {
+            Target::This => {
                 shared.check_drain_request(request)?;
                 Ok(shared.plan_drain(request))
             }
-            Meant::Other(name, far) => {
-                far.check_drain(request).map_err(|error| far_error(&name, error))
+            Target::Other(name, peer) => {
+                peer.check_drain(request).map_err(|error| peer_error(&name, error))
             }
         }
     }
@@ -231,18 +231,18 @@ impl Node {
     /// invalid.
     pub fn drain(&self, node: &str, request: DrainRequest) -> Result<Operation, ApiError> {
         let shared = self.shared();
-        let (name, far) = match shared.meant(node)? {
-            Meant::This => return shared.drain_this(request),
-            Meant::Other(name, far) => (name, far),
+        let (name, peer) = match shared.resolve_node(node)? {
+            Target::This => return shared.drain_this(request),
+            Target::Other(name, peer) => (name, peer),
         };
-        let begun = far.drain(&request).map_err(|error| far_error(&name, error))?;
+        let begun = peer.drain(&request).map_err(|error| peer_error(&name, error))?;
         let subject = format!("{}/{name}", Kind::Node.word());
         let operation = shared.operations.add("node drain", &subject, false)?;
         operation.begin();
         let id = operation.id();
         let follower = Arc::clone(shared);
         let follow = move || {
-            let ended = follower.follow_far((&name, far.as_ref()), begun, &operation);
+            let ended = follower.mirror_remote((&name, peer.as_ref()), begun, &operation);
             operation.end(&ended);
         };
         let thread = Builder::new().name("suimon-drain-far".to_owned()).spawn(follow);
@@ -260,9 +260,9 @@ impl Node {
     /// The node does not exist or does not answer, or the state store cannot be written.
     pub fn undrain(&self, node: &str) -> Result<(), ApiError> {
         let shared = self.shared();
-        match shared.meant(node)? {
-            Meant::This => shared.undrain_this(),
-            Meant::Other(name, far) => far.undrain().map_err(|error| far_error(&name, error)),
+        match shared.resolve_node(node)? {
+            Target::This => shared.undrain_this(),
+            Target::Other(name, peer) => peer.undrain().map_err(|error| peer_error(&name, error)),
         }
     }
 }

@@ -10,9 +10,9 @@ use suimon_ports::{VmErrorKind, VmRunState};
 
 use crate::operations::RUNNING_MAX;
 use crate::testing::{
-    FakeDevices, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name, wait_until,
+    DEADLINE, FakeDevices, FakePeerNodes, FakeVms, Harness, MemoryStore, host, name, wait_until,
 };
-use crate::{FarError, VmWork};
+use crate::{PeerError, VmAction};
 
 /// Returns a node's configuration with the two other nodes.
 fn knowing(own: &str, more: &str) -> HostConfig {
@@ -47,18 +47,18 @@ struct Site {
 impl Site {
     /// Returns three nodes; the VMs `a` and `b` run on the first.
     fn new() -> Self {
-        let far_nodes = FakeFarNodes::default();
+        let far_nodes = FakePeerNodes::default();
         let new = |_| {
             let left = (MemoryStore::default(), FakeDevices::default());
             Harness::among_nodes(left, FakeVms::default(), far_nodes.clone())
         };
         let site = Self { nodes: NAMES.iter().map(new).collect() };
         for (at, own) in NAMES.iter().enumerate() {
-            site.nodes[at].apply_well(&knowing(own, if at == 0 { VMS } else { "" }));
+            site.nodes[at].apply_ok(&knowing(own, if at == 0 { VMS } else { "" }));
         }
         site.connect();
         for vm in ["a", "b"] {
-            site.do_with(0, vm, VmWork::Start);
+            site.do_with(0, vm, VmAction::Start);
         }
         site
     }
@@ -69,15 +69,15 @@ impl Site {
         }
     }
 
-    fn do_with(&self, at: usize, vm: &str, work: VmWork) {
-        let begun = self.nodes[at].node.work_on_vm(&name(vm), work).unwrap();
-        self.nodes[at].node.wait_operation(begun.id, PATIENCE).unwrap();
+    fn do_with(&self, at: usize, vm: &str, work: VmAction) {
+        let begun = self.nodes[at].node.start_vm_action(&name(vm), work).unwrap();
+        self.nodes[at].node.wait_operation(begun.id, DEADLINE).unwrap();
     }
 
     /// Drains a node by a request to the node number `asked`.
     fn drain(&self, asked: usize, node: &str, request: DrainRequest) -> Operation {
         let begun = self.nodes[asked].node.drain(node, request).unwrap();
-        self.nodes[asked].node.wait_operation(begun.id, PATIENCE).unwrap()
+        self.nodes[asked].node.wait_operation(begun.id, DEADLINE).unwrap()
     }
 
     /// Returns the names of the running VMs, by node.
@@ -150,9 +150,9 @@ fn a_vm_that_stays_is_named_with_why_and_goes_when_it_can() {
 #[test]
 fn where_a_vm_does_not_arrive_it_goes_to_another() {
     let site = Site::new();
-    site.nodes[0].far_nodes.obstruct(|address, call| {
+    site.nodes[0].far_nodes.intercept(|address, call| {
         let fails = address == "192.0.2.1:8443" && call == "prepare_arrival";
-        fails.then(|| FarError::Unreachable("the line is cut".to_owned()))
+        fails.then(|| PeerError::Unreachable("the line is cut".to_owned()))
     });
     let ended = site.drain(0, "one", DrainRequest::default());
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
@@ -184,7 +184,7 @@ fn taking_it_back_has_vms_stay() {
     let twice = first.drain("one", DrainRequest::default()).unwrap_err();
     assert_eq!(twice.code, ErrorCode::Conflict);
     first.undrain("one").unwrap();
-    let ended = first.wait_operation(begun.id, PATIENCE).unwrap();
+    let ended = first.wait_operation(begun.id, DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Cancelled, "{ended:?}");
     let text = ended.error.unwrap().message;
     assert!(text.contains("stay on the other nodes") && !text.contains("undrain"), "{text}");
@@ -203,7 +203,7 @@ fn cancelling_the_drain_of_another_node_ends_it_there() {
     wait_until("one is on its way", || site.nodes[1].vms.state("a").is_some());
     let there = drained.host_status().drain.unwrap().operation.unwrap();
     asked.cancel_operation(begun.id).unwrap();
-    let ended = asked.wait_operation(begun.id, PATIENCE).unwrap();
+    let ended = asked.wait_operation(begun.id, DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Cancelled, "{ended:?}");
     let text = ended.error.unwrap().message;
     assert!(text.contains("stay on the other nodes") && text.contains("undrain one"), "{text}");
@@ -217,11 +217,11 @@ fn cancelling_the_drain_of_another_node_ends_it_there() {
 fn requests_without_an_answer_do_not_end_the_drain_of_another_node() {
     let site = Site::new();
     let left = Mutex::new(3);
-    site.nodes[0].far_nodes.obstruct(move |address, call| {
+    site.nodes[0].far_nodes.intercept(move |address, call| {
         let mut left = left.lock().unwrap();
         let fails = address == "192.0.2.0:8443" && call == "operation" && *left > 0;
         *left -= i32::from(fails);
-        fails.then(|| FarError::Unreachable("the line is cut".to_owned()))
+        fails.then(|| PeerError::Unreachable("the line is cut".to_owned()))
     });
     let ended = site.drain(1, "one", DrainRequest::default());
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
@@ -261,9 +261,9 @@ fn a_drained_host_is_empty_only_while_no_vm_runs() {
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
     let is_empty = || site.nodes[0].node.host_status().drain.unwrap().is_empty;
     assert!(is_empty());
-    site.do_with(0, "idle", VmWork::Start);
+    site.do_with(0, "idle", VmAction::Start);
     assert!(!is_empty(), "a VM was started");
-    site.do_with(0, "idle", VmWork::Kill);
+    site.do_with(0, "idle", VmAction::Kill);
     assert!(is_empty());
 }
 
@@ -272,7 +272,7 @@ fn a_drained_host_is_empty_only_while_no_vm_runs() {
 fn no_migration_begins_when_the_daemon_ends() {
     let site = Site::new();
     let first = std::sync::Arc::clone(&site.nodes[0].node);
-    site.nodes[0].far_nodes.obstruct(move |_, call| {
+    site.nodes[0].far_nodes.intercept(move |_, call| {
         if call == "check_arrival" && !first.shared().drain.stops() {
             let node = std::sync::Arc::clone(&first);
             std::thread::spawn(move || node.shared().stop_draining());
@@ -286,7 +286,7 @@ fn no_migration_begins_when_the_daemon_ends() {
     assert!(site.nodes[0].events(EventKind::VmLeaves.id()).is_empty());
     assert_eq!(site.running()[0], ["a", "b"]);
     // Releases the node.
-    site.nodes[0].far_nodes.obstruct(|_, _| None);
+    site.nodes[0].far_nodes.intercept(|_, _| None);
 }
 
 /// Both may come before either has started its thread.

@@ -11,7 +11,7 @@ pub type ConfinementReader = Arc<dyn Fn() -> ConfinementStatus + Send + Sync>;
 
 /// Denied system calls of the daemon's threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefusedCall {
+pub struct DeniedCall {
     /// Name of the last denied system call.
     pub call: String,
     /// Kind of the calling thread, such as `processor`.
@@ -23,7 +23,7 @@ pub struct RefusedCall {
 }
 
 /// Returns the event of the daemon's start about its confinement.
-pub(crate) fn in_effect(status: &ConfinementStatus) -> Draft {
+pub(crate) fn start_event(status: &ConfinementStatus) -> Draft {
     let (kind, text) = match status.mode {
         ConfinementMode::Full => (
             EventKind::ConfinementInEffect,
@@ -49,8 +49,8 @@ pub(crate) fn in_effect(status: &ConfinementStatus) -> Draft {
 }
 
 /// Returns the event of a denied system call.
-pub(crate) fn refused(refused: &RefusedCall) -> Draft {
-    let RefusedCall { call, by, thread, count } = refused;
+pub(crate) fn denied_event(refused: &DeniedCall) -> Draft {
+    let DeniedCall { call, by, thread, count } = refused;
     let text = format!(
         "A {by} thread called {call}, which is not in its allow list, and the kernel denied it; \
          {count} such calls since the start. The daemon has a defect or was compromised: save its \

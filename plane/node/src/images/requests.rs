@@ -8,7 +8,7 @@ use suimon_contract::{
     Kind, Name, StoreFile,
 };
 use suimon_ports::{FileName, StoreFiles};
-use suimon_storage::images::{DiskError, LeftRecords, Seeds};
+use suimon_storage::images::{DiskError, HostInputs, RemainingRecords};
 use suimon_storage::inspect;
 use suimon_storage::inspect::ImageTarget;
 
@@ -86,7 +86,7 @@ impl Shared {
             });
             done.map_err(|error| found.failed(&error))
         })?;
-        self.tell_change(EventKind::ImageRepaired, store, &changes);
+        self.report_change(EventKind::ImageRepaired, store, &changes);
         Ok(changes)
     }
 
@@ -112,7 +112,7 @@ impl Shared {
                 .map_err(|error| found.failed(&error))
         })?;
         self.disks.forget_known_parents();
-        self.tell_change(EventKind::ImageRelinked, store, &changes);
+        self.report_change(EventKind::ImageRelinked, store, &changes);
         Ok(changes)
     }
 
@@ -120,7 +120,7 @@ impl Shared {
         &self,
         store: &Name,
         request: &ImageRequest,
-        run: impl Fn(&Found, &mut Seeds<'_>) -> Result<T, ApiError>,
+        run: impl Fn(&Found, &mut HostInputs<'_>) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         let desired = self.desired();
         let found = desired.config.stores.iter().find(|of| of.name == *store);
@@ -142,11 +142,11 @@ impl Shared {
             self.disks.check_not_moving(path, &found.name)?;
             run(
                 &found,
-                &mut Seeds {
+                &mut HostInputs {
                     random: &mut || (parts.random)(),
                     now_unix_s: (self.clock)() / 1000,
                     records: parts.records.as_deref(),
-                    left: LeftRecords::Redo,
+                    left: RemainingRecords::Redo,
                 },
             )
         };
@@ -155,7 +155,7 @@ impl Shared {
         until_unlocked(Instant::now() + LEFT_LOCKS_MAX, is_busy, attempt)
     }
 
-    fn tell_change(&self, kind: EventKind, store: &Name, changes: &ImageChanges) {
+    fn report_change(&self, kind: EventKind, store: &Name, changes: &ImageChanges) {
         if changes.dry_run || changes.actions.is_empty() {
             return;
         }

@@ -12,7 +12,7 @@ use suimon_contract::{ApiError, ArrivalRequest, ArrivalState, ErrorCode};
 
 pub(crate) use self::abandoned::Abandoned;
 pub(crate) use self::spec::arrival_spec;
-use crate::FarLine;
+use crate::PeerStream;
 
 /// Hexadecimal digits of a migration id and of a machine's UUID.
 const ID_DIGITS: usize = 32;
@@ -20,9 +20,9 @@ const ID_DIGITS: usize = 32;
 /// Request of the source node to the driver of an arriving VM.
 pub(crate) enum ArrivalCall {
     /// Query the state; also reports that the source is alive.
-    Ask,
+    Query,
     /// Open a connection for the memory or a disk.
-    Line(FarLine),
+    Line(PeerStream),
     /// Make this node the owner of the VM.
     Activate,
     /// Delete the VM here.
@@ -36,7 +36,7 @@ pub(crate) enum ArrivalAnswer {
 }
 
 /// Request to a VM's driver with the channel for its response.
-pub(crate) type Asked = (ArrivalCall, SyncSender<Result<ArrivalAnswer, ApiError>>);
+pub(crate) type ArrivalMessage = (ArrivalCall, SyncSender<Result<ArrivalAnswer, ApiError>>);
 
 fn hex(text: &str) -> Option<[u8; 16]> {
     let is_hex = text.len() == ID_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -49,10 +49,10 @@ fn hex(text: &str) -> Option<[u8; 16]> {
 /// # Errors
 /// [`ErrorCode::InvalidValue`] if it is not 32 hexadecimal digits.
 pub(crate) fn uuid_of(request: &ArrivalRequest) -> Result<[u8; 16], ApiError> {
-    hex(&request.uuid).ok_or_else(|| no_digits("uuid"))
+    hex(&request.uuid).ok_or_else(|| not_hexadecimal("uuid"))
 }
 
-fn no_digits(field: &str) -> ApiError {
+fn not_hexadecimal(field: &str) -> ApiError {
     let text = format!("must have {ID_DIGITS} hexadecimal digits");
     ApiError::new(ErrorCode::InvalidValue, text).about("arrival").field(field)
 }

@@ -7,7 +7,7 @@ use suimon_contract::{
     DiskKind, ErrorCode, HostConfig, MIGRATION_PROTOCOL, Name, NicConfig, QosPolicyConfig,
     StoreToken, VmConfig,
 };
-use suimon_ports::{VmAccelerator, VmDevice, VmFacts, VmLayout};
+use suimon_ports::{RunningVmStatus, VmAccelerator, VmDevice, VmHardware};
 
 use crate::shared::Shared;
 use crate::vms::{StoredRun, VmEntry};
@@ -24,7 +24,7 @@ pub(crate) fn arrival_request(
     shared: &Shared,
     entry: &VmEntry,
     run: &StoredRun,
-    (facts, layout): (&VmFacts, &VmLayout),
+    (properties, layout): (&RunningVmStatus, &VmHardware),
 ) -> Result<ArrivalRequest, ApiError> {
     let desired = shared.desired();
     let config = &desired.config;
@@ -60,20 +60,20 @@ pub(crate) fn arrival_request(
         vm,
         // A VM that waits for space is resumed on the destination, unless it was also paused on
         // request.
-        is_paused: facts.state == suimon_ports::VmRunState::Paused
-            && (run.is_held || !facts.waits_for_space),
+        is_paused: properties.state == suimon_ports::VmRunState::Paused
+            && (run.is_held || !properties.waits_for_space),
         uuid: digits(entry.uuid),
         nics,
         disks,
         handed_over,
         stores,
         qos_policies,
-        is_kvm: facts.accelerator == VmAccelerator::Kvm,
-        cpus_now: facts.cpus,
-        qemu_version: facts.qemu_version.clone(),
+        is_kvm: properties.accelerator == VmAccelerator::Kvm,
+        cpus_now: properties.cpus,
+        qemu_version: properties.qemu_version.clone(),
         machine: layout.machine.clone(),
         ports: layout.plugged.iter().map(port_of).collect(),
-        cpu_flags: match facts.accelerator {
+        cpu_flags: match properties.accelerator {
             VmAccelerator::Kvm => shared.vms.parts.host.cpu_flags(),
             VmAccelerator::Tcg => Vec::new(),
         },
@@ -109,13 +109,13 @@ fn tokens(
     stores.into_iter().map(token).collect()
 }
 
-fn port_of(of: &suimon_ports::VmPlugged) -> ArrivingPort {
+fn port_of(of: &suimon_ports::PluggedDevice) -> ArrivingPort {
     ArrivingPort { device: of.device.to_string(), port: of.port }
 }
 
 /// Returns a NIC's configuration with the MAC address that the guest uses, configured or chosen by
 /// QEMU.
-fn nic_to_go(config: &HostConfig, layout: &VmLayout, name: &Name) -> Option<NicConfig> {
+fn nic_to_go(config: &HostConfig, layout: &VmHardware, name: &Name) -> Option<NicConfig> {
     let mut nic = config.nics.iter().find(|nic| nic.name == *name)?.clone();
     let is_it = |device: &VmDevice| matches!(device, VmDevice::Nic(of) if *of == name.as_str());
     let plugged = layout.plugged.iter().find(|of| is_it(&of.device));
@@ -155,7 +155,7 @@ fn disk_to_go(shared: &Shared, config: &HostConfig, name: &Name) -> Result<DiskC
         return Ok(disk);
     }
     disk.size_bytes = Some(ByteSize::new(size));
-    if disk.effective_kind() == DiskKind::Differencing {
+    if disk.kind_of_new_file() == DiskKind::Differencing {
         disk.kind = Some(DiskKind::Dynamic);
         disk.parent = None;
     }

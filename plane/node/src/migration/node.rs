@@ -11,10 +11,10 @@ use suimon_contract::{
 use super::{ArrivalAnswer, ArrivalCall, arrival_request};
 use crate::command::Command;
 use crate::errors::not_found;
-use crate::remote_nodes::far_error;
+use crate::remote_nodes::peer_error;
 use crate::shared::Shared;
 use crate::vms::Message;
-use crate::{FarLine, FarNode, Node};
+use crate::{Node, PeerNode, PeerStream};
 
 impl Shared {
     /// Returns the client of a configured node.
@@ -22,7 +22,7 @@ impl Shared {
     /// # Errors
     /// [`ErrorCode::NotFound`] if the node is not configured; other errors if its certificate or
     /// token cannot be read.
-    pub(crate) fn far_node(&self, name: &Name) -> Result<Arc<dyn FarNode>, ApiError> {
+    pub(crate) fn peer_node(&self, name: &Name) -> Result<Arc<dyn PeerNode>, ApiError> {
         let desired = self.desired();
         let node = desired.config.nodes.iter().find(|node| node.name == *name);
         self.far_nodes.node(node.ok_or_else(|| not_found(Kind::Node, name))?)
@@ -40,7 +40,7 @@ impl Shared {
             ApiError::new(ErrorCode::HostError, error.text).about(entry.label())
         };
         let layout = run.vm.layout().map_err(told)?;
-        arrival_request(self, &entry, &run.stored(), (&run.vm.facts(), &layout))
+        arrival_request(self, &entry, &run.stored(), (&run.vm.status(), &layout))
     }
 
     /// Starts a migration and returns the id of its operation.
@@ -53,7 +53,7 @@ impl Shared {
         request: MigrateVmRequest,
     ) -> Result<u64, ApiError> {
         self.check_migrate_request(vm, &request)?;
-        self.far_node(&request.to)?;
+        self.peer_node(&request.to)?;
         let entry = self.vms.find(vm).ok_or_else(|| not_found(Kind::Vm, vm))?;
         let operation = self.operations.add("vm migrate", &entry.label(), false)?;
         let id = operation.id();
@@ -92,10 +92,10 @@ impl Node {
         let shared = self.shared();
         let alone = |error: ApiError| vec![error];
         shared.check_migrate_request(vm, request).map_err(alone)?;
-        let far = shared.far_node(&request.to).map_err(alone)?;
+        let peer = shared.peer_node(&request.to).map_err(alone)?;
         let arrival = shared.departure(vm).map_err(alone)?;
         let _marks = shared.mark_stores(&arrival.stores).map_err(alone)?;
-        far.check_arrival(&arrival).map_err(|error| alone(far_error(&request.to, error)))
+        peer.check_arrival(&arrival).map_err(|error| alone(peer_error(&request.to, error)))
     }
 
     /// Starts a migration of a VM to another node.
@@ -128,7 +128,7 @@ impl Node {
         let operation = shared.operations.add("vm arrive", &subject, true);
         let operation = operation.map_err(|error| vec![error])?;
         let id = operation.id();
-        self.send(Command::Arrive { operation, request })?;
+        self.send(Command::CreateArrival { operation, request })?;
         self.known_operation(id).map_err(|error| vec![error])
     }
 
@@ -137,15 +137,15 @@ impl Node {
     /// # Errors
     /// The state store or the VM's driver does not respond.
     pub fn arrival(&self, id: &str) -> Result<Arrival, ApiError> {
-        self.settle(id, ArrivalCall::Ask)
+        self.settle(id, ArrivalCall::Query)
     }
 
     /// Opens a connection for the memory or a disk of an arriving VM.
     ///
     /// # Errors
     /// No VM waits for such a connection.
-    pub fn arrival_line(&self, id: &str, line: &FarLine) -> Result<OwnedFd, ApiError> {
-        match self.shared().ask_arrival(id, ArrivalCall::Line(line.clone()))? {
+    pub fn arrival_line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, ApiError> {
+        match self.shared().request_arrival(id, ArrivalCall::Line(line.clone()))? {
             ArrivalAnswer::Line(line) => Ok(line),
             ArrivalAnswer::State(_) => Err(ApiError::new(
                 ErrorCode::Conflict,
@@ -172,7 +172,7 @@ impl Node {
     }
 
     fn settle(&self, id: &str, call: ArrivalCall) -> Result<Arrival, ApiError> {
-        match self.shared().ask_arrival(id, call)? {
+        match self.shared().request_arrival(id, call)? {
             ArrivalAnswer::State(state) => Ok(Arrival { id: id.to_owned(), state }),
             ArrivalAnswer::Line(_) => {
                 Err(ApiError::new(ErrorCode::Internal, "unexpected reply of the VM's thread"))

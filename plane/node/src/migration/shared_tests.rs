@@ -4,8 +4,8 @@ use suimon_contract::{OperationState, SnapshotDiskRequest, StorageState, VmState
 use suimon_ports::testing::MemoryStore as MemoryFiles;
 
 use self::pair::{PATHS, Pair, VM, assert_open, nodes, request, state_of_disk, with_vm};
-use crate::testing::{PATIENCE, name, wait_until};
-use crate::{DiskWork, Edit, ResourceEdit, VmWork};
+use crate::testing::{DEADLINE, name, wait_until};
+use crate::{DiskFileJob, Edit, ResourceEdit, VmAction};
 
 mod failing;
 mod pair;
@@ -34,8 +34,8 @@ fn a_disk_goes_there_and_back_with_its_vm() {
     assert_eq!(moving.disks_handed_over, [name("web")]);
     // Other operations on the disk are rejected on both nodes meanwhile.
     for harness in [&pair.here, &pair.there] {
-        let work = DiskWork::Snapshot(SnapshotDiskRequest { file: "n.vhdx".parse().unwrap() });
-        let error = harness.node.work_on_disk(&name("web"), work).unwrap_err();
+        let work = DiskFileJob::Snapshot(SnapshotDiskRequest { file: "n.vhdx".parse().unwrap() });
+        let error = harness.node.start_disk_job(&name("web"), work).unwrap_err();
         assert!(error.message.contains("cancel it"), "{error}");
         let delete = Edit::Disk(ResourceEdit::Delete(name("web")));
         assert!(harness.node.submit(delete).is_err());
@@ -51,7 +51,7 @@ fn a_disk_goes_there_and_back_with_its_vm() {
     pair.assert_there();
 
     let back = pair.there.node.migrate_vm(&name("web"), request("here")).unwrap();
-    let back = pair.there.node.wait_operation(back.id, PATIENCE).unwrap();
+    let back = pair.there.node.wait_operation(back.id, DEADLINE).unwrap();
     assert_eq!(back.state, OperationState::Succeeded, "{back:?}");
     pair.assert_here();
 }
@@ -72,18 +72,18 @@ fn refusal(pair: &Pair) -> String {
 #[test]
 fn a_store_that_is_not_known_to_be_the_same_is_refused() {
     let pair = Pair::new();
-    pair.there.apply_well(&nodes(PATHS[1], false));
+    pair.there.apply_ok(&nodes(PATHS[1], false));
     let said = refusal(&pair);
     assert!(said.contains("suimon store set all --shared=true"), "{said}");
 
     // Both nodes configure the store as shared, but the directories differ.
     pair.there.disks.put_store("/srv/elsewhere", MemoryFiles::default());
-    pair.there.apply_well(&nodes("/srv/elsewhere", true));
+    pair.there.apply_ok(&nodes("/srv/elsewhere", true));
     let said = refusal(&pair);
     assert!(said.contains("/srv/elsewhere is not the same directory"), "{said}");
 
     // Only the destination configures the store as shared: a copy would overwrite the disk's file.
-    pair.there.apply_well(&nodes(PATHS[1], true));
+    pair.there.apply_ok(&nodes(PATHS[1], true));
     let set = br#"{"shared": false}"#.to_vec();
     let operation = pair.here.change(Edit::Store(ResourceEdit::Patch(name("all"), set)));
     assert_eq!(operation.state, OperationState::Succeeded, "it changes while disks are used");
@@ -104,9 +104,9 @@ fn a_disk_that_qemu_emulates_is_not_handed_over() {
 #[test]
 fn a_disk_with_a_parent_and_one_that_is_only_read_go_too() {
     let pair = Pair::new();
-    let work = DiskWork::Snapshot(SnapshotDiskRequest { file: "next.vhdx".parse().unwrap() });
-    let operation = pair.here.node.work_on_disk(&name("web"), work).unwrap();
-    let operation = pair.here.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let work = DiskFileJob::Snapshot(SnapshotDiskRequest { file: "next.vhdx".parse().unwrap() });
+    let operation = pair.here.node.start_disk_job(&name("web"), work).unwrap();
+    let operation = pair.here.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     let config = pair.here.node.config().disks;
     let before = pair.files.files().len();
@@ -120,12 +120,12 @@ fn a_disk_with_a_parent_and_one_that_is_only_read_go_too() {
     let pair = Pair::new();
     let operation = pair.here.change(Edit::Apply(Box::new(pair.config.clone())));
     assert_eq!(operation.state, OperationState::Succeeded);
-    let stop = pair.here.node.work_on_vm(&name("web"), VmWork::Kill).unwrap();
-    pair.here.node.wait_operation(stop.id, PATIENCE).unwrap();
-    pair.here.apply_well(&with_vm(&vm));
-    let start = pair.here.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
-    pair.here.node.wait_operation(start.id, PATIENCE).unwrap();
-    pair.here.far_nodes.obstruct(|_, _| None);
+    let stop = pair.here.node.start_vm_action(&name("web"), VmAction::Kill).unwrap();
+    pair.here.node.wait_operation(stop.id, DEADLINE).unwrap();
+    pair.here.apply_ok(&with_vm(&vm));
+    let start = pair.here.node.start_vm_action(&name("web"), VmAction::Start).unwrap();
+    pair.here.node.wait_operation(start.id, DEADLINE).unwrap();
+    pair.here.far_nodes.intercept(|_, _| None);
     let operation = pair.migrate();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_open(&pair.there);

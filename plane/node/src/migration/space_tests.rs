@@ -9,10 +9,10 @@ use suimon_ports::VmRunState;
 use suimon_ports::testing::MemoryStore as MemoryFiles;
 
 use crate::testing::{
-    FakeDevices, FakeDisks, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name,
+    DEADLINE, FakeDevices, FakeDisks, FakePeerNodes, FakeVms, Harness, MemoryStore, host, name,
     wait_until,
 };
-use crate::{FarError, VmWork};
+use crate::{PeerError, VmAction};
 
 const SIZE: u64 = 8 << 20;
 const PATHS: [&str; 2] = ["/srv/here", "/srv/there"];
@@ -54,7 +54,7 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        let far_nodes = FakeFarNodes::default();
+        let far_nodes = FakePeerNodes::default();
         let [here, there] = PATHS.map(|path| {
             let disks = FakeDisks::default();
             disks.put_store(path, MemoryFiles::default());
@@ -63,15 +63,15 @@ impl Pair {
             Harness::among_nodes_with_disks(left, disks, FakeVms::default(), far_nodes.clone())
         });
         here.far_nodes.connect("192.0.2.2:8443", &there.node);
-        here.apply_well(&nodes(PATHS[0], VM));
-        there.apply_well(&nodes(PATHS[1], ""));
+        here.apply_ok(&nodes(PATHS[0], VM));
+        there.apply_ok(&nodes(PATHS[1], ""));
         let pair = Self { here, there };
-        pair.work(VmWork::Start);
+        pair.work(VmAction::Start);
         pair
     }
 
-    fn work(&self, work: VmWork) {
-        let operation = self.here.node.work_on_vm(&name("web"), work).unwrap();
+    fn work(&self, work: VmAction) {
+        let operation = self.here.node.start_vm_action(&name("web"), work).unwrap();
         let operation = self.end(&operation);
         assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     }
@@ -87,12 +87,12 @@ impl Pair {
     }
 
     fn end(&self, operation: &Operation) -> Operation {
-        self.here.node.wait_operation(operation.id, PATIENCE).unwrap()
+        self.here.node.wait_operation(operation.id, DEADLINE).unwrap()
     }
 
     /// Makes the source's store full, or gives it space again.
     fn fill(&self, is_full: bool) {
-        self.here.disks.store(PATHS[0]).set_room(is_full.then_some(0));
+        self.here.disks.store(PATHS[0]).set_change_limit(is_full.then_some(0));
     }
 
     /// Has a write of the VM find its store full.
@@ -107,7 +107,7 @@ impl Pair {
     }
 
     fn resumes(&self) -> usize {
-        self.here.vms.told().iter().filter(|told| *told == "web Resume").count()
+        self.here.vms.commands().iter().filter(|told| *told == "web Resume").count()
     }
 }
 
@@ -120,9 +120,9 @@ fn pass_looks() {
 fn a_vm_that_waits_for_space_never_goes_on_here_after_it_was_handed_over() {
     let pair = Pair::new();
     pair.find_no_space();
-    pair.here.far_nodes.obstruct(|_, asked| {
-        let is_lost = asked == "activate_arrival answer";
-        is_lost.then(|| FarError::Unreachable("no route".to_owned()))
+    pair.here.far_nodes.intercept(|_, asked| {
+        let is_namespace_lost = asked == "activate_arrival answer";
+        is_namespace_lost.then(|| PeerError::Unreachable("no route".to_owned()))
     });
     let operation = pair.begin();
     wait_until("it is handed over", || pair.state() == VmState::HandedOver);
@@ -131,7 +131,7 @@ fn a_vm_that_waits_for_space_never_goes_on_here_after_it_was_handed_over() {
     pass_looks();
     assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Paused), "it runs there");
     assert_eq!(pair.resumes(), 0);
-    pair.here.far_nodes.obstruct(|_, _| None);
+    pair.here.far_nodes.intercept(|_, _| None);
     let moved = pair.end(&operation);
     assert_eq!(moved.state, OperationState::Succeeded, "{moved:?}");
     assert_eq!(pair.there.vms.state("web"), Some(VmRunState::Running));
@@ -166,10 +166,10 @@ fn a_vm_that_finds_no_space_while_it_moves_and_stays_goes_on_when_there_is_some(
 fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_if_it_does_not_move() {
     let pair = Pair::new();
     pair.find_no_space();
-    pair.work(VmWork::Pause);
-    pair.here
-        .far_nodes
-        .obstruct(|_, asked| (asked == "activate_arrival").then(|| FarError::Refused(Vec::new())));
+    pair.work(VmAction::Pause);
+    pair.here.far_nodes.intercept(|_, asked| {
+        (asked == "activate_arrival").then(|| PeerError::Rejected(Vec::new()))
+    });
     let failed = pair.end(&pair.begin());
     assert_eq!(failed.state, OperationState::Failed, "{failed:?}");
     pair.fill(false);
@@ -181,7 +181,7 @@ fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_if_it_does_not_mo
 fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_where_it_goes() {
     let pair = Pair::new();
     pair.find_no_space();
-    pair.work(VmWork::Pause);
+    pair.work(VmAction::Pause);
     let moved = pair.end(&pair.begin());
     assert_eq!(moved.state, OperationState::Succeeded, "{moved:?}");
     let state = || pair.there.node.vm("web").unwrap().state;
@@ -201,6 +201,6 @@ fn only_a_vm_that_nobody_has_paused_is_to_run_on_the_other_node() {
     assert!(!is_paused());
     pair.find_no_space();
     assert!(!is_paused());
-    pair.work(VmWork::Pause);
+    pair.work(VmAction::Pause);
     assert!(is_paused());
 }

@@ -9,10 +9,10 @@ use suimon_ports::{VmErrorKind, VmNotice, VmRunState};
 
 use super::{ArrivalAnswer, ArrivalCall};
 use crate::testing::{
-    FakeDevices, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name, wait_until,
+    DEADLINE, FakeDevices, FakePeerNodes, FakeVms, Harness, MemoryStore, host, name, wait_until,
 };
 use crate::vms::Message;
-use crate::{Edit, FarError, ResourceEdit, VmWork};
+use crate::{Edit, PeerError, ResourceEdit, VmAction};
 
 mod unresponsive;
 
@@ -56,17 +56,17 @@ fn with_vm() -> HostConfig {
 impl Pair {
     /// Returns two nodes; the VM runs on the first.
     fn new() -> Self {
-        let far_nodes = FakeFarNodes::default();
+        let far_nodes = FakePeerNodes::default();
         let new = || {
             let left = (MemoryStore::default(), FakeDevices::default());
             Harness::among_nodes(left, FakeVms::default(), far_nodes.clone())
         };
         let pair = Self { here: new(), there: new() };
         pair.connect();
-        pair.here.apply_well(&with_vm());
-        pair.there.apply_well(&host(NODES));
-        let started = pair.here.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
-        pair.here.node.wait_operation(started.id, PATIENCE).unwrap();
+        pair.here.apply_ok(&with_vm());
+        pair.there.apply_ok(&host(NODES));
+        let started = pair.here.node.start_vm_action(&name("web"), VmAction::Start).unwrap();
+        pair.here.node.wait_operation(started.id, DEADLINE).unwrap();
         pair
     }
 
@@ -80,7 +80,7 @@ impl Pair {
     }
 
     fn end(&self, operation: &Operation) -> Operation {
-        self.here.node.wait_operation(operation.id, PATIENCE).unwrap()
+        self.here.node.wait_operation(operation.id, DEADLINE).unwrap()
     }
 
     fn migrate(&self) -> Operation {
@@ -175,14 +175,14 @@ fn a_vm_goes_there_and_back() {
     // QEMU had chosen the MAC address; the guest keeps it.
     assert!(spec.nics[0].mac.is_some());
     assert_eq!(spec.nics[0].mac, pair.there.node.config().nics[0].mac);
-    assert!(pair.there.vms.told().contains(&"web Announce".to_owned()));
+    assert!(pair.there.vms.commands().contains(&"web Announce".to_owned()));
     wait_one_event(&pair.here, EventKind::VmLeaves);
     wait_one_event(&pair.here, EventKind::VmLeft);
     wait_one_event(&pair.there, EventKind::VmArrives);
     wait_one_event(&pair.there, EventKind::VmArrived);
 
     let back = pair.there.node.migrate_vm(&name("web"), request("here")).unwrap();
-    let back = pair.there.node.wait_operation(back.id, PATIENCE).unwrap();
+    let back = pair.there.node.wait_operation(back.id, DEADLINE).unwrap();
     assert_eq!(back.state, OperationState::Succeeded, "{back:?}");
     wait_until("it runs here", || pair.here.vms.state("web") == Some(VmRunState::Running));
     assert_eq!(pair.there.vms.state("web"), None);
@@ -192,8 +192,8 @@ fn a_vm_goes_there_and_back() {
 #[test]
 fn a_vm_that_is_paused_stays_paused() {
     let pair = Pair::new();
-    let paused = pair.here.node.work_on_vm(&name("web"), VmWork::Pause).unwrap();
-    pair.here.node.wait_operation(paused.id, PATIENCE).unwrap();
+    let paused = pair.here.node.start_vm_action(&name("web"), VmAction::Pause).unwrap();
+    pair.here.node.wait_operation(paused.id, DEADLINE).unwrap();
     wait_until("it stands", || pair.here.node.vm("web").unwrap().state == VmState::Paused);
     let operation = pair.migrate();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
@@ -218,7 +218,7 @@ fn what_cannot_go_is_refused_before_anything_changes() {
     let full = refusal(&pair, "there").message;
     assert!(full.contains("node there rejected") && full.contains("enough memory"), "{full}");
 
-    pair.there.apply_well(&HostConfig::default());
+    pair.there.apply_ok(&HostConfig::default());
     let no_switch = refusal(&pair, "there").message;
     assert!(no_switch.contains("lan"), "{no_switch}");
     let operation = pair.migrate();
@@ -230,7 +230,7 @@ fn what_cannot_go_is_refused_before_anything_changes() {
     let zero = MigrateVmRequest { downtime_ms: 0, ..request("there") };
     let zero = pair.here.node.migrate_vm(&name("web"), zero).unwrap_err();
     assert_eq!(zero.field.as_deref(), Some("downtime_ms"));
-    pair.here.node.work_on_vm(&name("web"), VmWork::Kill).unwrap();
+    pair.here.node.start_vm_action(&name("web"), VmAction::Kill).unwrap();
     wait_until("it ends", || pair.here.node.vm("web").unwrap().state == VmState::Stopped);
     let stopped = pair.here.node.migrate_vm(&name("web"), request("there")).unwrap_err();
     assert!(stopped.message.contains("suimon vm start web"), "{stopped}");
@@ -269,8 +269,8 @@ fn it_is_cancelled_and_the_vm_goes_on_here() {
     let is_copied = || pair.there.vms.state("web").is_some();
     wait_until("it waits there", is_copied);
     // Other operations are rejected on both nodes meanwhile.
-    let stop = pair.here.node.work_on_vm(&name("web"), VmWork::Reset).unwrap();
-    let stop = pair.here.node.wait_operation(stop.id, PATIENCE).unwrap();
+    let stop = pair.here.node.start_vm_action(&name("web"), VmAction::Reset).unwrap();
+    let stop = pair.here.node.wait_operation(stop.id, DEADLINE).unwrap();
     assert!(stop.error.unwrap().message.contains("migrating to node there"));
     let patch = Edit::Vm(ResourceEdit::Patch(name("web"), br#"{"autostart": true}"#.to_vec()));
     let errors = pair.here.node.submit(patch).unwrap_err();
@@ -305,7 +305,7 @@ fn whatever_call_fails_one_node_runs_it() {
             pair.here.vms.hold_memory(call == "arrival");
             pair.here
                 .far_nodes
-                .obstruct(move |_, asked| (asked == call).then(|| failure(is_refused)));
+                .intercept(move |_, asked| (asked == call).then(|| failure(is_refused)));
             let operation = pair.migrate();
             println!("{call} {is_refused}: {:?}", operation.error);
             if call == "abandon_arrival" {
@@ -319,11 +319,11 @@ fn whatever_call_fails_one_node_runs_it() {
     }
 }
 
-fn failure(is_refused: bool) -> FarError {
+fn failure(is_refused: bool) -> PeerError {
     if is_refused {
-        FarError::Refused(vec![ApiError::new(ErrorCode::HostError, "no")])
+        PeerError::Rejected(vec![ApiError::new(ErrorCode::HostError, "no")])
     } else {
-        FarError::Unreachable("no route".to_owned())
+        PeerError::Unreachable("no route".to_owned())
     }
 }
 
@@ -364,8 +364,8 @@ fn a_guest_that_ends_meanwhile_has_ended() {
     assert_eq!(pair.end(&operation).state, OperationState::Failed);
     wait_until("it has ended", || pair.here.node.vm("web").unwrap().state == VmState::Stopped);
     wait_until("nothing is there", || pair.there.node.config() == host(NODES));
-    let started = pair.here.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
-    let started = pair.here.node.wait_operation(started.id, PATIENCE).unwrap();
+    let started = pair.here.node.start_vm_action(&name("web"), VmAction::Start).unwrap();
+    let started = pair.here.node.wait_operation(started.id, DEADLINE).unwrap();
     assert_eq!(started.state, OperationState::Succeeded, "{started:?}");
 }
 
@@ -374,7 +374,7 @@ fn an_answer_that_is_lost_is_asked_for_again() {
     for lost in ["activate_arrival", "activate_arrival answer"] {
         let pair = Pair::new();
         let fails = std::sync::atomic::AtomicU32::new(5);
-        pair.here.far_nodes.obstruct(move |_, asked| {
+        pair.here.far_nodes.intercept(move |_, asked| {
             let fails = asked == lost
                 && fails
                     .fetch_update(
@@ -398,7 +398,7 @@ fn an_answer_that_is_lost_is_asked_for_again() {
 fn an_activation_that_is_refused_is_none() {
     let pair = Pair::new();
     pair.there.store.arm(crate::testing::StoreFailure::Refuse(usize::MAX));
-    pair.here.far_nodes.obstruct(|_, asked| (asked == "activate_arrival").then(|| failure(true)));
+    pair.here.far_nodes.intercept(|_, asked| (asked == "activate_arrival").then(|| failure(true)));
     assert_eq!(pair.migrate().state, OperationState::Failed);
     pair.assert_here();
 }
@@ -408,14 +408,14 @@ fn a_vm_that_was_handed_over_to_a_node_that_is_gone_comes_back_when_that_is_dele
     let pair = Pair::new();
     pair.here
         .far_nodes
-        .obstruct(|_, asked| asked.starts_with("activate_arrival").then(|| failure(false)));
+        .intercept(|_, asked| asked.starts_with("activate_arrival").then(|| failure(false)));
     let operation = pair.begin();
     let is_handed_over = || pair.here.node.vm("web").unwrap().state == VmState::HandedOver;
     wait_until("it is handed over", is_handed_over);
     pair.here.node.cancel_operation(operation.id).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(100));
     assert!(is_handed_over(), "nobody knows whose it is");
-    let resume = pair.here.node.work_on_vm(&name("web"), VmWork::Resume).unwrap_err();
+    let resume = pair.here.node.start_vm_action(&name("web"), VmAction::Resume).unwrap_err();
     assert!(resume.message.contains("use that node"), "{resume}");
     let delete = Edit::Node(ResourceEdit::Delete(name("there")));
     assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);
@@ -438,7 +438,7 @@ fn the_daemon_here_dies_while_memory_is_copied() {
 fn the_daemon_here_dies_when_the_vm_was_handed_over() {
     for reaches in ["activate_arrival", "activate_arrival answer"] {
         let pair = Pair::new();
-        pair.here.far_nodes.obstruct(move |_, asked| (asked == reaches).then(|| failure(false)));
+        pair.here.far_nodes.intercept(move |_, asked| (asked == reaches).then(|| failure(false)));
         pair.begin();
         let is_handed_over = || pair.here.node.vm("web").unwrap().state == VmState::HandedOver;
         wait_until("it is handed over", is_handed_over);
@@ -447,7 +447,7 @@ fn the_daemon_here_dies_when_the_vm_was_handed_over() {
             pair.here.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver)
         });
         assert_ne!(pair.here.vms.state("web"), Some(VmRunState::Running));
-        pair.here.far_nodes.obstruct(|_, _| None);
+        pair.here.far_nodes.intercept(|_, _| None);
         pair.assert_there();
     }
 }
@@ -469,13 +469,13 @@ fn the_daemon_there_dies_while_it_waits() {
 fn the_daemon_there_dies_before_and_after_it_was_told() {
     for reaches in ["activate_arrival", "activate_arrival answer"] {
         let pair = Pair::new();
-        pair.here.far_nodes.obstruct(move |_, asked| (asked == reaches).then(|| failure(false)));
+        pair.here.far_nodes.intercept(move |_, asked| (asked == reaches).then(|| failure(false)));
         let operation = pair.begin();
         wait_until("it is handed over", || {
             pair.here.node.vm("web").unwrap().state == VmState::HandedOver
         });
         let pair = pair.restart_there();
-        pair.here.far_nodes.obstruct(|_, _| None);
+        pair.here.far_nodes.intercept(|_, _| None);
         let operation = pair.end(&operation);
         if reaches == "activate_arrival" {
             assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
@@ -492,7 +492,7 @@ fn a_vm_of_which_nobody_says_anything_is_given_up() {
     let pair = Pair::new();
     let arrival = pair.here.node.shared().departure(&name("web")).unwrap();
     let operation = pair.there.node.prepare_arrival(arrival.clone()).unwrap();
-    let operation = pair.there.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let operation = pair.there.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_eq!(pair.there.node.arrival(&arrival.id).unwrap().state, ArrivalState::Waiting);
     // The VM's state is incomplete, so the activation is rejected.
@@ -502,7 +502,7 @@ fn a_vm_of_which_nobody_says_anything_is_given_up() {
     assert_eq!(pair.there.node.arrival(&arrival.id).unwrap().state, ArrivalState::Abandoned);
     let late = pair.there.node.activate_arrival(&arrival.id).unwrap();
     assert_eq!(late.state, ArrivalState::Abandoned);
-    let line = pair.there.node.arrival_line(&arrival.id, &crate::FarLine::Memory).unwrap_err();
+    let line = pair.there.node.arrival_line(&arrival.id, &crate::PeerStream::Memory).unwrap_err();
     assert_eq!(line.code, ErrorCode::NotFound);
 }
 
@@ -518,10 +518,10 @@ fn a_second_request_does_nothing_to_the_first() {
     let id = second.id();
     let entry = shared.vms.find(&name("web")).unwrap();
     entry.inbox.put(Message::Migrate(Box::new(request("there")), second));
-    let second = pair.here.node.wait_operation(id, PATIENCE).unwrap();
+    let second = pair.here.node.wait_operation(id, DEADLINE).unwrap();
     assert!(second.error.unwrap().message.contains("already"));
-    let reset = pair.here.node.work_on_vm(&name("web"), VmWork::Reset).unwrap();
-    let reset = pair.here.node.wait_operation(reset.id, PATIENCE).unwrap();
+    let reset = pair.here.node.start_vm_action(&name("web"), VmAction::Reset).unwrap();
+    let reset = pair.here.node.wait_operation(reset.id, DEADLINE).unwrap();
     assert!(reset.error.unwrap().message.contains("is migrating"), "it still is");
     pair.here.vms.hold_memory(false);
     assert_eq!(pair.end(&operation).state, OperationState::Succeeded);
@@ -536,8 +536,8 @@ fn who_asks_too_late_hears_what_was_decided() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     let entry = pair.there.node.shared().vms.find(&name("web")).unwrap();
     let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-    entry.inbox.put(Message::OfArrival((ArrivalCall::Abandon, sender)));
-    let answer = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
+    entry.inbox.put(Message::ArrivalRequest((ArrivalCall::Abandon, sender)));
+    let answer = receiver.recv_timeout(DEADLINE).unwrap().unwrap();
     assert!(matches!(answer, ArrivalAnswer::State(ArrivalState::Active)));
     pair.assert_there();
 }
@@ -547,7 +547,7 @@ fn a_guest_that_ends_while_it_is_handed_over_has_ended() {
     let pair = Pair::new();
     pair.here
         .far_nodes
-        .obstruct(|_, asked| asked.starts_with("activate_arrival").then(|| failure(false)));
+        .intercept(|_, asked| asked.starts_with("activate_arrival").then(|| failure(false)));
     let operation = pair.begin();
     wait_until("it is handed over", || {
         pair.here.node.vm("web").unwrap().state == VmState::HandedOver
@@ -564,13 +564,13 @@ fn a_guest_that_ends_while_it_is_handed_over_has_ended() {
 #[test]
 fn a_vm_that_was_handed_over_cannot_be_called_back() {
     let pair = Pair::new();
-    pair.here.far_nodes.obstruct(|_, asked| (asked == "activate_arrival").then(|| failure(false)));
+    pair.here.far_nodes.intercept(|_, asked| (asked == "activate_arrival").then(|| failure(false)));
     let operation = pair.begin();
     wait_until("it is handed over", || {
         pair.here.node.vm("web").unwrap().state == VmState::HandedOver
     });
     pair.here.node.cancel_operation(operation.id).unwrap();
-    pair.here.far_nodes.obstruct(|_, _| None);
+    pair.here.far_nodes.intercept(|_, _| None);
     assert_eq!(pair.end(&operation).state, OperationState::Succeeded);
     pair.assert_there();
 }
@@ -582,11 +582,11 @@ fn what_is_left_of_a_vm_that_has_moved_goes_though_the_store_refuses_once() {
         let pair = Pair::new();
         pair.here
             .far_nodes
-            .obstruct(|_, asked| (asked == "activate_arrival").then(|| failure(false)));
+            .intercept(|_, asked| (asked == "activate_arrival").then(|| failure(false)));
         let operation = pair.begin();
         wait_one_event(&pair.here, EventKind::VmHandedOver);
         pair.here.store.arm(crate::testing::StoreFailure::Refuse(refused));
-        pair.here.far_nodes.obstruct(|_, _| None);
+        pair.here.far_nodes.intercept(|_, _| None);
         assert_eq!(pair.end(&operation).state, OperationState::Succeeded, "{refused}");
         pair.assert_there();
     }

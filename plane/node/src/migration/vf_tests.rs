@@ -12,10 +12,10 @@ use suimon_contract::{
 use suimon_ports::{VmErrorKind, VmRunState};
 
 use crate::testing::{
-    FakeDevices, FakeFarNodes, FakeSriov, FakeVms, Harness, MemoryStore, PATIENCE, host, name,
+    DEADLINE, FakeDevices, FakePeerNodes, FakeSriov, FakeVms, Harness, MemoryStore, host, name,
     wait_until,
 };
-use crate::{FarError, VmWork};
+use crate::{PeerError, VmAction};
 
 const NODE: &str = r#"
 [[switch]]
@@ -69,7 +69,7 @@ fn there_has_none() -> HostConfig {
 
 impl Pair {
     fn new(of_there: &HostConfig) -> Self {
-        let far_nodes = FakeFarNodes::default();
+        let far_nodes = FakePeerNodes::default();
         let new = |sriov: &FakeSriov| {
             let left = (MemoryStore::default(), FakeDevices::default());
             let vms = (sriov.clone(), FakeVms::default());
@@ -81,11 +81,11 @@ impl Pair {
         let adapter_there = FakeSriov::with_adapters(1);
         let (here, there) = (new(&adapter_here), new(&adapter_there));
         far_nodes.connect("192.0.2.2:8443", &there.node);
-        there.apply_well(of_there);
-        here.apply_well(&host(&format!("{NODE}{VM}")));
+        there.apply_ok(of_there);
+        here.apply_ok(&host(&format!("{NODE}{VM}")));
         let pair = Self { here, there, adapter_here, adapter_there };
-        let started = pair.here.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
-        pair.here.node.wait_operation(started.id, PATIENCE).unwrap();
+        let started = pair.here.node.start_vm_action(&name("web"), VmAction::Start).unwrap();
+        pair.here.node.wait_operation(started.id, DEADLINE).unwrap();
         pair.wait_path(&pair.here, IovPath::Vf);
         pair
     }
@@ -93,9 +93,9 @@ impl Pair {
     fn wait_path(&self, node: &Harness, path: IovPath) {
         let is_on =
             || node.node.nic("web").is_ok_and(|nic| nic.iov.is_some_and(|of| of.path == path));
-        let deadline = std::time::Instant::now() + PATIENCE;
+        let deadline = std::time::Instant::now() + DEADLINE;
         while !is_on() {
-            let state = || (node.node.vm("web"), node.node.nic("web"), node.vms.told());
+            let state = || (node.node.vm("web"), node.node.nic("web"), node.vms.commands());
             assert!(std::time::Instant::now() < deadline, "not on {path:?}: {:?}", state());
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
@@ -116,7 +116,7 @@ impl Pair {
     }
 
     fn end(&self, operation: &Operation) -> Operation {
-        self.here.node.wait_operation(operation.id, PATIENCE).unwrap()
+        self.here.node.wait_operation(operation.id, DEADLINE).unwrap()
     }
 
     fn moving(&self) -> Option<VmMigration> {
@@ -126,7 +126,7 @@ impl Pair {
     /// Waits until the hot-unplug of the VF was requested.
     fn wait_asked(&self) {
         let is_asked =
-            || self.here.vms.told().iter().any(|told| told == "web unplug VF of nic/web");
+            || self.here.vms.commands().iter().any(|told| told == "web unplug VF of nic/web");
         wait_until("the guest is asked", is_asked);
     }
 
@@ -139,7 +139,7 @@ impl Pair {
     }
 
     fn address_of_vf_here(&self) -> String {
-        self.adapter_here.facts(0).vfs[0].settings.clone().unwrap().mac.to_string()
+        self.adapter_here.properties(0).vfs[0].settings.clone().unwrap().mac.to_string()
     }
 }
 
@@ -157,7 +157,7 @@ fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
     assert_eq!(pair.reason(&pair.there), "its VM is migrating from node test");
     assert!(pair.adapter_there.led().is_empty(), "VFs there find it by the wire");
     pair.here.vms.hold_memory(true);
-    pair.here.vms.let_go_of_vf("web", "web");
+    pair.here.vms.release_vf("web", "web");
     pair.wait_path(&pair.here, IovPath::Synthetic);
     assert_eq!(pair.reason(&pair.here), "its VM is migrating to node there");
     pair.here.vms.hold_memory(false);
@@ -165,7 +165,7 @@ fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     pair.wait_path(&pair.there, IovPath::Vf);
     assert_eq!(pair.there.node.vm("web").unwrap().state, VmState::Running);
-    let told = pair.there.vms.told();
+    let told = pair.there.vms.commands();
     let at = |part: &str| told.iter().position(|of| of.contains(part)).unwrap();
     assert!(at("Resume") < at("plug VF"), "{told:?}");
     // The VF on the source is unassigned.
@@ -179,7 +179,7 @@ fn a_vm_is_on_the_switch_of_a_node_that_has_no_vf_for_it() {
     let pair = Pair::new(&there_has_none());
     let operation = pair.begin();
     pair.wait_asked();
-    pair.here.vms.let_go_of_vf("web", "web");
+    pair.here.vms.release_vf("web", "web");
     let operation = pair.end(&operation);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     let nic = || pair.there.node.nic("web").unwrap().iov.unwrap();
@@ -204,7 +204,7 @@ fn a_guest_that_does_not_let_go_of_its_vf_stays_and_nothing_was_sent() {
     assert!(pair.there.vms.vfs().is_empty());
     // The guest releases the VF late and is assigned one again.
     assert!(!pair.here.vms.plugged_vfs("web").is_empty());
-    pair.here.vms.let_go_of_vf("web", "web");
+    pair.here.vms.release_vf("web", "web");
     wait_until("it has one again", || !pair.here.vms.plugged_vfs("web").is_empty());
     pair.wait_path(&pair.here, IovPath::Vf);
 }
@@ -216,7 +216,7 @@ fn a_move_that_is_cancelled_or_fails_gives_the_vf_back() {
         pair.here.vms.hold_memory(true);
         let operation = pair.begin();
         pair.wait_asked();
-        pair.here.vms.let_go_of_vf("web", "web");
+        pair.here.vms.release_vf("web", "web");
         wait_until("memory is sent", || pair.here.vms.sends() == 1);
         // During the transfer no VF is assigned, although one is free.
         pair.adapter_here.wait_looked_at();
@@ -268,12 +268,12 @@ impl Drop for KeepsAsking {
 #[test]
 fn a_vm_that_was_handed_over_is_given_no_vf() {
     let pair = Pair::new(&there_has_vf());
-    pair.here.far_nodes.obstruct(|_, asked| {
-        asked.starts_with("activate_arrival").then(|| FarError::Unreachable("no route".to_owned()))
+    pair.here.far_nodes.intercept(|_, asked| {
+        asked.starts_with("activate_arrival").then(|| PeerError::Unreachable("no route".to_owned()))
     });
     pair.begin();
     pair.wait_asked();
-    pair.here.vms.let_go_of_vf("web", "web");
+    pair.here.vms.release_vf("web", "web");
     let is_handed_over =
         |node: &Harness| node.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver);
     wait_until("it is handed over", || is_handed_over(&pair.here));
@@ -290,7 +290,7 @@ fn a_vm_that_was_handed_over_is_given_no_vf() {
     wait_until("it is handed over", || is_handed_over(&here));
     adapter_here.wait_looked_at();
     assert!(vms.vfs().is_empty(), "a VM that is another node's has a VF here");
-    far_nodes.obstruct(|_, _| None);
+    far_nodes.intercept(|_, _| None);
     let pair = Pair { here, there, adapter_here, adapter_there };
     pair.wait_path(&pair.there, IovPath::Vf);
     assert_eq!(pair.there.vms.state("web"), Some(VmRunState::Running));

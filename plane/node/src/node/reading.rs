@@ -161,7 +161,7 @@ impl Node {
     ///
     /// # Errors
     /// Fails if there is no node of that name.
-    pub fn far_node(&self, name: &str) -> Result<NodeStatus, ApiError> {
+    pub fn peer_node(&self, name: &str) -> Result<NodeStatus, ApiError> {
         self.shared.node(name)
     }
 
@@ -228,8 +228,8 @@ impl Node {
     }
 
     /// Returns the status of all workers.
-    pub fn processors(&self) -> Vec<ProcessorStatus> {
-        self.shared.processors()
+    pub fn workers(&self) -> Vec<ProcessorStatus> {
+        self.shared.workers()
     }
 
     /// Returns desired and current power settings, and energy. Reads sysfs.

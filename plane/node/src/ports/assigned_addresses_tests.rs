@@ -38,7 +38,7 @@ fn mac(harness: &Harness, nic: &str) -> Option<MacAddr> {
 #[test]
 fn taps_and_nics_of_vms_get_different_addresses_and_keep_them() {
     let harness = Harness::new();
-    harness.apply_well(&with_vm(""));
+    harness.apply_ok(&with_vm(""));
     let addresses = [mac(&harness, "of-vm").unwrap(), mac(&harness, "tap").unwrap()];
     assert_ne!(addresses[0], addresses[1]);
     for address in addresses {
@@ -47,15 +47,15 @@ fn taps_and_nics_of_vms_get_different_addresses_and_keep_them() {
     let guarded = port_of(&harness, addresses[1]);
     assert!(!guarded.spoofing_allowed && !guarded.binds_source);
     // The addresses survive the same file, other keys and a restart.
-    harness.apply_well(&with_vm("mac_spoofing = true"));
+    harness.apply_ok(&with_vm("mac_spoofing = true"));
     assert!(port_of(&harness, addresses[1]).spoofing_allowed);
     let (store, devices) = harness.kill();
     let harness = Harness::start(store, devices);
-    harness.apply_well(&with_vm(""));
+    harness.apply_ok(&with_vm(""));
     assert_eq!([mac(&harness, "of-vm"), mac(&harness, "tap")], addresses.map(Some));
     // A configured address takes precedence over an assigned one.
     let taken = with_vm(&format!("mac = \"{}\"", addresses[0]));
-    harness.apply_well(&taken);
+    harness.apply_ok(&taken);
     assert_eq!(mac(&harness, "tap"), Some(addresses[0]));
     assert_ne!(mac(&harness, "of-vm"), Some(addresses[0]));
 }

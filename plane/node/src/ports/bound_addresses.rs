@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use suimon_contract::{HostConfig, Name, NicBackend, NicConfig};
 use suimon_frame::MacAddr;
-use suimon_ports::{StateStore, StoreError};
+use suimon_ports::{StateStore, StateStoreError};
 
 use crate::state::{StoreChange, decode, encode, scan_all};
 
@@ -77,7 +77,7 @@ impl State {
 
 impl BoundAddresses {
     /// Creates an empty table at the start of the daemon. `reconnect_max`: see
-    /// [`NodeParts`](crate::NodeParts).
+    /// [`NodeDependencies`](crate::NodeDependencies).
     pub(crate) fn new(reconnect_max: Duration) -> Self {
         Self { state: Mutex::default(), reconnected: Instant::now() + reconnect_max }
     }
@@ -90,7 +90,7 @@ impl BoundAddresses {
     ///
     /// # Errors
     /// The state store cannot be read.
-    pub(crate) fn load(&self, store: &dyn StateStore) -> Result<(), StoreError> {
+    pub(crate) fn load(&self, store: &dyn StateStore) -> Result<(), StateStoreError> {
         let mut bound = BTreeMap::new();
         scan_all(store, NIC_ADDRESSES, &mut |key, value| {
             let stored: StoredAddress = decode(NIC_ADDRESSES, key, value)?;
@@ -138,7 +138,7 @@ pub(crate) fn binds_source(nic: &NicConfig) -> bool {
     nic.mac.is_none() && !nic.mac_spoofing && nic.backend != NicBackend::Tap
 }
 
-fn stored(nic: &Name, binding: Option<&Binding>) -> Result<StoreChange, StoreError> {
+fn stored(nic: &Name, binding: Option<&Binding>) -> Result<StoreChange, StateStoreError> {
     let entry = binding.map(|binding| StoredAddress { mac: binding.mac });
     let value = entry.map(|entry| encode(NIC_ADDRESSES, &entry)).transpose()?;
     Ok((NIC_ADDRESSES, nic.to_string(), value))

@@ -58,24 +58,24 @@ fn bound(harness: &Harness, nic: &str) -> Option<MacAddr> {
 }
 
 fn connect(harness: &Harness, nic: &str) {
-    harness.devices.tell(port(harness, nic), DeviceNotice::LinkUp);
+    harness.devices.notify(port(harness, nic), DeviceNotice::LinkUp);
 }
 
 fn disconnect(harness: &Harness, nic: &str) {
     let reason = "closed".to_owned();
-    harness.devices.tell(port(harness, nic), DeviceNotice::LinkDown { reason });
+    harness.devices.notify(port(harness, nic), DeviceNotice::LinkDown { reason });
 }
 
 /// Starts a node with connected guests on both NICs.
 fn connected() -> Harness {
     let harness = Harness::new();
-    harness.apply_well(&config(""));
+    harness.apply_ok(&config(""));
     ["web", "db"].into_iter().for_each(|nic| connect(&harness, nic));
     harness
 }
 
 fn see(harness: &Harness, nic: &str, mac: MacAddr) {
-    harness.plane.tell(PlaneNotice::SourceSeen { port: port(harness, nic), mac });
+    harness.plane.notify(PlaneNotice::SourceSeen { port: port(harness, nic), mac });
 }
 
 /// Starts a node where `web` has sent from [`FIRST`].
@@ -156,7 +156,7 @@ fn a_binding_outlives_the_daemon_and_is_confirmed_by_the_next_frame() {
     let before = told();
     connect(&harness, "web");
     let spoofed = PlaneNotice::SpoofedSource { port: port(&harness, "db"), mac: FIRST };
-    harness.plane.tell(spoofed);
+    harness.plane.notify(spoofed);
     harness.wait_event(EventKind::NicAddressRefused.id());
     see(&harness, "web", FIRST);
     wait_until("it is confirmed", || !spec(&harness, "web").binds_source);
@@ -181,7 +181,7 @@ fn a_guest_that_does_not_come_back_loses_its_address_to_one_that_sends_from_it()
     let harness = restarted(with_bound());
     connect(&harness, "db");
     let spoofed = PlaneNotice::SpoofedSource { port: port(&harness, "db"), mac: FIRST };
-    harness.plane.tell(spoofed);
+    harness.plane.notify(spoofed);
     wait_until("it is released", || bound(&harness, "web").is_none());
     wait_until("it is forgotten", || harness.store.keys("nic_addresses").is_empty());
     see(&harness, "db", FIRST);
@@ -191,10 +191,10 @@ fn a_guest_that_does_not_come_back_loses_its_address_to_one_that_sends_from_it()
 #[test]
 fn a_source_whose_guest_is_reported_as_connected_meanwhile_is_bound() {
     let harness = Harness::new();
-    harness.apply_well(&config(""));
+    harness.apply_ok(&config(""));
     let (devices, web) = (harness.devices.clone(), port(&harness, "web"));
-    harness.plane.tell_after(
-        move || devices.tell(web, DeviceNotice::LinkUp),
+    harness.plane.report_after(
+        move || devices.notify(web, DeviceNotice::LinkUp),
         PlaneNotice::SourceSeen { port: web, mac: FIRST },
     );
     wait_until("the address is bound", || bound(&harness, "web") == Some(FIRST));
@@ -205,10 +205,10 @@ fn a_source_of_a_guest_that_has_left_is_replaced_by_that_of_the_next_one() {
     let harness = connected();
     let (devices, web) = (harness.devices.clone(), port(&harness, "web"));
     let change = move || {
-        devices.tell(web, DeviceNotice::LinkDown { reason: "closed".to_owned() });
-        devices.tell(web, DeviceNotice::LinkUp);
+        devices.notify(web, DeviceNotice::LinkDown { reason: "closed".to_owned() });
+        devices.notify(web, DeviceNotice::LinkUp);
     };
-    harness.plane.tell_after(change, PlaneNotice::SourceSeen { port: web, mac: FIRST });
+    harness.plane.report_after(change, PlaneNotice::SourceSeen { port: web, mac: FIRST });
     wait_until("it was reported", || bound(&harness, "web") == Some(FIRST));
     see(&harness, "web", OTHER);
     wait_until("the next guest's is bound", || bound(&harness, "web") == Some(OTHER));
@@ -218,7 +218,7 @@ fn a_source_of_a_guest_that_has_left_is_replaced_by_that_of_the_next_one() {
 fn a_configured_address_and_permitted_spoofing_end_a_binding() {
     for key in ["mac = \"52:54:00:00:00:09\"", "mac_spoofing = true"] {
         let harness = with_bound();
-        harness.apply_well(&config(key));
+        harness.apply_ok(&config(key));
         let web = spec(&harness, "web");
         assert!(web.bound.is_none() && !web.binds_source, "{key}");
         assert_eq!(bound(&harness, "web"), None);
@@ -231,7 +231,7 @@ fn an_address_configured_for_another_nic_is_not_bound() {
     let harness = with_bound();
     let mut taken = config("");
     taken.nics[1].mac = Some(FIRST);
-    harness.apply_well(&taken);
+    harness.apply_ok(&taken);
     assert_eq!(spec(&harness, "db").mac, Some(FIRST));
     assert_eq!(bound(&harness, "web"), None);
     see(&harness, "web", FIRST);
@@ -242,9 +242,9 @@ fn an_address_configured_for_another_nic_is_not_bound() {
 #[test]
 fn a_move_between_ports_names_both_and_how_many_there_were() {
     let harness = Harness::new();
-    harness.apply_well(&config(""));
+    harness.apply_ok(&config(""));
     let (from, to) = (port(&harness, "tap"), port(&harness, "db"));
-    harness.plane.tell(PlaneNotice::AddressMoved { mac: FIRST, from, to, moves: 3 });
+    harness.plane.notify(PlaneNotice::AddressMoved { mac: FIRST, from, to, moves: 3 });
     let told = harness.wait_event(EventKind::NicAddressMoved.id());
     assert_eq!(told.subject, "nic/db");
     assert_eq!((told.fields["from"].as_str(), told.fields["moves"].as_str()), ("tap", "3"));

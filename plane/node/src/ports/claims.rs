@@ -8,7 +8,7 @@ use suimon_ports::{PortSpec, VhostUserMode};
 use crate::transaction::{Claim, Tap, clean};
 
 /// Returns the host resource that an open device with this specification holds.
-pub(crate) fn claim(spec: &PortSpec) -> Claim {
+pub(crate) fn resource_of(spec: &PortSpec) -> Claim {
     match spec {
         PortSpec::VhostUser(spec) => Claim::Socket(clean(&spec.socket)),
         PortSpec::Stream(spec) => Claim::Socket(clean(&spec.socket)),

@@ -14,7 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use suimon_ports::{DeviceFactory, LeftSocket, PortSpec, SocketFiles, StateStore, StoreError};
+use suimon_ports::{
+    DeviceFactory, PortSpec, SocketFiles, StaleSocket, StateStore, StateStoreError,
+};
 
 use super::claims::{socket_of, tap_of};
 use super::created_records::{
@@ -31,7 +33,7 @@ pub(crate) struct CreatedObjects {
     clock: UnixClock,
     store: Arc<dyn StateStore>,
     taps: BTreeSet<Tap>,
-    sockets: BTreeMap<PathBuf, LeftSocket>,
+    sockets: BTreeMap<PathBuf, StaleSocket>,
 }
 
 impl CreatedObjects {
@@ -40,7 +42,7 @@ impl CreatedObjects {
         devices: Arc<dyn DeviceFactory>,
         socket_files: Arc<dyn SocketFiles>,
         clock: UnixClock,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, StateStoreError> {
         let taps = load_owned(store.as_ref())?.into_iter().collect();
         let sockets = load_sockets(store.as_ref())?;
         let sockets = sockets.into_iter().map(|left| (left.path.clone(), left)).collect();
@@ -51,7 +53,7 @@ impl CreatedObjects {
     pub(crate) fn record<'s>(
         &mut self,
         specs: impl IntoIterator<Item = &'s PortSpec>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), StateStoreError> {
         let (mut taps, mut sockets) = (BTreeSet::new(), Vec::new());
         for spec in specs {
             taps.extend(tap_of(spec).filter(|tap| !self.taps.contains(tap)));
@@ -67,7 +69,7 @@ impl CreatedObjects {
     pub(crate) fn record_sockets(
         &mut self,
         paths: impl IntoIterator<Item = PathBuf>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), StateStoreError> {
         self.record_with(Vec::new(), paths)
     }
 
@@ -75,11 +77,11 @@ impl CreatedObjects {
         &mut self,
         mut changes: Vec<StoreChange>,
         paths: impl IntoIterator<Item = PathBuf>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), StateStoreError> {
         let absent_unix_ms = (self.clock)();
         let mut sockets = BTreeMap::new();
         for path in paths.into_iter().filter(|path| self.is_free(path)) {
-            let left = LeftSocket { path: path.clone(), identity: None, absent_unix_ms };
+            let left = StaleSocket { path: path.clone(), identity: None, absent_unix_ms };
             changes.push(save_socket(&left)?);
             sockets.insert(path, left);
         }
@@ -92,7 +94,7 @@ impl CreatedObjects {
     pub(crate) fn note_opened<'s>(
         &mut self,
         specs: impl IntoIterator<Item = &'s PortSpec>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), StateStoreError> {
         self.note_sockets(specs.into_iter().filter_map(socket_of))
     }
 
@@ -100,13 +102,13 @@ impl CreatedObjects {
     pub(crate) fn note_sockets(
         &mut self,
         paths: impl IntoIterator<Item = PathBuf>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), StateStoreError> {
         let mut noted = Vec::new();
         for path in paths {
             let identity = self.socket_files.identity(&path);
             let Some(known) = self.sockets.get(&path) else { continue };
             if identity.is_some() && known.identity != identity {
-                noted.push(LeftSocket { identity, ..known.clone() });
+                noted.push(StaleSocket { identity, ..known.clone() });
             }
         }
         let changes = noted.iter().map(save_socket).collect::<Result<Vec<_>, _>>()?;
@@ -170,7 +172,7 @@ impl CreatedObjects {
         wanted.extend(of_disks.iter().cloned());
         let mut gone = BTreeSet::new();
         for (path, left) in self.sockets.iter().filter(|(path, _)| !wanted.contains(*path)) {
-            match self.socket_files.remove_left(left) {
+            match self.socket_files.remove_stale(left) {
                 Ok(_) => {
                     gone.insert(path.clone());
                 }
@@ -189,7 +191,7 @@ impl CreatedObjects {
         !self.sockets.contains_key(path) && self.socket_files.identity(path).is_none()
     }
 
-    fn commit(&self, changes: &[StoreChange]) -> Result<(), StoreError> {
+    fn commit(&self, changes: &[StoreChange]) -> Result<(), StateStoreError> {
         if changes.is_empty() { Ok(()) } else { self.store.commit(changes) }
     }
 }

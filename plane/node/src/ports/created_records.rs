@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use suimon_ports::{FileIdentity, LeftSocket, StateStore, StoreError};
+use suimon_ports::{FileIdentity, StaleSocket, StateStore, StateStoreError};
 
 use crate::state::{StoreChange, decode, encode, path_key, scan_all};
 use crate::transaction::Tap;
@@ -38,7 +38,7 @@ struct OwnedFile {
 }
 
 /// Reads the records of TAPs that the daemon may have created.
-pub(super) fn load_owned(store: &dyn StateStore) -> Result<Vec<Tap>, StoreError> {
+pub(super) fn load_owned(store: &dyn StateStore) -> Result<Vec<Tap>, StateStoreError> {
     let mut taps = Vec::new();
     scan_all(store, OWNED, &mut |key, value| {
         let tap: OwnedTap = decode(OWNED, key, value)?;
@@ -48,7 +48,7 @@ pub(super) fn load_owned(store: &dyn StateStore) -> Result<Vec<Tap>, StoreError>
     Ok(taps)
 }
 
-pub(super) fn save_owned(tap: &Tap) -> Result<StoreChange, StoreError> {
+pub(super) fn save_owned(tap: &Tap) -> Result<StoreChange, StateStoreError> {
     let record = OwnedTap { device: tap.device.clone(), netns: tap.netns.clone() };
     Ok((OWNED, owned_key(tap), Some(encode(OWNED, &record)?)))
 }
@@ -58,27 +58,27 @@ pub(super) fn clear_owned(tap: &Tap) -> StoreChange {
 }
 
 /// Reads the records of socket files that the daemon created.
-pub(super) fn load_sockets(store: &dyn StateStore) -> Result<Vec<LeftSocket>, StoreError> {
+pub(super) fn load_sockets(store: &dyn StateStore) -> Result<Vec<StaleSocket>, StateStoreError> {
     let mut sockets = Vec::new();
     scan_all(store, SOCKETS, &mut |key, value| {
         let socket: OwnedSocket = decode(SOCKETS, key, value)?;
         let identity = socket.file.map(|file| FileIdentity {
             device: file.device,
             inode: file.inode,
-            made_unix_ns: file.made_unix_ns,
+            created_unix_ns: file.made_unix_ns,
         });
         let absent_unix_ms = socket.absent_unix_ms;
-        sockets.push(LeftSocket { path: key.into(), identity, absent_unix_ms });
+        sockets.push(StaleSocket { path: key.into(), identity, absent_unix_ms });
         Ok(())
     })?;
     Ok(sockets)
 }
 
-pub(super) fn save_socket(socket: &LeftSocket) -> Result<StoreChange, StoreError> {
+pub(super) fn save_socket(socket: &StaleSocket) -> Result<StoreChange, StateStoreError> {
     let file = socket.identity.map(|identity| OwnedFile {
         device: identity.device,
         inode: identity.inode,
-        made_unix_ns: identity.made_unix_ns,
+        made_unix_ns: identity.created_unix_ns,
     });
     let record = OwnedSocket { absent_unix_ms: socket.absent_unix_ms, file };
     Ok((SOCKETS, path_key(&socket.path), Some(encode(SOCKETS, &record)?)))

@@ -16,14 +16,14 @@ use crate::offloads::offload_switches;
 const HOST_NIC_MTU_MIN: u16 = 1500;
 
 /// Required ports with the specification of the device of each.
-pub(crate) type WantedPorts = BTreeMap<PortKey, PortSpec>;
+pub(crate) type RequiredPorts = BTreeMap<PortKey, PortSpec>;
 
 /// Returns the devices that `config` requires: one for each connected NIC, each uplink that a
 /// switch uses directly or in a team, and the host NIC of each internal switch. Unused uplinks are
 /// not opened.
-pub(crate) fn wanted_ports(config: &HostConfig) -> WantedPorts {
+pub(crate) fn required_ports(config: &HostConfig) -> RequiredPorts {
     let config = &config.with_sockets_of_vms();
-    let mut wanted = WantedPorts::new();
+    let mut wanted = RequiredPorts::new();
     // A NIC without a VM and without a socket has no device.
     for nic in config.nics.iter().filter(|nic| config.is_connected(nic)) {
         wanted.insert(PortKey::Nic(nic.name.clone()), nic_spec(nic));
@@ -48,7 +48,7 @@ pub(crate) fn switch_of<'c>(config: &'c HostConfig, name: &Name) -> Option<&'c S
 }
 
 /// Returns the teams that a switch uses, with their switches. Unused teams get no port.
-pub(crate) fn wanted_teams(
+pub(crate) fn required_teams(
     config: &HostConfig,
 ) -> impl Iterator<Item = (&TeamConfig, &SwitchConfig)> {
     config.teams.iter().filter_map(|team| Some((team, switch_of(config, &team.name)?)))
@@ -67,7 +67,7 @@ pub(crate) fn nic_spec(nic: &NicConfig) -> PortSpec {
             mac: nic.mac,
             mtu: nic.mtu,
             offload: offload_switches(&nic.offload),
-            promise: ports::VhostUserPromise::default(),
+            negotiated: ports::NegotiatedFeatures::default(),
         }),
         NicBackend::Legacy => PortSpec::Stream(StreamSpec {
             socket: nic.socket.clone().unwrap_or_default(),

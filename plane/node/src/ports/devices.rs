@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-use suimon_ports::{DeviceError, DeviceNotice, LinkFacts, PortObserver, StateStore, StoreError};
+use suimon_ports::{
+    DeviceError, DeviceNotice, LinkProperties, PortObserver, StateStore, StateStoreError,
+};
 use suimon_quantity::PortId;
 
 use crate::command::Command;
 use crate::device_notices::{DeviceNotices, DeviceOwner};
 use crate::ports::created_objects::CreatedObjects;
-use crate::ports::promises::Promises;
+use crate::ports::promises::NegotiatedFeatureTable;
 use crate::ports::table::Port;
 use crate::shared::Shared;
 use crate::teams::Teams;
@@ -22,7 +24,7 @@ pub(crate) struct Devices {
     /// TAPs and socket files that the daemon created.
     pub(crate) created: CreatedObjects,
     /// Features that VMs have negotiated and rely on when they reconnect.
-    pub(crate) promises: Promises,
+    pub(crate) negotiated_features: NegotiatedFeatureTable,
     pub(crate) retry_first: Duration,
 }
 
@@ -32,15 +34,15 @@ impl Devices {
         store: Arc<dyn StateStore>,
         notices: SyncSender<Command>,
         retry_first: Duration,
-    ) -> Result<Self, StoreError> {
-        let promises = Promises::load(store.clone())?;
+    ) -> Result<Self, StateStoreError> {
+        let negotiated_features = NegotiatedFeatureTable::load(store.clone())?;
         let created = CreatedObjects::load(
             store,
             shared.devices.clone(),
             shared.socket_files.clone(),
             shared.clock.clone(),
         )?;
-        Ok(Self { shared, notices, created, promises, retry_first })
+        Ok(Self { shared, notices, created, negotiated_features, retry_first })
     }
 
     /// Opens the device of a port without a device.
@@ -53,7 +55,7 @@ impl Devices {
             state.generation += 1;
             (state.spec.clone(), state.generation)
         };
-        let spec = self.promises.add_to(&port.key, spec);
+        let spec = self.negotiated_features.add_to(&port.key, spec);
         port.lock().tried_index = self.shared.devices.device_index(&spec);
         let owner = DeviceOwner::Port(port.id);
         let late = self.shared.late_notices.clone();
@@ -99,7 +101,7 @@ impl Devices {
         Self::close(port);
         port.lock().failing.fail(Instant::now(), self.retry_first, reason);
         // A team excludes the member at once.
-        self.shared.teams.hear_link(port.id, generation, LinkFacts::default());
+        self.shared.teams.handle_link(port.id, generation, LinkProperties::default());
     }
 }
 
@@ -113,7 +115,7 @@ struct NoticeSender {
 impl PortObserver for NoticeSender {
     fn handle_notice(&self, port: PortId, notice: DeviceNotice) {
         if let DeviceNotice::LinkChanged(link) = notice {
-            self.teams.hear_link(port, self.notices.generation, link);
+            self.teams.handle_link(port, self.notices.generation, link);
         }
         self.notices.put(notice);
     }

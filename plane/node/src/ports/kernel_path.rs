@@ -11,7 +11,7 @@ use suimon_contract::HostConfig;
 
 /// Configuration published last, and state of the kernel path.
 #[derive(Default)]
-pub(crate) struct KernelPathPlan(Mutex<Plan>);
+pub(crate) struct PublishedKernelPaths(Mutex<Plan>);
 
 #[derive(Default)]
 struct Plan {

@@ -58,7 +58,7 @@ fn nics_that_are_alike_reach_each_other() {
         ("f", "trunk = [5]"),
     ]);
     config.nics.extend(host(&format!("{LAN}{alone}")).nics);
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     let ports = ["a", "b", "c", "e", "alone"].map(|nic| port(&harness, nic));
     harness.plane.set_addresses(vec![
         known(0x0b, None, ports[1], true),
@@ -72,17 +72,19 @@ fn nics_that_are_alike_reach_each_other() {
     let seen = groups(&harness, &["a", "b", "c", "d", "e", "f", "alone"]);
     assert_eq!(seen, [Some(1), Some(1), Some(2), Some(2), None, None, None]);
     let table = harness.devices.kernel_paths();
-    let at: Vec<_> = table.addresses.iter().map(|(key, at)| (*key, at.port, at.fixed)).collect();
+    let at: Vec<_> =
+        table.addresses.iter().map(|(key, at)| (*key, at.port, at.is_static)).collect();
     let [a, b, c, ..] = ports;
     let expected = [((1, mac(1)), a, false), ((1, mac(0x0b)), b, true), ((2, mac(2)), c, false)];
     assert_eq!(at, expected);
     // The switch refreshes addresses that the kernel path has seen.
     let heard = [(1, mac(1)), (1, mac(0x0b)), (2, mac(2)), (3, mac(1)), (0, mac(1))];
-    heard.into_iter().for_each(|(group, mac)| harness.devices.hear_of(group, mac));
-    wait_until("heard", || !harness.plane.heard().is_empty());
-    let heard = harness.plane.heard().into_iter().map(|heard| (heard.mac, heard.vlan, heard.port));
+    heard.into_iter().for_each(|(group, mac)| harness.devices.learn(group, mac));
+    wait_until("heard", || !harness.plane.refreshed().is_empty());
+    let heard =
+        harness.plane.refreshed().into_iter().map(|heard| (heard.mac, heard.vlan, heard.port));
     assert_eq!(heard.collect::<Vec<_>>(), [(mac(1), None, a), (mac(2), None, c)]);
-    let learns = |nic| table.ports[&port(&harness, nic)].learns;
+    let learns = |nic| table.ports[&port(&harness, nic)].is_learning;
     assert_eq!(["a", "b", "d"].map(learns), [true, false, true]);
 }
 
@@ -97,16 +99,16 @@ fn what_asks_the_switch_to_look_closes_it_before_the_change_is_made() {
         ("[nic.offload]\nsegmentation = false", "offload"),
         ("[nic.offload]\nrx_checksum = false", "offload"),
     ] {
-        harness.apply_well(&lan(&open));
+        harness.apply_ok(&lan(&open));
         wait_until("open", || groups(&harness, &["a", "b", "c"]) == [Some(1); 3]);
         let status = harness.node.nic("a").unwrap().kernel_path.unwrap();
         assert!(status.open && status.reason.is_none());
-        harness.apply_well(&lan(&[("a", key), ("b", ""), ("c", "")]));
+        harness.apply_ok(&lan(&[("a", key), ("b", ""), ("c", "")]));
         assert_eq!(groups(&harness, &["a", "b", "c"]), [None, Some(1), Some(1)], "{key}");
         let status = harness.node.nic("a").unwrap().kernel_path.unwrap();
         assert!(!status.open && status.reason.unwrap().contains(reason), "{key}");
     }
-    harness.apply_well(&lan(&[("a", ""), ("b", "mtu = 1400")]));
+    harness.apply_ok(&lan(&[("a", ""), ("b", "mtu = 1400")]));
     assert_eq!(harness.devices.kernel_paths(), KernelPathTable::default());
     harness.assert_consistent(&[]);
 }
@@ -114,7 +116,7 @@ fn what_asks_the_switch_to_look_closes_it_before_the_change_is_made() {
 #[test]
 fn a_capture_sees_everything() {
     let harness = Harness::new();
-    harness.apply_well(&lan(&[("a", ""), ("b", ""), ("c", "")]));
+    harness.apply_ok(&lan(&[("a", ""), ("b", ""), ("c", "")]));
     wait_until("open", || groups(&harness, &["a", "b", "c"]) == [Some(1); 3]);
     let options = CaptureOptions::default();
     let capture = harness.node.capture(&PortKey::Nic(name("a")), options).unwrap();
@@ -128,7 +130,7 @@ fn a_capture_sees_everything() {
 #[test]
 fn what_takes_it_is_counted_with_the_rest_and_alone() {
     let harness = Harness::new();
-    harness.apply_well(&lan(&[("a", "")]));
+    harness.apply_ok(&lan(&[("a", "")]));
     let (sent_frames, sent_bytes) = (5, 500);
     let (received_frames, received_bytes) = (7, 700);
     let counters = KernelPathCounters { sent_frames, sent_bytes, received_frames, received_bytes };

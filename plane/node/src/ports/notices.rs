@@ -6,7 +6,7 @@ use std::time::Duration;
 use suimon_contract::EventKind;
 use suimon_frame::MacAddr;
 use suimon_ports::{DeviceNotice, FaultKind, PortFault, PortSpec, ServedDevice};
-use suimon_quantity::{Count, PortId, ProcessorId};
+use suimon_quantity::{CountedNoun, PortId, WorkerId};
 use suimon_switch::PlaneNotice;
 
 use crate::PortKey;
@@ -47,11 +47,11 @@ impl Controller {
                 DeviceNotice::Violation { detail } => state.down_reason = Some(detail.clone()),
                 DeviceNotice::LinkChanged(_)
                 | DeviceNotice::Lost { .. }
-                | DeviceNotice::Promised(_) => {}
+                | DeviceNotice::FeaturesCommitted(_) => {}
             }
         }
-        if let DeviceNotice::Promised(promise) = notice {
-            self.devices.promises.keep(&port.key, promise);
+        if let DeviceNotice::FeaturesCommitted(negotiated) = notice {
+            self.devices.negotiated_features.keep(&port.key, negotiated);
             return;
         }
         if let DeviceNotice::Lost { reason } = notice {
@@ -79,10 +79,10 @@ impl Controller {
     pub(crate) fn handle_plane_notice(&mut self, notice: PlaneNotice) {
         match notice {
             PlaneNotice::QueueFault { queue, fault } => self.handle_fault(queue.port, &fault),
-            PlaneNotice::WorkerStalled { processor, device, round } => {
+            PlaneNotice::WorkerStalled { worker: processor, device, round } => {
                 self.report_stall(processor, device, round);
             }
-            PlaneNotice::WorkerResumed { processor } => {
+            PlaneNotice::WorkerResumed { worker: processor } => {
                 let subject = format!("processor/{processor}");
                 let text = format!("Worker {processor} serves its queues again.");
                 self.drafts.push(Draft::new(EventKind::WorkerResumed, subject, text));
@@ -114,12 +114,7 @@ impl Controller {
         }
     }
 
-    fn report_stall(
-        &mut self,
-        processor: ProcessorId,
-        device: Option<ServedDevice>,
-        round: Duration,
-    ) {
+    fn report_stall(&mut self, processor: WorkerId, device: Option<ServedDevice>, round: Duration) {
         let label = match device {
             Some(ServedDevice::Port(port)) => {
                 self.shared.ports.find_id(port).map(|port| port.key.to_string())
@@ -152,7 +147,7 @@ impl Controller {
     fn report_move(&mut self, mac: MacAddr, (from, to): (PortId, PortId), moves: u64) {
         let labels = self.shared.port_labels();
         let (Some(from), Some(to)) = (labels.get(&from), self.shared.port_key(to)) else { return };
-        let count = Count::new(moves, "move");
+        let count = CountedNoun::new(moves, "move");
         let text = format!(
             "The address {mac} moved to this port from {from} ({count} of addresses to this port \
              since the last report). Set `mac` of NICs whose address must not move."
@@ -171,7 +166,7 @@ impl Controller {
             // restart of the guest's driver. Stream NICs report the end of each connection as a
             // fault, and stay open for the next connection.
             let tells_itself = match state.spec {
-                PortSpec::VhostUser(_) => fault.kind == FaultKind::Hostile,
+                PortSpec::VhostUser(_) => fault.kind == FaultKind::ProtocolViolation,
                 PortSpec::Stream(_) => true,
                 PortSpec::Tap(_) | PortSpec::Uplink(_) => false,
             };
@@ -179,7 +174,7 @@ impl Controller {
                 return;
             }
         }
-        if fault.kind == FaultKind::Hostile {
+        if fault.kind == FaultKind::ProtocolViolation {
             let text = format!(
                 "Queue or connection closed after a protocol violation by the client: {}.",
                 fault.detail
@@ -228,7 +223,7 @@ fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
             DeviceNotice::LinkUp | DeviceNotice::LinkDown { .. },
         ) => return None,
         (_, DeviceNotice::Negotiated { features, queue_pairs }) => {
-            let pairs = Count::new(queue_pairs, "queue pair");
+            let pairs = CountedNoun::new(queue_pairs, "queue pair");
             let text = format!("The guest's driver initialized the NIC with {pairs}.");
             Draft::new(EventKind::NicDriverReady, key, text)
                 .with("features", format!("{features:#x}"))
@@ -236,7 +231,9 @@ fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
         }
         (
             _,
-            DeviceNotice::LinkChanged(_) | DeviceNotice::Lost { .. } | DeviceNotice::Promised(_),
+            DeviceNotice::LinkChanged(_)
+            | DeviceNotice::Lost { .. }
+            | DeviceNotice::FeaturesCommitted(_),
         ) => return None,
         (_, DeviceNotice::Violation { detail }) => {
             let text = format!(

@@ -13,7 +13,7 @@ use suimon_switch::Topology;
 
 use crate::PortKey;
 use crate::control::Controller;
-use crate::ports::topology::Ids;
+use crate::ports::topology::PlaneIds;
 use crate::shared::Shared;
 use crate::vms::VmEntry;
 
@@ -22,7 +22,7 @@ impl VmEntry {
     fn is_away(&self) -> bool {
         let view = self.view();
         let is_theirs = |of: &VmMigration| !of.leaves || of.phase == MigrationPhase::HandedOver;
-        view.moving.as_ref().is_some_and(is_theirs)
+        view.migration.as_ref().is_some_and(is_theirs)
     }
 }
 
@@ -41,7 +41,7 @@ impl Shared {
         &self,
         tables: &mut Topology,
         config: &HostConfig,
-        ids: &Ids,
+        ids: &PlaneIds,
         away: &BTreeSet<Name>,
     ) {
         let on_vfs = self.iov.nics_on_vfs();
@@ -52,14 +52,14 @@ impl Shared {
             let id = ids.port(&PortKey::Nic(nic.name.clone()));
             let port = tables.ports.iter_mut().find(|port| Some(port.spec.id) == id);
             if let (Some(port), Some(by)) = (port, by) {
-                port.spec.reached_by = Some(by);
+                port.spec.reached_by_uplink = Some(by);
             }
         }
     }
 }
 
 /// Returns the port of a switch's uplink or team; `None` if the tables do not contain it.
-fn way_out(switch: &SwitchConfig, tables: &Topology, ids: &Ids) -> Option<PortId> {
+fn way_out(switch: &SwitchConfig, tables: &Topology, ids: &PlaneIds) -> Option<PortId> {
     let name = switch.uplink.as_ref()?;
     let keys = [PortKey::Uplink(name.clone()), PortKey::Team(name.clone())];
     let mut found = keys.iter().filter_map(|key| ids.port(key));

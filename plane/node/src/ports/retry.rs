@@ -11,7 +11,7 @@ use crate::control::Controller;
 
 impl Controller {
     /// Reopens failed port devices after their retry time has passed.
-    pub(crate) fn retry_due(&mut self) {
+    pub(crate) fn reopen_due(&mut self) {
         let now = Instant::now();
         for port in self.shared.ports.all() {
             let due = port.lock().failing.is_due(now);
@@ -33,7 +33,7 @@ impl Controller {
                 }
                 self.drafts.push(recovered(&port.key).repeated());
                 // The device may be missing in a running VM.
-                self.tell_vms();
+                self.notify_vms();
                 let config = self.shared.desired().config.clone();
                 if let Err(error) = self.publish(&config) {
                     tracing::error!(

@@ -116,7 +116,7 @@ impl Shared {
             queues.push(QueueStatus {
                 id: queue_name(&labels, &port.key, view.id),
                 port: labels.get(&port.id).cloned().unwrap_or_default(),
-                processor: view.processor.0,
+                processor: view.worker.0,
                 frames: view.frames,
                 bytes: view.bytes,
                 full: view.full,
@@ -126,9 +126,9 @@ impl Shared {
         queues
     }
 
-    pub(crate) fn processors(&self) -> Vec<ProcessorStatus> {
+    pub(crate) fn workers(&self) -> Vec<ProcessorStatus> {
         let ns = |span: std::time::Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        let views = self.plane.processors().into_iter();
+        let views = self.plane.workers().into_iter();
         views
             .map(|view| ProcessorStatus {
                 id: view.id.0,
@@ -140,8 +140,8 @@ impl Shared {
                 frames: view.frames,
                 sleeps: view.sleeps,
                 asleep: view.asleep,
-                rests: view.rests,
-                resting: view.resting,
+                rests: view.polling_pauses,
+                resting: view.is_polling_paused,
                 stages: stages(&view.stages),
             })
             .collect()
@@ -165,7 +165,7 @@ impl Shared {
             uplinks: uplinks.collect(),
             teams: config.teams.iter().map(|team| self.top_team(team, config)).collect(),
             disks: self.top_disks(),
-            processors: self.processors(),
+            processors: self.workers(),
             power: self.top_power(),
         };
         snapshot.nics.sort_by(|a, b| a.name.cmp(&b.name));
@@ -212,7 +212,7 @@ impl Shared {
             },
             counters: self.counters(id),
             offloads: nic_offloads(&device, nic),
-            virtio_features: device.features.map(|features| format!("{features:#x}")),
+            virtio_features: device.virtio_features.map(|features| format!("{features:#x}")),
             queue_pairs: device.queue_pairs,
             learned: id.and_then(|id| learned.get(&id).copied()).unwrap_or(0),
             bound_mac: bound.get(&nic.name).map(|binding| binding.mac),
@@ -226,7 +226,7 @@ impl Shared {
         let port = self.ports.find(&PortKey::Uplink(uplink.name.clone()));
         let device = port.as_ref().and_then(|port| port.device_status());
         // Queried without the port's lock, because the kernel may block the call.
-        let asked = self.devices.features(&uplink_spec(uplink));
+        let asked = self.devices.hardware_features(&uplink_spec(uplink));
         let condition = match (&port, switch) {
             (Some(port), _) => port.condition(),
             (None, Some(_)) => not_yet(),
@@ -265,7 +265,7 @@ impl Shared {
         };
         let condition = match &way_out {
             None => Condition { health: Health::Up, reason: None },
-            Some(key) => self.way_out_condition(key),
+            Some(key) => self.uplink_condition(key),
         };
         let host_nic = self.ports.find(&PortKey::HostNic(switch.name.clone()));
         let host_nic_offloads = match switch.kind {
@@ -288,7 +288,7 @@ impl Shared {
     }
 
     /// Returns the condition of a switch: that of its uplink, team or host NIC.
-    fn way_out_condition(&self, key: &PortKey) -> Condition {
+    fn uplink_condition(&self, key: &PortKey) -> Condition {
         let condition = match key {
             PortKey::Team(name) => self.team_condition(name),
             _ => self.ports.find(key).map(|port| port.condition()),

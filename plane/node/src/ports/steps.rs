@@ -6,8 +6,8 @@ use std::sync::Arc;
 use suimon_contract::{ApiError, ErrorCode, HostConfig};
 use suimon_ports::PortSpec;
 
-use super::claims::claim;
-use super::desired::WantedPorts;
+use super::claims::resource_of;
+use super::desired::RequiredPorts;
 use super::devices::Devices;
 use super::table::Port;
 use super::texts::device_error;
@@ -62,11 +62,15 @@ impl PortStep {
 }
 
 /// Adds the resources that the transition from the first to the second set of ports acquires.
-pub(crate) fn acquire_ports(acquired: &mut Acquired, before: &WantedPorts, after: &WantedPorts) {
+pub(crate) fn acquire_ports(
+    acquired: &mut Acquired,
+    before: &RequiredPorts,
+    after: &RequiredPorts,
+) {
     for (key, spec) in after {
-        let held = before.get(key).map(claim);
-        if before.get(key) != Some(spec) && held.as_ref() != Some(&claim(spec)) {
-            acquired.add_exclusive([claim(spec)]);
+        let held = before.get(key).map(resource_of);
+        if before.get(key) != Some(spec) && held.as_ref() != Some(&resource_of(spec)) {
+            acquired.add_exclusive([resource_of(spec)]);
         }
     }
 }
@@ -74,15 +78,15 @@ pub(crate) fn acquire_ports(acquired: &mut Acquired, before: &WantedPorts, after
 /// Returns the steps from the ports `before` to the ports `after`. Ports that are removed and hold
 /// no acquired resource are closed at the end of the change.
 pub(crate) fn port_steps(
-    before: &WantedPorts,
-    after: &WantedPorts,
+    before: &RequiredPorts,
+    after: &RequiredPorts,
     acquired: &Acquired,
 ) -> Vec<PortStep> {
     let mut steps = Vec::new();
     for (key, spec) in after {
         match before.get(key) {
             Some(old) if old == spec => continue,
-            Some(old) if claim(old) == claim(spec) => {
+            Some(old) if resource_of(old) == resource_of(spec) => {
                 steps.push(PortStep::Change(key.clone(), spec.clone()));
                 continue;
             }
@@ -92,7 +96,7 @@ pub(crate) fn port_steps(
         steps.push(PortStep::Open(key.clone(), spec.clone()));
     }
     let gone = before.iter().filter(|(key, _)| !after.contains_key(key));
-    let in_the_way = gone.filter(|(_, spec)| acquired.contains(&claim(spec)));
+    let in_the_way = gone.filter(|(_, spec)| acquired.contains(&resource_of(spec)));
     steps.extend(in_the_way.map(|(key, _)| PortStep::Close(key.clone())));
     steps
 }
@@ -222,11 +226,11 @@ impl Controller {
     }
 
     /// Closes the ports that a committed change removed.
-    pub(crate) fn close_removed_ports(&mut self, before: &WantedPorts, after: &WantedPorts) {
+    pub(crate) fn close_removed_ports(&mut self, before: &RequiredPorts, after: &RequiredPorts) {
         for key in before.keys().filter(|key| !after.contains_key(key)) {
             if let Some(port) = self.shared.ports.remove(key) {
                 Devices::close(&port);
-                self.devices.promises.forget(key);
+                self.devices.negotiated_features.forget(key);
             }
         }
     }
@@ -236,7 +240,7 @@ impl Controller {
 /// for the specification to take effect.
 fn restore_live(port: &Port, old: PortSpec) -> bool {
     let mut state = port.lock();
-    let same_device = claim(&state.spec) == claim(&old);
+    let same_device = resource_of(&state.spec) == resource_of(&old);
     let device = state.device.as_mut().filter(|_| same_device);
     let live = device.is_some_and(|device| device.change(&old).unwrap_or(false));
     state.spec = old;

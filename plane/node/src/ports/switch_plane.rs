@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use suimon_contract::HostSection;
 use suimon_forwarding::Learned;
-use suimon_ports::{Placement, QueueHost};
-use suimon_quantity::{PortId, ProcessorId, QueueId, SwitchId, Time};
+use suimon_ports::{CpuAffinity, QueueHost};
+use suimon_quantity::{PortId, QueueId, SwitchId, Time, WorkerId};
 use suimon_switch::{
     AddressView, CaptureOptions, CaptureReader, CapturedFrame, DataPlane, MoveError, PlaneNotice,
-    PortCountersView, ProcessorView, QueueView, Topology, TopologyError,
+    PortCountersView, QueueView, Topology, TopologyError, WorkerView,
 };
 use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
@@ -47,25 +47,25 @@ pub trait SwitchPlane: Send + Sync {
     ///
     /// # Errors
     /// A CPU cannot be used; the workers are unchanged.
-    fn set_processors(&self, placements: &[Placement]) -> io::Result<()>;
+    fn set_workers(&self, placements: &[CpuAffinity]) -> io::Result<()>;
 
     /// Moves a queue to another worker.
     ///
     /// # Errors
     /// The queue or the worker does not exist, or a worker does not respond.
-    fn move_queue(&self, id: QueueId, to: ProcessorId) -> Result<(), MoveError>;
+    fn move_queue(&self, id: QueueId, to: WorkerId) -> Result<(), MoveError>;
 
     /// Sets the worker on which new queues of each port start.
-    fn set_homes(&self, homes: BTreeMap<PortId, ProcessorId>);
+    fn set_home_workers(&self, homes: BTreeMap<PortId, WorkerId>);
 
     /// Sets the poll budget: the time for which workers poll before they sleep.
-    fn set_patience(&self, patience: Duration);
+    fn set_poll_budget(&self, patience: Duration);
 
     /// Returns all queues.
     fn queues(&self) -> Vec<QueueView>;
 
     /// Returns all workers.
-    fn processors(&self) -> Vec<ProcessorView>;
+    fn workers(&self) -> Vec<WorkerView>;
 
     /// Returns the counters of a port.
     fn port_counters(&self, port: PortId) -> PortCountersView;
@@ -74,7 +74,7 @@ pub trait SwitchPlane: Send + Sync {
     fn addresses(&self, switch: SwitchId) -> Vec<AddressView>;
 
     /// Refreshes addresses of frames that bypassed the plane (kernel path).
-    fn handle_heard(&self, heard: Vec<Learned>);
+    fn refresh_addresses(&self, heard: Vec<Learned>);
 
     /// Starts to copy the frames that pass a port.
     fn capture(&self, port: PortId, options: CaptureOptions) -> Box<dyn FrameCapture>;
@@ -137,28 +137,28 @@ impl SwitchPlane for DataPlane {
         Self::take_bucket_loads(self, team)
     }
 
-    fn set_processors(&self, placements: &[Placement]) -> io::Result<()> {
-        Self::set_processors(self, placements)
+    fn set_workers(&self, placements: &[CpuAffinity]) -> io::Result<()> {
+        Self::set_workers(self, placements)
     }
 
-    fn move_queue(&self, id: QueueId, to: ProcessorId) -> Result<(), MoveError> {
+    fn move_queue(&self, id: QueueId, to: WorkerId) -> Result<(), MoveError> {
         Self::move_queue(self, id, to)
     }
 
-    fn set_homes(&self, homes: BTreeMap<PortId, ProcessorId>) {
+    fn set_home_workers(&self, homes: BTreeMap<PortId, WorkerId>) {
         Self::set_homes(self, homes);
     }
 
-    fn set_patience(&self, patience: Duration) {
-        Self::set_patience(self, patience);
+    fn set_poll_budget(&self, patience: Duration) {
+        Self::set_polling_time(self, patience);
     }
 
     fn queues(&self) -> Vec<QueueView> {
         Self::queues(self)
     }
 
-    fn processors(&self) -> Vec<ProcessorView> {
-        Self::processors(self)
+    fn workers(&self) -> Vec<WorkerView> {
+        Self::workers(self)
     }
 
     fn port_counters(&self, port: PortId) -> PortCountersView {
@@ -169,8 +169,8 @@ impl SwitchPlane for DataPlane {
         Self::addresses(self, switch)
     }
 
-    fn handle_heard(&self, heard: Vec<Learned>) {
-        Self::handle_heard(self, heard);
+    fn refresh_addresses(&self, heard: Vec<Learned>) {
+        Self::refresh_addresses(self, heard);
     }
 
     fn capture(&self, port: PortId, options: CaptureOptions) -> Box<dyn FrameCapture> {
@@ -188,9 +188,9 @@ impl SwitchPlane for DataPlane {
 
 /// Returns the placements of a host's workers: pinned to the configured CPUs, or the configured
 /// number of unpinned workers.
-pub fn placements(host: &HostSection) -> Vec<Placement> {
+pub fn placements(host: &HostSection) -> Vec<CpuAffinity> {
     match &host.processors {
-        Some(cpus) => cpus.iter().copied().map(Placement::Pinned).collect(),
-        None => vec![Placement::Floating; host.processor_count()],
+        Some(cpus) => cpus.iter().copied().map(CpuAffinity::Pinned).collect(),
+        None => vec![CpuAffinity::Floating; host.worker_count()],
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn failed(key: &PortKey, reason: &str) -> Draft {
         PortKey::Uplink(_) | PortKey::Team(_) => EventKind::UplinkFailed,
         PortKey::Nic(_) | PortKey::HostNic(_) => EventKind::NicFailed,
     };
-    let text = format!("{} failed and the daemon retries: {reason}", noun(key));
+    let text = format!("{} failed and the daemon retries: {reason}", port_noun(key));
     Draft::new(kind, key, text).with("reason", reason)
 }
 
@@ -30,10 +30,10 @@ pub(crate) fn recovered(key: &PortKey) -> Draft {
         PortKey::Uplink(_) | PortKey::Team(_) => EventKind::UplinkRecovered,
         PortKey::Nic(_) | PortKey::HostNic(_) => EventKind::NicRecovered,
     };
-    Draft::new(kind, key, format!("{} is in service again.", noun(key)))
+    Draft::new(kind, key, format!("{} is in service again.", port_noun(key)))
 }
 
-fn noun(key: &PortKey) -> &'static str {
+fn port_noun(key: &PortKey) -> &'static str {
     match key {
         PortKey::Nic(_) => "The NIC",
         PortKey::Uplink(_) => "The uplink",

@@ -17,19 +17,19 @@ use suimon_teaming::{Distribution, MemberId};
 use crate::PortKey;
 use crate::offloads::{offload_switches, uplink_coalescing};
 use crate::ports::bound_addresses::{Binding, binds_source};
-use crate::ports::desired::{WantedPorts, host_nic_mtu, wanted_teams};
+use crate::ports::desired::{RequiredPorts, host_nic_mtu, required_teams};
 
 /// Identifiers in use. No identifier is assigned twice while the daemon runs, not even after a
 /// change that was rolled back.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ids {
+pub(crate) struct PlaneIds {
     switches: BTreeMap<Name, SwitchId>,
     ports: BTreeMap<PortKey, PortId>,
     switches_given: u32,
     ports_given: u32,
 }
 
-impl Ids {
+impl PlaneIds {
     /// Returns the identifier of a port.
     pub(crate) fn port(&self, key: &PortKey) -> Option<PortId> {
         self.ports.get(key).copied()
@@ -52,14 +52,14 @@ impl Ids {
     }
 
     /// Assigns identifiers to switches, ports and teams without one.
-    pub(crate) fn assign(&mut self, config: &HostConfig, wanted: &WantedPorts) {
+    pub(crate) fn assign(&mut self, config: &HostConfig, wanted: &RequiredPorts) {
         for switch in &config.switches {
             if !self.switches.contains_key(&switch.name) {
                 self.switches.insert(switch.name.clone(), SwitchId(self.switches_given));
                 self.switches_given = self.switches_given.wrapping_add(1);
             }
         }
-        let teams = wanted_teams(config).map(|(team, _)| PortKey::Team(team.name.clone()));
+        let teams = required_teams(config).map(|(team, _)| PortKey::Team(team.name.clone()));
         for key in wanted.keys().cloned().chain(teams) {
             if !self.ports.contains_key(&key) {
                 self.ports.insert(key, PortId(self.ports_given));
@@ -69,10 +69,10 @@ impl Ids {
     }
 
     /// Removes the identifiers of objects that the configuration does not contain.
-    pub(crate) fn release(&mut self, config: &HostConfig, wanted: &WantedPorts) {
+    pub(crate) fn release(&mut self, config: &HostConfig, wanted: &RequiredPorts) {
         let switches: BTreeSet<&Name> = config.switches.iter().map(|s| &s.name).collect();
         self.switches.retain(|name, _| switches.contains(name));
-        let teams: BTreeSet<&Name> = wanted_teams(config).map(|(team, _)| &team.name).collect();
+        let teams: BTreeSet<&Name> = required_teams(config).map(|(team, _)| &team.name).collect();
         self.ports.retain(|key, _| match key {
             PortKey::Team(name) => teams.contains(name),
             _ => wanted.contains_key(key),
@@ -89,7 +89,7 @@ impl Ids {
 /// Ports without an identifier and teams without a distribution are omitted.
 pub(crate) fn topology(
     config: &HostConfig,
-    ids: &Ids,
+    ids: &PlaneIds,
     device_mtu: &dyn Fn(&PortKey) -> Option<u16>,
     distributions: &BTreeMap<Name, Arc<Distribution>>,
     bound: &BTreeMap<Name, Binding>,
@@ -112,7 +112,7 @@ pub(crate) fn topology(
         ports.extend(uplink_port(config, switch, ids, device_mtu));
     }
     let mut teams = Vec::new();
-    for (team, switch) in wanted_teams(config) {
+    for (team, switch) in required_teams(config) {
         let Some(distribution) = distributions.get(&team.name) else { continue };
         let port = team_port(config, team, switch, ids, device_mtu);
         teams.extend(port.as_ref().map(|port| TeamTopology {
@@ -125,7 +125,7 @@ pub(crate) fn topology(
     Topology { switches, ports, teams }
 }
 
-fn nic_port(nic: &NicConfig, ids: &Ids, bound: Option<Binding>) -> Option<PortTopology> {
+fn nic_port(nic: &NicConfig, ids: &PlaneIds, bound: Option<Binding>) -> Option<PortTopology> {
     let id = ids.port(&PortKey::Nic(nic.name.clone()))?;
     let switch = ids.switch(&nic.switch)?;
     let mut spec = forwarding::PortSpec::new(id, switch, PortRole::Nic);
@@ -161,7 +161,11 @@ fn vlan_mode(nic: &NicConfig) -> VlanMode {
     VlanMode::Trunk { allowed, native: nic.vlan }
 }
 
-fn host_nic_port(config: &HostConfig, switch: &SwitchConfig, ids: &Ids) -> Option<PortTopology> {
+fn host_nic_port(
+    config: &HostConfig,
+    switch: &SwitchConfig,
+    ids: &PlaneIds,
+) -> Option<PortTopology> {
     if switch.kind != SwitchKind::Internal {
         return None;
     }
@@ -176,13 +180,13 @@ fn host_nic_port(config: &HostConfig, switch: &SwitchConfig, ids: &Ids) -> Optio
 fn uplink_port(
     config: &HostConfig,
     switch: &SwitchConfig,
-    ids: &Ids,
+    ids: &PlaneIds,
     device_mtu: &dyn Fn(&PortKey) -> Option<u16>,
 ) -> Option<PortTopology> {
     let name = switch.uplink.as_ref()?;
     let uplink = config.uplinks.iter().find(|uplink| &uplink.name == name)?;
     let key = PortKey::Uplink(name.clone());
-    Some(way_out(ids.port(&key)?, ids.switch(&switch.name)?, &[uplink], device_mtu))
+    Some(uplink_port_of(ids.port(&key)?, ids.switch(&switch.name)?, &[uplink], device_mtu))
 }
 
 /// Returns the port of a team. Its MTU fits all members.
@@ -190,7 +194,7 @@ fn team_port(
     config: &HostConfig,
     team: &TeamConfig,
     switch: &SwitchConfig,
-    ids: &Ids,
+    ids: &PlaneIds,
     device_mtu: &dyn Fn(&PortKey) -> Option<u16>,
 ) -> Option<PortTopology> {
     let members = team.members.iter();
@@ -198,11 +202,11 @@ fn team_port(
         .filter_map(|name| config.uplinks.iter().find(|uplink| &uplink.name == name))
         .collect();
     let id = ids.port(&PortKey::Team(team.name.clone()))?;
-    Some(way_out(id, ids.switch(&switch.name)?, &members, device_mtu))
+    Some(uplink_port_of(id, ids.switch(&switch.name)?, &members, device_mtu))
 }
 
 /// Returns the members of a team, identified by their ports.
-fn team_members(team: &TeamConfig, ids: &Ids) -> Vec<TeamMember> {
+fn team_members(team: &TeamConfig, ids: &PlaneIds) -> Vec<TeamMember> {
     let ports = team.members.iter().filter_map(|name| ids.port(&PortKey::Uplink(name.clone())));
     ports.map(|port| TeamMember { id: member_id(port), port }).collect()
 }
@@ -215,7 +219,7 @@ pub(crate) fn member_id(port: PortId) -> MemberId {
 /// Returns the port of an external switch's uplink, or of the uplinks of its team. The port carries
 /// all VLANs, the untagged network untagged. Its limit of learned addresses is that of a large
 /// layer-2 domain.
-fn way_out(
+fn uplink_port_of(
     id: PortId,
     switch: SwitchId,
     uplinks: &[&UplinkConfig],

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use suimon_ports::{PowerHost, StateStore, StoreError};
+use suimon_ports::{PowerHost, StateStore, StateStoreError};
 use suimon_power::{
-    Assert, Foreign, Machine, PowerSpec, Reconciliation, Records, SettingId, SettingKind, Wanted,
-    decide, reconcile,
+    ExternalChange, HostPowerSettings, Overwrite, PowerSpec, Reconciliation, Records,
+    RequiredSetting, SettingId, SettingKind, decide, reconcile,
 };
 
 use super::records;
@@ -17,30 +17,30 @@ use crate::state::load_boot;
 const ROUNDS_MAX: usize = 4;
 
 /// Writer of settings.
-pub(super) struct Keeper {
+pub(super) struct SettingsWriter {
     pub(super) host: Arc<dyn PowerHost>,
     store: Arc<dyn StateStore>,
     pub(super) records: Records,
-    /// Reasons why settings were rejected by the last [`Keeper::settle`].
+    /// Reasons why settings were rejected by the last [`SettingsWriter::apply`].
     pub(super) refused: BTreeMap<SettingId, String>,
     /// Settings whose external changes differ from the plan.
-    pub(super) foreign: BTreeMap<SettingId, Foreign>,
+    pub(super) external_changes: BTreeMap<SettingId, ExternalChange>,
 }
 
-/// Result of [`Keeper::settle`].
+/// Result of [`SettingsWriter::apply`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Settled {
+pub(super) struct ApplyResult {
     /// Number of restored settings.
     pub(super) restored: usize,
     /// Externally changed settings that were left unchanged. Contains only those that the previous
     /// call did not report.
-    pub(super) foreign: Vec<Foreign>,
+    pub(super) external_changes: Vec<ExternalChange>,
     /// Settings that could not be restored, with the reason.
     pub(super) not_restored: Vec<(SettingId, String)>,
     /// Number of settings that wait for their CPUs to be online.
     pub(super) waiting: usize,
     /// Reason why the state store rejected the records; then no further settings were written.
-    pub(super) not_kept: Option<String>,
+    pub(super) store_error: Option<String>,
 }
 
 /// Result of [`restore_power`].
@@ -63,14 +63,14 @@ pub fn restore_power(
     store: &Arc<dyn StateStore>,
     host: &Arc<dyn PowerHost>,
     boot_id: &str,
-) -> Result<PowerRestoration, StoreError> {
-    let mut keeper = Keeper::load(Arc::clone(host), Arc::clone(store))?;
+) -> Result<PowerRestoration, StateStoreError> {
+    let mut keeper = SettingsWriter::load(Arc::clone(host), Arc::clone(store))?;
     keeper.forget_other_boots(boot_id)?;
-    let settled = keeper.settle(None, &Assert::Nothing);
-    if let Some(detail) = settled.not_kept {
-        return Err(StoreError::new(detail));
+    let settled = keeper.apply(None, &Overwrite::Nothing);
+    if let Some(detail) = settled.store_error {
+        return Err(StateStoreError::new(detail));
     }
-    let left = settled.foreign.iter().map(left_in_words).collect();
+    let left = settled.external_changes.iter().map(external_change_text).collect();
     let waits = keeper.records.keys().map(|id| {
         let why = keeper.refused.get(id).map_or("its file does not exist now", String::as_str);
         format!("{id}: {why}")
@@ -79,59 +79,66 @@ pub fn restore_power(
 }
 
 /// Returns the description of an externally changed setting that is left unchanged.
-pub(super) fn left_in_words(foreign: &Foreign) -> String {
-    let Foreign { id, before, written, now } = foreign;
+pub(super) fn external_change_text(external_changes: &ExternalChange) -> String {
+    let ExternalChange { id, before, written, now } = external_changes;
     format!("{id} is {now}; the daemon had written {written}, and the value before was {before}")
 }
 
-impl Keeper {
+impl SettingsWriter {
     pub(super) fn load(
         host: Arc<dyn PowerHost>,
         store: Arc<dyn StateStore>,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, StateStoreError> {
         let records = records::load(store.as_ref())?;
-        Ok(Self { host, store, records, refused: BTreeMap::new(), foreign: BTreeMap::new() })
+        Ok(Self {
+            host,
+            store,
+            records,
+            refused: BTreeMap::new(),
+            external_changes: BTreeMap::new(),
+        })
     }
 
     /// Deletes all records if the host has been booted since the last daemon: its settings were
     /// reset.
-    pub(super) fn forget_other_boots(&mut self, boot_id: &str) -> Result<(), StoreError> {
+    pub(super) fn forget_other_boots(&mut self, boot_id: &str) -> Result<(), StateStoreError> {
         if load_boot(self.store.as_ref())?.is_some_and(|boot| boot != boot_id) {
-            self.keep(Records::new())?;
+            self.record(Records::new())?;
         }
         Ok(())
     }
 
     /// Applies the plan's settings; restores previous values if `spec` is `None` or omits a
     /// setting.
-    pub(super) fn settle(&mut self, spec: Option<&PowerSpec>, assert: &Assert) -> Settled {
-        let mut settled = Settled::default();
+    pub(super) fn apply(&mut self, spec: Option<&PowerSpec>, assert: &Overwrite) -> ApplyResult {
+        let mut settled = ApplyResult::default();
         self.refused.clear();
-        let told: BTreeSet<SettingId> = self.foreign.keys().copied().collect();
-        let mut machine = self.host.machine();
+        let told: BTreeSet<SettingId> = self.external_changes.keys().copied().collect();
+        let mut machine = self.host.settings();
         for round in 0..ROUNDS_MAX {
             // External changes are overwritten once. A different value in a later round results
             // from the kernel's adjustment.
-            let assert = if round == 0 { assert } else { &Assert::Nothing };
+            let assert = if round == 0 { assert } else { &Overwrite::Nothing };
             let wanted = spec.map(|spec| settings(spec, &machine)).unwrap_or_default();
             let mut todo = reconcile(&wanted, &machine, &self.records, assert);
             todo.writes.retain(|of| !self.refused.contains_key(&of.id));
             self.turbo_first(&mut todo);
-            if let Err(error) = self.keep(todo.records.clone()) {
-                settled.not_kept = Some(error.to_string());
+            if let Err(error) = self.record(todo.records.clone()) {
+                settled.store_error = Some(error.to_string());
                 break;
             }
-            self.foreign = todo.foreign.iter().map(|of| (of.id, of.clone())).collect();
+            self.external_changes =
+                todo.external_changes.iter().map(|of| (of.id, of.clone())).collect();
             settled.waiting = todo.waiting.len();
-            settled.foreign.extend(todo.foreign.iter().cloned());
+            settled.external_changes.extend(todo.external_changes.iter().cloned());
             if todo.writes.is_empty() {
                 break;
             }
             machine = self.write_all(&todo, &machine, &mut settled);
         }
-        settled.foreign.sort_by_key(|of| of.id);
-        settled.foreign.dedup_by_key(|of| of.id);
-        settled.foreign.retain(|of| !told.contains(&of.id));
+        settled.external_changes.sort_by_key(|of| of.id);
+        settled.external_changes.dedup_by_key(|of| of.id);
+        settled.external_changes.retain(|of| !told.contains(&of.id));
         self.drop_what_never_was(&machine);
         settled
     }
@@ -154,9 +161,9 @@ impl Keeper {
     fn write_all(
         &mut self,
         todo: &Reconciliation,
-        before: &Machine,
-        settled: &mut Settled,
-    ) -> Machine {
+        before: &HostPowerSettings,
+        settled: &mut ApplyResult,
+    ) -> HostPowerSettings {
         let is_of_turbo = todo.writes.iter().any(is_turbo);
         let mut records = self.records.clone();
         let mut written = BTreeSet::new();
@@ -179,7 +186,7 @@ impl Keeper {
                 }
             }
         }
-        let after = self.host.machine();
+        let after = self.host.settings();
         for (id, record) in &mut records {
             let was_ours = before
                 .value(*id)
@@ -188,24 +195,24 @@ impl Keeper {
                 record.found = after.value(*id).or(record.found.take());
             }
         }
-        if let Err(error) = self.keep(records) {
-            settled.not_kept = Some(error.to_string());
+        if let Err(error) = self.record(records) {
+            settled.store_error = Some(error.to_string());
         }
         after
     }
 
     /// Deletes the records of rejected settings that still have their previous value.
-    fn drop_what_never_was(&mut self, machine: &Machine) {
+    fn drop_what_never_was(&mut self, machine: &HostPowerSettings) {
         let mut records = self.records.clone();
         records.retain(|id, record| {
             !self.refused.contains_key(id) || machine.value(*id).as_ref() != Some(&record.before)
         });
-        if let Err(error) = self.keep(records) {
+        if let Err(error) = self.record(records) {
             tracing::warn!(%error, "a setting that was never changed is still recorded");
         }
     }
 
-    fn keep(&mut self, records: Records) -> Result<(), StoreError> {
+    fn record(&mut self, records: Records) -> Result<(), StateStoreError> {
         records::save(self.store.as_ref(), &self.records, &records)?;
         self.records = records;
         Ok(())
@@ -213,18 +220,18 @@ impl Keeper {
 
     /// Returns true if a setting has the wanted value, or the value to which the driver adjusted
     /// it.
-    pub(super) fn is_made(&self, of: &Wanted, now: Option<&String>) -> bool {
+    pub(super) fn is_in_effect(&self, of: &RequiredSetting, now: Option<&String>) -> bool {
         let Some(now) = now else { return false };
         let record = self.records.get(&of.id);
         *now == of.value || record.is_some_and(|record| record.has_made(of.id, &of.value, now))
     }
 }
 
-fn is_turbo(of: &Wanted) -> bool {
+fn is_turbo(of: &RequiredSetting) -> bool {
     of.id.kind() == SettingKind::Turbo
 }
 
 /// Returns the settings that a plan requires on this machine.
-fn settings(spec: &PowerSpec, machine: &Machine) -> Vec<Wanted> {
+fn settings(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<RequiredSetting> {
     decide(spec, machine).into_iter().flat_map(|target| target.settings).collect()
 }

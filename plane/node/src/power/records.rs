@@ -1,6 +1,6 @@
 //! Records of changed settings: table `power` of the state store, by the setting's file.
 
-use suimon_ports::{StateStore, StoreError};
+use suimon_ports::{StateStore, StateStoreError};
 use suimon_power::{Records, SettingId};
 
 use crate::state::{StoreChange, decode, encode, scan_all};
@@ -8,7 +8,7 @@ use crate::state::{StoreChange, decode, encode, scan_all};
 const POWER: &str = "power";
 
 /// Returns all records. Keys that are not a setting's file are ignored and kept.
-pub(super) fn load(store: &dyn StateStore) -> Result<Records, StoreError> {
+pub(super) fn load(store: &dyn StateStore) -> Result<Records, StateStoreError> {
     let mut records = Records::new();
     scan_all(store, POWER, &mut |key, value| {
         if let Some(id) = SettingId::from_file(key) {
@@ -24,7 +24,7 @@ pub(super) fn save(
     store: &dyn StateStore,
     before: &Records,
     after: &Records,
-) -> Result<(), StoreError> {
+) -> Result<(), StateStoreError> {
     let mut changes: Vec<StoreChange> = Vec::new();
     for (id, record) in after {
         if before.get(id) != Some(record) {

@@ -5,9 +5,11 @@ mod queries;
 use suimon_contract::{
     PowerChangedStatus, PowerConfig, PowerEnergyStatus, PowerSettingStatus, PowerZoneStatus,
 };
-use suimon_power::{Cpu, Machine, SettingId, SettingKind, Target, Wanted, Whom, decide};
+use suimon_power::{
+    Cpu, HostPowerSettings, RequiredSetting, Scope, SettingId, SettingKind, Target, decide,
+};
 
-use super::keeper::left_in_words;
+use super::keeper::external_change_text;
 use super::spec::spec_of;
 use super::table::Inner;
 
@@ -33,7 +35,11 @@ impl Inner {
         let milliwatts = counted.filter(|all| !all.is_empty());
         PowerEnergyStatus {
             milliwatts: milliwatts.map(|all| all.into_iter().fold(0, u64::saturating_add)),
-            lacking: if readings.is_empty() { self.keeper.host.energy_lacks() } else { None },
+            lacking: if readings.is_empty() {
+                self.keeper.host.energy_unavailable_reason()
+            } else {
+                None
+            },
             zones,
         }
     }
@@ -42,16 +48,16 @@ impl Inner {
     pub(super) fn setting_statuses(
         &self,
         power: &PowerConfig,
-        machine: &Machine,
+        machine: &HostPowerSettings,
     ) -> Vec<PowerSettingStatus> {
         let targets = decide(&spec_of(power), machine);
         targets.iter().map(|target| self.setting_status(target, machine)).collect()
     }
 
-    fn setting_status(&self, target: &Target, machine: &Machine) -> PowerSettingStatus {
+    fn setting_status(&self, target: &Target, machine: &HostPowerSettings) -> PowerSettingStatus {
         let wrong = target.settings.iter().find(|of| {
             let now = machine.value(of.id);
-            !self.keeper.is_made(of, now.as_ref())
+            !self.keeper.is_in_effect(of, now.as_ref())
         });
         let why_not = match (&target.why_not, wrong) {
             (Some(why), _) => Some(why.to_string()),
@@ -60,36 +66,39 @@ impl Inner {
         };
         PowerSettingStatus {
             cpus: match &target.whom {
-                Whom::Host => Vec::new(),
-                Whom::Cpus(cpus) => cpus.clone(),
+                Scope::Host => Vec::new(),
+                Scope::Cpus(cpus) => cpus.clone(),
             },
             setting: target.kind.as_str().to_owned(),
-            wanted: target.wanted.clone(),
+            wanted: target.required.clone(),
             in_effect: target.why_not.is_none() && wrong.is_none(),
             now: now_in_words(target, machine),
             why_not,
         }
     }
 
-    fn why_wrong(&self, of: &Wanted) -> String {
+    fn why_wrong(&self, of: &RequiredSetting) -> String {
         if let Some(why) = self.keeper.refused.get(&of.id) {
             return why.clone();
         }
-        if let Some(foreign) = self.keeper.foreign.get(&of.id) {
-            return format!("changed by another program: {}", left_in_words(foreign));
+        if let Some(external_changes) = self.keeper.external_changes.get(&of.id) {
+            return format!(
+                "changed by another program: {}",
+                external_change_text(external_changes)
+            );
         }
         "changed by another program; `suimon power set` sets it again".to_owned()
     }
 
     /// Returns a note if the driver has rounded a frequency.
-    fn rounding(&self, target: &Target, machine: &Machine) -> Option<String> {
+    fn rounding(&self, target: &Target, machine: &HostPowerSettings) -> Option<String> {
         let of = target.settings.first()?;
         let now = machine.value(of.id)?;
         let is_other = now != of.value;
         is_other.then(|| format!("{now} kHz is the nearest frequency that the driver supports"))
     }
 
-    fn changed(&self, machine: &Machine) -> Vec<PowerChangedStatus> {
+    fn changed(&self, machine: &HostPowerSettings) -> Vec<PowerChangedStatus> {
         let changed = self.keeper.records.iter().map(|(id, record)| PowerChangedStatus {
             file: id.file(),
             before: record.before.clone(),
@@ -101,8 +110,8 @@ impl Inner {
 }
 
 /// Returns the current value of a target as text; `None` if it cannot be read.
-fn now_in_words(target: &Target, machine: &Machine) -> Option<String> {
-    if let (SettingKind::IdleStates, Whom::Cpus(cpus)) = (target.kind, &target.whom) {
+fn now_in_words(target: &Target, machine: &HostPowerSettings) -> Option<String> {
+    if let (SettingKind::IdleStates, Scope::Cpus(cpus)) = (target.kind, &target.whom) {
         let cpu = machine.cpus.iter().find(|cpu| cpus.contains(&cpu.number))?;
         let allowed = allowed_states(cpu);
         return (!cpu.idle_states.is_empty()).then(|| allowed.join(" "));

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_contract::{PowerConfig, PowerEffect};
-use suimon_ports::{PowerHost, StateStore, StoreError};
+use suimon_ports::{PowerHost, StateStore, StateStoreError};
 use suimon_power::EnergyMeter;
 
-use super::keeper::{Keeper, Settled};
+use super::keeper::{ApplyResult, SettingsWriter};
 use super::told;
 use crate::events::Draft;
 
@@ -22,7 +22,7 @@ const CPUS_LOOKED_AT_RARELY: u32 = 5;
 pub(crate) struct PowerTable(Mutex<Inner>);
 
 pub(super) struct Inner {
-    pub(super) keeper: Keeper,
+    pub(super) keeper: SettingsWriter,
     pub(super) meter: EnergyMeter,
     /// Effect of the plan when it was last applied.
     pub(super) effect: PowerEffect,
@@ -41,9 +41,9 @@ impl PowerTable {
         host: Arc<dyn PowerHost>,
         store: Arc<dyn StateStore>,
         retry_first: Duration,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, StateStoreError> {
         Ok(Self(Mutex::new(Inner {
-            keeper: Keeper::load(host, store)?,
+            keeper: SettingsWriter::load(host, store)?,
             meter: EnergyMeter::default(),
             effect: PowerEffect::Off,
             told: None,
@@ -60,21 +60,25 @@ impl PowerTable {
 }
 
 impl Inner {
-    fn tell_effect(&mut self, power: Option<&PowerConfig>, settled: &Settled) -> Option<Draft> {
+    fn report_effect(
+        &mut self,
+        power: Option<&PowerConfig>,
+        settled: &ApplyResult,
+    ) -> Option<Draft> {
         let Some(power) = power else {
             self.effect = PowerEffect::Off;
             self.told = None;
             return None;
         };
-        let machine = self.keeper.host.machine();
+        let machine = self.keeper.host.settings();
         let settings = self.setting_statuses(power, &machine);
         self.effect = super::effect::effect_of(&settings);
         let draft = told::in_effect(power, self.effect, &settings, settled);
-        let is_news = self.told.as_ref().is_none_or(|told| {
+        let must_report = self.told.as_ref().is_none_or(|told| {
             (told.kind, &told.text, &told.fields) != (draft.kind, &draft.text, &draft.fields)
         });
         self.told = Some(draft.clone());
-        is_news.then_some(draft)
+        must_report.then_some(draft)
     }
 
     /// Returns the CPUs that came online since the last call; `None` if no CPU came or went.
@@ -85,7 +89,7 @@ impl Inner {
         }
         let is_first = self.online_text.is_empty();
         self.online_text = text;
-        let online: BTreeSet<u16> = self.keeper.host.machine().online().into_iter().collect();
+        let online: BTreeSet<u16> = self.keeper.host.settings().online().into_iter().collect();
         let came = online.difference(&self.online).copied().collect();
         self.online = online;
         (!is_first).then_some(came)

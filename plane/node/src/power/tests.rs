@@ -59,12 +59,12 @@ fn a_plan_is_carried_out_shown_changed_and_taken_back() {
     assert_eq!(now(&status, "turbo"), ["on"]);
     assert!(status.cpus.iter().all(|cpu| cpu.idle_states == ["POLL", "C1", "C6"]));
     assert!(!status.data_plane.parking);
-    assert_eq!(harness.plane.patience().as_micros(), 200, "the plane polls as the plan has it");
+    assert_eq!(harness.plane.poll_budget().as_micros(), 200, "the plane polls as the plan has it");
     assert!(!status.changed.iter().any(|of| of.file.ends_with("boost")), "it is as it was");
 
     harness.change(Edit::Power(PowerEdit::Delete));
     assert_eq!(power.machine(), before);
-    assert_eq!(harness.plane.patience().as_micros(), 50);
+    assert_eq!(harness.plane.poll_budget().as_micros(), 50);
     assert!(harness.store.keys("power").is_empty());
     // One event per plan, not per key.
     harness.wait_events(EventKind::PowerPlanInEffect.id(), 2);
@@ -229,7 +229,7 @@ fn a_preview_says_what_cannot_be_had_and_energy_is_told_where_there_is_any() {
     let energy = harness.node.power().energy;
     assert_eq!((energy.lacking, energy.zones.len()), (None, 1));
     assert_eq!(harness.node.top().power.energy_uj, Some(0));
-    harness.apply_well(&host("[power]\nplan = \"custom\"\npoll_us = 0\n"));
-    assert_eq!(harness.plane.patience().as_micros(), 0);
+    harness.apply_ok(&host("[power]\nplan = \"custom\"\npoll_us = 0\n"));
+    assert_eq!(harness.plane.poll_budget().as_micros(), 0);
     assert_eq!(harness.node.power().effect, PowerEffect::Full, "nothing is asked of CPUs");
 }

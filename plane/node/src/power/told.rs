@@ -3,40 +3,42 @@
 use std::collections::BTreeSet;
 
 use suimon_contract::{EventKind, PowerConfig, PowerEffect, PowerSettingStatus};
-use suimon_quantity::Count;
+use suimon_quantity::CountedNoun;
 
-use super::keeper::{Settled, left_in_words};
+use super::keeper::{ApplyResult, external_change_text};
 use crate::events::Draft;
 
 /// Maximum number of settings and reasons in one event.
 const TOLD_MAX: usize = 8;
 
 /// Returns the events about restored, unrestorable and externally changed settings.
-pub(super) fn settled(settled: &Settled) -> Vec<Draft> {
+pub(super) fn settled(settled: &ApplyResult) -> Vec<Draft> {
     let mut drafts = Vec::new();
     if settled.restored > 0 {
         let text = format!(
             "{} of CPUs that the daemon had changed were restored to the former values.",
-            Count::new(settled.restored, "setting")
+            CountedNoun::new(settled.restored, "setting")
         );
         let draft = Draft::new(EventKind::PowerRestored, "power", text);
         drafts.push(draft.with("settings", settled.restored));
     }
-    if !settled.foreign.is_empty() {
+    if !settled.external_changes.is_empty() {
         let text = format!(
             "Another program changed {} of CPUs after the daemon did; the daemon does not restore \
              them. `suimon power set` sets them again.",
-            Count::new(settled.foreign.len(), "setting")
+            CountedNoun::new(settled.external_changes.len(), "setting")
         );
         let draft = Draft::new(EventKind::PowerSettingLeft, "power", text);
-        let told = settled.foreign.iter().take(TOLD_MAX);
-        drafts.push(told.fold(draft, |draft, of| draft.with(&of.id.file(), left_in_words(of))));
+        let told = settled.external_changes.iter().take(TOLD_MAX);
+        drafts.push(
+            told.fold(draft, |draft, of| draft.with(&of.id.file(), external_change_text(of))),
+        );
     }
     if !settled.not_restored.is_empty() {
         let text = format!(
             "{} of CPUs could not be restored to the former values; the daemon retries when CPUs \
              come online or at its next start.",
-            Count::new(settled.not_restored.len(), "setting")
+            CountedNoun::new(settled.not_restored.len(), "setting")
         );
         let draft = Draft::new(EventKind::PowerRestoreFailed, "power", text);
         let told = settled.not_restored.iter().take(TOLD_MAX);
@@ -50,14 +52,14 @@ pub(super) fn in_effect(
     power: &PowerConfig,
     effect: PowerEffect,
     settings: &[PowerSettingStatus],
-    settled: &Settled,
+    settled: &ApplyResult,
 ) -> Draft {
     let plan = power.plan;
-    if effect == PowerEffect::Full && settled.not_kept.is_none() {
+    if effect == PowerEffect::Full && settled.store_error.is_none() {
         let text = format!("Power plan {plan} is in effect on all CPUs.");
         return Draft::new(EventKind::PowerPlanInEffect, "power", text).with("plan", plan);
     }
-    let text = match (&settled.not_kept, effect) {
+    let text = match (&settled.store_error, effect) {
         (Some(why), _) => format!(
             "Power plan {plan} was not applied, because the present CPU settings could not be \
              saved: {why}"
@@ -87,7 +89,7 @@ pub(super) fn in_effect(
 pub(super) fn cpus_changed(online: &BTreeSet<u16>, came: &BTreeSet<u16>) -> Draft {
     let text = match came.len() {
         0 => "CPUs went offline.".to_owned(),
-        number => format!("{} came online.", Count::new(number, "CPU")),
+        number => format!("{} came online.", CountedNoun::new(number, "CPU")),
     };
     let list = |cpus: &BTreeSet<u16>| {
         let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();

@@ -14,16 +14,16 @@ use crate::errors::first_of;
 
 /// Error of a request to another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FarError {
+pub enum PeerError {
     /// The node answered with these errors.
-    Refused(Vec<ApiError>),
+    Rejected(Vec<ApiError>),
     /// The node did not answer, or the answer is invalid. The outcome of the request is unknown.
     Unreachable(String),
 }
 
 /// Content of an upgraded connection to another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FarLine {
+pub enum PeerStream {
     /// Migration stream of a VM (memory and device state) in QEMU's format.
     Memory,
     /// NBD connection to a disk; the remote node is the server.
@@ -31,102 +31,102 @@ pub enum FarLine {
 }
 
 /// Client of one other node. Calls block until the answer arrives, some seconds at most.
-pub trait FarNode: Send + Sync {
+pub trait PeerNode: Send + Sync {
     /// Returns the status of the node's host.
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.
-    fn host(&self) -> Result<HostStatus, FarError>;
+    fn host(&self) -> Result<HostStatus, PeerError>;
 
     /// Returns the plan of a VM's arrival. Changes nothing on the node.
     ///
     /// # Errors
     /// The node rejects the arrival or cannot be reached.
-    fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, FarError>;
+    fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, PeerError>;
 
     /// Starts to create the VM's resources on the node. Returns the operation of the node.
     ///
     /// # Errors
     /// The node rejects the arrival or cannot be reached.
-    fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, FarError>;
+    fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, PeerError>;
 
     /// Returns the state of an operation of the node. The node delays the answer by some seconds if
     /// the operation is in progress.
     ///
     /// # Errors
     /// The operation does not exist, or the node cannot be reached.
-    fn operation(&self, id: u64) -> Result<Operation, FarError>;
+    fn operation(&self, id: u64) -> Result<Operation, PeerError>;
 
     /// Requests cancellation of an operation of the node. Returns its state.
     ///
     /// # Errors
     /// The operation does not exist, or the node cannot be reached.
-    fn cancel_operation(&self, id: u64) -> Result<Operation, FarError>;
+    fn cancel_operation(&self, id: u64) -> Result<Operation, PeerError>;
 
     /// Returns the state of an arrival.
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.
-    fn arrival(&self, id: &str) -> Result<Arrival, FarError>;
+    fn arrival(&self, id: &str) -> Result<Arrival, PeerError>;
 
     /// Opens a connection for data of an arrival that is ready to receive.
     ///
     /// # Errors
     /// The arrival is not ready, or the node cannot be reached.
-    fn line(&self, id: &str, line: &FarLine) -> Result<OwnedFd, FarError>;
+    fn line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError>;
 
     /// Transfers ownership of the VM to the node, unless the arrival was abandoned. The returned
     /// state contains the outcome.
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.
-    fn activate_arrival(&self, id: &str) -> Result<Arrival, FarError>;
+    fn activate_arrival(&self, id: &str) -> Result<Arrival, PeerError>;
 
     /// Abandons an arrival, unless it is active. The returned state contains the outcome.
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.
-    fn abandon_arrival(&self, id: &str) -> Result<Arrival, FarError>;
+    fn abandon_arrival(&self, id: &str) -> Result<Arrival, PeerError>;
 
     /// Returns the destinations and obstacles of the node's VMs if it were drained.
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.
-    fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, FarError>;
+    fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, PeerError>;
 
     /// Starts to drain the node.
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.
-    fn drain(&self, request: &DrainRequest) -> Result<Operation, FarError>;
+    fn drain(&self, request: &DrainRequest) -> Result<Operation, PeerError>;
 
     /// Ends the drained state of the node.
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.
-    fn undrain(&self) -> Result<(), FarError>;
+    fn undrain(&self) -> Result<(), PeerError>;
 }
 
 /// Factory of clients of other nodes.
-pub trait FarNodes: Send + Sync {
+pub trait PeerNodes: Send + Sync {
     /// Returns a client for a configured node. Does not connect.
     ///
     /// # Errors
     /// A file in the configuration cannot be used; the error names the key.
-    fn node(&self, config: &NodeConfig) -> Result<Arc<dyn FarNode>, ApiError>;
+    fn node(&self, config: &NodeConfig) -> Result<Arc<dyn PeerNode>, ApiError>;
 }
 
 /// Converts a failed request to another node to an API error that names the node.
-pub(crate) fn far_error(node: &Name, error: FarError) -> ApiError {
+pub(crate) fn peer_error(node: &Name, error: PeerError) -> ApiError {
     let about = format!("{}/{node}", Kind::Node.word());
     match error {
-        FarError::Refused(errors) => {
+        PeerError::Rejected(errors) => {
             let mut error = first_of(errors);
             let at = error.resource.take().map_or_else(String::new, |at| format!("{at}: "));
             error.message = format!("node {node} rejected the request: {at}{}", error.message);
             error.about(about)
         }
-        FarError::Unreachable(text) => {
+        PeerError::Unreachable(text) => {
             let text = format!("node {node} does not respond: {text}");
             ApiError::new(ErrorCode::HostError, text).about(about)
         }

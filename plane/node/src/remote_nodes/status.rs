@@ -9,70 +9,70 @@ use std::time::{Duration, Instant};
 
 use suimon_contract::{Condition, Health, HostStatus, Name, NodeConfig};
 
-use crate::{FarError, FarNodes};
+use crate::{PeerError, PeerNodes};
 
 /// Maximum time for which a request waits for all queried nodes together. Longer than the timeout
 /// of one node, so that the result contains the node's error.
-const ANSWER_TIME: Duration = Duration::from_secs(5);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of concurrent queries; each query has a thread.
-const ASKED_MAX: usize = 64;
+const QUERIES_MAX: usize = 64;
 
 /// Queries in progress. Concurrent requests for one node share one query, so that there is at most
 /// one thread per node.
 #[derive(Default)]
-pub(crate) struct Questions(Arc<Inner>);
+pub(crate) struct Queries(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    under_way: Mutex<BTreeMap<Name, Arc<Question>>>,
+    in_progress: Mutex<BTreeMap<Name, Arc<Query>>>,
     answered: Condvar,
 }
 
-struct Question {
+struct Query {
     config: NodeConfig,
     answer: OnceLock<Answer>,
 }
 
 type Answer = Result<HostStatus, Condition>;
 
-impl Questions {
+impl Queries {
     /// Starts a query, or returns the query in progress for the same configuration. Blocks while
-    /// [`ASKED_MAX`] queries are in progress; returns `None` if this lasts until `deadline`.
-    fn ask(
+    /// [`QUERIES_MAX`] queries are in progress; returns `None` if this lasts until `deadline`.
+    fn start(
         &self,
-        nodes: &Arc<dyn FarNodes>,
+        nodes: &Arc<dyn PeerNodes>,
         config: &NodeConfig,
         deadline: Instant,
-    ) -> Option<Arc<Question>> {
-        let mut under_way = self.0.under_way();
+    ) -> Option<Arc<Query>> {
+        let mut under_way = self.0.in_progress();
         loop {
             if let Some(question) = under_way.get(&config.name).filter(|q| q.config == *config) {
                 return Some(question.clone());
             }
-            if under_way.len() < ASKED_MAX && !under_way.contains_key(&config.name) {
+            if under_way.len() < QUERIES_MAX && !under_way.contains_key(&config.name) {
                 break;
             }
             under_way = self.0.wait(under_way, deadline)?;
         }
-        let question = Arc::new(Question { config: config.clone(), answer: OnceLock::new() });
+        let question = Arc::new(Query { config: config.clone(), answer: OnceLock::new() });
         under_way.insert(config.name.clone(), question.clone());
         drop(under_way);
         let (inner, nodes, asked) = (self.0.clone(), nodes.clone(), question.clone());
         let thread = std::thread::Builder::new().name("suimon-far-node".to_owned());
         let started = thread.spawn(move || {
             // Dropping the guard ends the query even if the call panics.
-            let telling = Telling { inner, asked };
-            telling.tell(answer_of(nodes.as_ref(), &telling.asked.config));
+            let telling = QueryGuard { inner, queried: asked };
+            telling.report(answer_of(nodes.as_ref(), &telling.queried.config));
         });
         if let Err(error) = started {
-            let told = Telling { inner: self.0.clone(), asked: question.clone() };
-            told.tell(Err(failed(format!("cannot start a thread to query the node: {error}"))));
+            let told = QueryGuard { inner: self.0.clone(), queried: question.clone() };
+            told.report(Err(failed(format!("cannot start a thread to query the node: {error}"))));
         }
         Some(question)
     }
 
-    fn wait(&self, question: &Question, deadline: Instant) -> Answer {
-        let mut under_way = self.0.under_way();
+    fn wait(&self, question: &Query, deadline: Instant) -> Answer {
+        let mut under_way = self.0.in_progress();
         loop {
             if let Some(answer) = question.answer.get() {
                 return answer.clone();
@@ -81,7 +81,7 @@ impl Questions {
                 Some(locked) => under_way = locked,
                 None => {
                     let text =
-                        format!("the node did not respond within {} s", ANSWER_TIME.as_secs());
+                        format!("the node did not respond within {} s", QUERY_TIMEOUT.as_secs());
                     return Err(down(text));
                 }
             }
@@ -90,16 +90,16 @@ impl Questions {
 }
 
 impl Inner {
-    fn under_way(&self) -> MutexGuard<'_, BTreeMap<Name, Arc<Question>>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    fn in_progress(&self) -> MutexGuard<'_, BTreeMap<Name, Arc<Query>>> {
+        self.in_progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the end of any query; `None` at the deadline.
     fn wait<'g>(
         &self,
-        locked: MutexGuard<'g, BTreeMap<Name, Arc<Question>>>,
+        locked: MutexGuard<'g, BTreeMap<Name, Arc<Query>>>,
         deadline: Instant,
-    ) -> Option<MutexGuard<'g, BTreeMap<Name, Arc<Question>>>> {
+    ) -> Option<MutexGuard<'g, BTreeMap<Name, Arc<Query>>>> {
         let left = deadline.checked_duration_since(Instant::now())?;
         let waited = self.answered.wait_timeout(locked, left);
         Some(waited.unwrap_or_else(PoisonError::into_inner).0)
@@ -107,34 +107,34 @@ impl Inner {
 }
 
 /// Guard of a query's thread. Dropping it removes the query and wakes the waiting requests.
-struct Telling {
+struct QueryGuard {
     inner: Arc<Inner>,
-    asked: Arc<Question>,
+    queried: Arc<Query>,
 }
 
-impl Telling {
-    fn tell(&self, answer: Answer) {
+impl QueryGuard {
+    fn report(&self, answer: Answer) {
         // Fails if the result is already set; the first result remains.
-        let _ = self.asked.answer.set(answer);
+        let _ = self.queried.answer.set(answer);
     }
 }
 
-impl Drop for Telling {
+impl Drop for QueryGuard {
     fn drop(&mut self) {
-        self.tell(Err(failed(
+        self.report(Err(failed(
             "the query of the node failed because of a defect in the daemon; see its log"
                 .to_owned(),
         )));
-        self.inner.under_way().remove(&self.asked.config.name);
+        self.inner.in_progress().remove(&self.queried.config.name);
         self.inner.answered.notify_all();
     }
 }
 
-fn answer_of(nodes: &dyn FarNodes, config: &NodeConfig) -> Answer {
+fn answer_of(nodes: &dyn PeerNodes, config: &NodeConfig) -> Answer {
     let node = nodes.node(config).map_err(|error| failed(error.to_string()))?;
     node.host().map_err(|error| match error {
-        FarError::Refused(errors) => failed(crate::errors::first_of(errors).to_string()),
-        FarError::Unreachable(reason) => down(reason),
+        PeerError::Rejected(errors) => failed(crate::errors::first_of(errors).to_string()),
+        PeerError::Unreachable(reason) => down(reason),
     })
 }
 

@@ -22,7 +22,7 @@ const TWO: &str = r#"
 #[test]
 fn nodes_are_desired_state_and_touch_no_device() {
     let harness = Harness::new();
-    harness.apply_well(&host(TWO));
+    harness.apply_ok(&host(TWO));
     assert_eq!(harness.node.host_status().nodes, 2);
     let patch = br#"{"address": "192.0.2.4:8443"}"#.to_vec();
     let edit = Edit::Node(ResourceEdit::<NodeConfig>::Patch(name("left"), patch));
@@ -48,8 +48,8 @@ fn nodes_are_desired_state_and_touch_no_device() {
 #[test]
 fn a_node_is_asked_when_it_is_shown() {
     let (here, there) = (Harness::new(), Harness::new());
-    here.apply_well(&host(&TWO.replace("right.pem", "missing")));
-    let left = here.node.far_node("left").unwrap();
+    here.apply_ok(&host(&TWO.replace("right.pem", "missing")));
+    let left = here.node.peer_node("left").unwrap();
     assert_eq!(left.condition.health, Health::Down);
     assert_eq!(left.condition.reason.unwrap(), "nobody listens at 192.0.2.2:8443");
     assert_eq!((left.host, left.version), (None, None));
@@ -61,14 +61,14 @@ fn a_node_is_asked_when_it_is_shown() {
     // The reason names a file that cannot be used.
     assert_eq!(right.condition.health, Health::Failed, "{right:?}");
     assert!(right.condition.reason.unwrap().contains("node/right"));
-    here.far_nodes.obstruct(|_, call| {
+    here.far_nodes.intercept(|_, call| {
         assert_eq!(call, "host");
-        Some(FarError::Refused(vec![ApiError::new(ErrorCode::Unauthorized, "who are you?")]))
+        Some(PeerError::Rejected(vec![ApiError::new(ErrorCode::Unauthorized, "who are you?")]))
     });
-    let left = here.node.far_node("left").unwrap();
+    let left = here.node.peer_node("left").unwrap();
     assert_eq!(left.condition.health, Health::Failed);
     assert!(left.condition.reason.unwrap().contains("who are you?"));
-    assert_eq!(here.node.far_node("up").unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(here.node.peer_node("up").unwrap_err().code, ErrorCode::NotFound);
 }
 
 /// True once the gate is open.
@@ -86,11 +86,11 @@ fn silent(nodes: usize) -> (Harness, Arc<Gate>, Arc<AtomicUsize>) {
             )
         })
         .collect();
-    harness.apply_well(&host(&text));
+    harness.apply_ok(&host(&text));
     let gate = Arc::new((Mutex::new(false), Condvar::new()));
     let asked = Arc::new(AtomicUsize::new(0));
     let (closed, counted) = (gate.clone(), asked.clone());
-    harness.far_nodes.obstruct(move |_, _| {
+    harness.far_nodes.intercept(move |_, _| {
         counted.fetch_add(1, Ordering::SeqCst);
         let open = closed.0.lock().unwrap();
         let _open = closed.1.wait_while(open, |open| !*open).unwrap();
@@ -106,23 +106,23 @@ fn open(gate: &Gate) {
 
 #[test]
 fn nodes_that_do_not_answer_hold_nobody_up_for_longer_than_one() {
-    let (harness, gate, asked) = silent(ASKED_MAX + 3);
+    let (harness, gate, asked) = silent(QUERIES_MAX + 3);
     let began = Instant::now();
     let nodes = harness.node.nodes();
     let took = began.elapsed();
-    // Sequential queries would take `ASKED_MAX` times as long. The bound leaves a margin for a
+    // Sequential queries would take `QUERIES_MAX` times as long. The bound leaves a margin for a
     // loaded machine.
-    assert!(took >= ANSWER_TIME && took < ANSWER_TIME * ASKED_MAX as u32 / 4, "{took:?}");
+    assert!(took >= QUERY_TIMEOUT && took < QUERY_TIMEOUT * QUERIES_MAX as u32 / 4, "{took:?}");
     assert!(nodes.iter().all(|node| node.condition.health == Health::Down), "{nodes:?}");
     assert!(nodes[0].condition.reason.as_ref().unwrap().contains("within 5 s"), "{nodes:?}");
     // Each node was queried once, and the number of threads was bounded.
-    assert_eq!(asked.load(Ordering::SeqCst), ASKED_MAX);
+    assert_eq!(asked.load(Ordering::SeqCst), QUERIES_MAX);
     // Changes succeed while queries are in progress.
     let name = name("n0");
     let deleted = harness.change(Edit::Node(ResourceEdit::<NodeConfig>::Delete(name)));
     assert_eq!(deleted.state, OperationState::Succeeded);
     open(&gate);
-    let left = harness.node.far_node("n1").unwrap();
+    let left = harness.node.peer_node("n1").unwrap();
     assert_eq!(left.condition.reason.unwrap(), "nobody listens at n1:8443");
 }
 
@@ -130,9 +130,9 @@ fn nodes_that_do_not_answer_hold_nobody_up_for_longer_than_one() {
 fn requests_for_the_status_of_one_node_share_one_question() {
     let (harness, gate, asked) = silent(1);
     std::thread::scope(|scope| {
-        let both = [(); 2].map(|()| scope.spawn(|| harness.node.far_node("n0").unwrap()));
+        let both = [(); 2].map(|()| scope.spawn(|| harness.node.peer_node("n0").unwrap()));
         crate::testing::wait_until("both to wait for one answer", || {
-            let questions = harness.node.shared().questions.0.under_way();
+            let questions = harness.node.shared().questions.0.in_progress();
             // The map, the query's thread and both waiting requests hold references.
             questions.get(&name("n0")).is_some_and(|question| Arc::strong_count(question) == 2 + 2)
         });

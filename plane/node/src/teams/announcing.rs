@@ -13,7 +13,7 @@ use suimon_ports::CONTROL_PAUSE;
 use suimon_quantity::{PortId, SwitchId, Time};
 
 use super::effects::AnnounceAt;
-use super::sockets::{Passed, Sockets};
+use super::sockets::{SendResult, Sockets};
 use crate::SwitchPlane;
 
 /// Maximum number of queued frames, of all ports and teams.
@@ -26,7 +26,7 @@ const BURST: usize = 64;
 pub(crate) struct Announcing {
     waiting: BTreeMap<PortId, Waiting>,
     /// Ports with queued frames, each once, in the order in which they are served.
-    turns: VecDeque<PortId>,
+    rounds: VecDeque<PortId>,
     resume_at: Time,
 }
 
@@ -54,10 +54,10 @@ impl Announcing {
         if dropped > 0 {
             tracing::warn!(dropped, "more addresses have moved than are announced");
         }
-        self.turns.retain(|port| self.waiting.contains_key(port));
+        self.rounds.retain(|port| self.waiting.contains_key(port));
         // Every queue has its turn.
-        let known: BTreeSet<PortId> = self.turns.iter().copied().collect();
-        self.turns.extend(self.waiting.keys().filter(|port| !known.contains(port)));
+        let known: BTreeSet<PortId> = self.rounds.iter().copied().collect();
+        self.rounds.extend(self.waiting.keys().filter(|port| !known.contains(port)));
     }
 
     /// Reduces the queue to [`WAITING_MAX`] frames. Returns the number of dropped ones.
@@ -95,13 +95,13 @@ impl Announcing {
 
     /// Removes the next frame. Returns its port, the member that sends it, and the frame.
     fn take(&mut self) -> Option<(PortId, PortId, Announcement)> {
-        let port = self.turns.pop_front()?;
+        let port = self.rounds.pop_front()?;
         let waiting = self.waiting.get_mut(&port)?;
         let (member, frame) = (waiting.member, waiting.frames.pop_front()?);
         if waiting.frames.is_empty() {
             self.waiting.remove(&port);
         } else {
-            self.turns.push_back(port);
+            self.rounds.push_back(port);
         }
         Some((port, member, frame))
     }
@@ -109,7 +109,7 @@ impl Announcing {
     /// Queues a frame again, behind the others of its port.
     fn put_back(&mut self, port: PortId, member: PortId, frame: Announcement) {
         let waiting = self.waiting.entry(port).or_insert_with(|| {
-            self.turns.push_back(port);
+            self.rounds.push_back(port);
             Waiting { member, frames: VecDeque::new() }
         });
         waiting.frames.push_back(frame);
@@ -123,8 +123,8 @@ impl Announcing {
         for _ in 0..self.len().min(BURST) {
             let Some((port, member, frame)) = self.take() else { break };
             match sockets.send(member, frame.bytes(), now) {
-                Passed::Later => self.put_back(port, member, frame),
-                Passed::Sent | Passed::Lost => {}
+                SendResult::Later => self.put_back(port, member, frame),
+                SendResult::Sent | SendResult::Lost => {}
             }
         }
         self.resume_at = now + CONTROL_PAUSE;

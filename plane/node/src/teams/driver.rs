@@ -27,7 +27,7 @@ pub(crate) struct TeamDriver {
 
 /// Result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum TurnResult {
     /// Deadline of the next turn; `None` if only events cause one.
     Until(Option<Time>),
     /// The thread must end.
@@ -42,21 +42,21 @@ impl TeamDriver {
 
     /// Processes queued events and everything that is due. `woke`: members whose sockets became
     /// readable. Does not block on a disk or on the kernel's lock of network devices (RTNL).
-    pub(crate) fn turn(&mut self, woke: &BTreeSet<PortId>) -> Turn {
+    pub(crate) fn poll(&mut self, woke: &BTreeSet<PortId>) -> TurnResult {
         let shared = self.shared.clone();
         shared.teams.wake.drain();
         let inbox = std::mem::take(&mut *shared.teams.inbox());
         let now = shared.plane.now();
         let mut table = shared.teams.table();
         for (port, told) in inbox.links {
-            table.hear_link(port, told, &*shared.plane, now);
+            table.handle_link(port, told, &*shared.plane, now);
         }
         for opened in inbox.sockets {
             self.sockets.install(opened, now);
         }
-        self.sockets.receive(now, woke, &mut |port, frame| table.hear_frame(port, frame, now));
+        self.sockets.receive(now, woke, &mut |port, frame| table.handle_frame(port, frame, now));
         for (port, control) in self.sockets.take_news() {
-            table.hear_control(port, control, now);
+            table.handle_control(port, control, now);
         }
         let effects = if inbox.stop { table.leave(now) } else { table.work(&*shared.plane, now) };
         let (wanted, due) = (table.wanted_sockets(), table.next_deadline());
@@ -72,16 +72,16 @@ impl TeamDriver {
             self.announce(&announcements, now);
         }
         if !drafts.is_empty() {
-            self.ask(Job::Tell(drafts), now);
+            self.submit(Job::AppendEvents(drafts), now);
         }
         if inbox.stop {
-            return Turn::Stop;
+            return TurnResult::Stop;
         }
         self.hand_over_jobs(now);
         let now_if_news = self.sockets.has_news().then_some(now);
         let sockets = self.sockets.next_deadline(now);
         let announcing = self.announcing.next_deadline();
-        Turn::Until([due, now_if_news, sockets, announcing].into_iter().flatten().min())
+        TurnResult::Until([due, now_if_news, sockets, announcing].into_iter().flatten().min())
     }
 
     fn announce(&mut self, places: &BTreeMap<PortId, AnnounceAt>, now: Time) {
@@ -93,18 +93,20 @@ impl TeamDriver {
 
     fn hand_over_jobs(&mut self, now: Time) {
         for job in self.sockets.take_jobs() {
-            self.ask(job, now);
+            self.submit(job, now);
         }
     }
 
-    fn ask(&mut self, job: Job, now: Time) {
+    fn submit(&mut self, job: Job, now: Time) {
         let Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) =
             self.jobs.try_send(job)
         else {
             return;
         };
         match job {
-            Job::Tell(drafts) => tracing::warn!(events = drafts.len(), "events of teams are lost"),
+            Job::AppendEvents(drafts) => {
+                tracing::warn!(events = drafts.len(), "events of teams are lost");
+            }
             Job::Open { port, .. } => self.sockets.not_asked(port, now),
             Job::Close(socket) => drop(socket),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_ports::{ControlSocket, DeviceError, LinkFacts};
+use suimon_ports::{ControlSocket, DeviceError, LinkProperties};
 use suimon_quantity::PortId;
 
 /// Messages that the team thread has not read.
@@ -10,7 +10,7 @@ use suimon_quantity::PortId;
 pub(crate) struct Inbox {
     /// Link states by device port: only the last one per device is kept, so that the size is
     /// bounded by the number of devices.
-    pub(crate) links: BTreeMap<PortId, ToldLink>,
+    pub(crate) links: BTreeMap<PortId, LinkReport>,
     /// Results of [`Job::Open`](super::work::Job::Open), one per job.
     pub(crate) sockets: Vec<OpenedSocket>,
     /// True if the thread must end.
@@ -19,12 +19,12 @@ pub(crate) struct Inbox {
 
 /// Link state that a device has reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ToldLink {
+pub(crate) struct LinkReport {
     /// Number of the attempt to open the device that reported.
     pub(crate) generation: u64,
     /// True if the link was down since the team thread last read the inbox, even if it is up again.
     pub(crate) was_down: bool,
-    pub(crate) link: LinkFacts,
+    pub(crate) link: LinkProperties,
 }
 
 /// Control socket, or the reason why it could not be opened.
@@ -35,9 +35,9 @@ pub(crate) struct OpenedSocket {
 }
 
 impl Inbox {
-    pub(crate) fn hear_link(&mut self, port: PortId, generation: u64, link: LinkFacts) {
+    pub(crate) fn handle_link(&mut self, port: PortId, generation: u64, link: LinkProperties) {
         let before = self.links.get(&port).filter(|told| told.generation == generation);
         let was_down = !link.up || before.is_some_and(|told| told.was_down);
-        self.links.insert(port, ToldLink { generation, was_down, link });
+        self.links.insert(port, LinkReport { generation, was_down, link });
     }
 }

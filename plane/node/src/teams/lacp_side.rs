@@ -12,7 +12,7 @@ use suimon_recording::{Recorded, Sink};
 use suimon_teaming::lacp::{Activity, Lacp, LacpSpec, Link, PortInfo, PortSpec, SpecError, Timer};
 use suimon_teaming::{MEMBERS_MAX, MemberId};
 
-use super::member::{Member, placeholder};
+use super::member::{Member, placeholder_mac};
 
 /// Minimum interval between events about changed partners of one member.
 const PARTNER_NEWS_EVERY: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ const KEYS: u32 = 2047;
 
 /// LACP of one team.
 #[derive(Clone, Debug)]
-pub(crate) struct LacpSide {
+pub(crate) struct TeamLacp {
     pub(crate) lacp: Recorded<Lacp>,
     ports: BTreeMap<MemberId, LacpPort>,
 }
@@ -38,15 +38,15 @@ struct LacpPort {
     /// Link state last passed to LACP.
     link: Option<Link>,
     /// Number of the partner's changes at the last event.
-    changes_told: u64,
-    told_at: Option<Time>,
+    changes_reported: u64,
+    reported_at: Option<Time>,
     /// Partner at the last event, or at present if it has not changed since.
     partner: PortInfo,
 }
 
 /// Change of a member's partner: another system, or another key, port or priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PartnerNews {
+pub(crate) struct PartnerChange {
     pub(crate) member: MemberId,
     pub(crate) from: PortInfo,
     pub(crate) to: PortInfo,
@@ -54,7 +54,7 @@ pub(crate) struct PartnerNews {
     pub(crate) changes: u64,
 }
 
-impl LacpSide {
+impl TeamLacp {
     /// Creates LACP without members. `sink`: recorder of its inputs and decisions, if any.
     pub(crate) fn new(
         sink: Option<&Arc<dyn Sink>>,
@@ -110,8 +110,8 @@ impl LacpSide {
             number,
             mac,
             link: None,
-            changes_told: 0,
-            told_at: None,
+            changes_reported: 0,
+            reported_at: None,
             partner: PortInfo::default(),
         };
         self.ports.insert(id, port);
@@ -119,7 +119,7 @@ impl LacpSide {
     }
 
     /// Passes a member's link state to LACP if it has changed.
-    pub(crate) fn tell_link(&mut self, member: MemberId, link: Option<Link>, now: Time) {
+    pub(crate) fn pass_link(&mut self, member: MemberId, link: Option<Link>, now: Time) {
         let Some(port) = self.ports.get_mut(&member).filter(|port| port.link != link) else {
             return;
         };
@@ -131,29 +131,29 @@ impl LacpSide {
 
     /// Returns changes of partners since their last events, limited to one per member and
     /// [`PARTNER_NEWS_EVERY`].
-    pub(crate) fn partner_news(&mut self, now: Time) -> Vec<PartnerNews> {
+    pub(crate) fn take_partner_changes(&mut self, now: Time) -> Vec<PartnerChange> {
         let mut news = Vec::new();
         for (member, port) in &mut self.ports {
             let Some(state) = self.lacp.member_state(*member) else { continue };
             let (changes, partner) = (state.counters.partner_changes, state.partner);
-            if changes == port.changes_told {
+            if changes == port.changes_reported {
                 if partner.system.is_station() {
                     port.partner = partner;
                 }
                 continue;
             }
-            let is_soon = port.told_at.is_some_and(|at| now.since(at) < PARTNER_NEWS_EVERY);
+            let is_soon = port.reported_at.is_some_and(|at| now.since(at) < PARTNER_NEWS_EVERY);
             if is_soon || !partner.system.is_station() {
                 continue;
             }
-            news.push(PartnerNews {
+            news.push(PartnerChange {
                 member: *member,
                 from: std::mem::replace(&mut port.partner, partner),
                 to: partner,
-                changes: changes.saturating_sub(port.changes_told),
+                changes: changes.saturating_sub(port.changes_reported),
             });
-            port.changes_told = changes;
-            port.told_at = Some(now);
+            port.changes_reported = changes;
+            port.reported_at = Some(now);
         }
         news
     }
@@ -189,12 +189,13 @@ fn spec(team: PortId, settings: LacpSettings, system: MacAddr) -> LacpSpec {
 /// is the same after a restart. It is kept while that member remains, because a change makes all
 /// links leave their group.
 fn system(now: Option<MacAddr>, team: PortId, members: &[Member]) -> MacAddr {
-    let known = || members.iter().filter(|member| member.facts.mac == Some(member.mac));
+    let known = || members.iter().filter(|member| member.properties.mac == Some(member.mac));
     let stays = now.filter(|system| members.iter().any(|member| member.mac == *system));
-    let is_placeholder = |mac: &MacAddr| members.iter().any(|m| placeholder(m.facts.port) == *mac);
+    let is_placeholder =
+        |mac: &MacAddr| members.iter().any(|m| placeholder_mac(m.properties.port) == *mac);
     stays
         .filter(|mac| !is_placeholder(mac))
         .or_else(|| known().next().map(|member| member.mac))
         .or_else(|| members.first().map(|member| member.mac))
-        .unwrap_or_else(|| placeholder(team))
+        .unwrap_or_else(|| placeholder_mac(team))
 }

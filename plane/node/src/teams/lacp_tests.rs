@@ -109,19 +109,19 @@ fn agreed() -> (Bench, Partner) {
     let mut bench = Bench::new(&with_team(&["a", "b"], FAST));
     let mut partner = Partner::new(1, &["a", "b"], bench.now);
     partner.pass(&mut bench, Duration::from_secs(6));
-    assert_eq!((bench.ways_out(), partner.uses()), (set(&["a", "b"]), set(&["a", "b"])));
+    assert_eq!((bench.uplink_ports(), partner.uses()), (set(&["a", "b"]), set(&["a", "b"])));
     (bench, partner)
 }
 
 #[test]
 fn both_sides_agree_on_all_links_and_say_whom_they_agree_with() {
     let mut bench = Bench::new(&with_team(&["a", "b"], FAST));
-    assert_eq!((bench.ways_out(), bench.states()), (set(&[]), vec![Failed, Failed]));
+    assert_eq!((bench.uplink_ports(), bench.states()), (set(&[]), vec![Failed, Failed]));
     assert!(bench.reasons()[0].contains("LACP does not permit traffic"), "{:?}", bench.reasons());
     assert_eq!(bench.team().lacp_partner, None);
     let mut partner = Partner::new(1, &["a", "b"], bench.now);
     partner.pass(&mut bench, Duration::from_secs(6));
-    assert_eq!((bench.ways_out(), bench.states()), (set(&["a", "b"]), vec![Active, Active]));
+    assert_eq!((bench.uplink_ports(), bench.states()), (set(&["a", "b"]), vec![Active, Active]));
     let team = bench.team();
     let heard = team.lacp_partner.unwrap();
     assert_eq!((heard.system, heard.system_priority), (partner_spec(1).system, 100));
@@ -142,39 +142,39 @@ fn both_sides_agree_on_all_links_and_say_whom_they_agree_with() {
 fn a_silent_partner_and_a_lost_carrier_end_the_use_of_a_member() {
     let (mut bench, mut partner) = agreed();
     bench.down("b");
-    assert_eq!(bench.ways_out(), set(&["a"]), "at once");
+    assert_eq!(bench.uplink_ports(), set(&["a"]), "at once");
     partner.is_silent = true;
     partner.pass(&mut bench, Duration::from_secs(5));
-    assert_eq!(bench.ways_out(), set(&[]));
+    assert_eq!(bench.uplink_ports(), set(&[]));
     let told = bench.events(4107).pop().unwrap();
     assert!(told.fields["reason"].contains("no LACPDU of the partner is received"), "{told:?}");
     partner.is_silent = false;
     bench.up("b");
     partner.pass(&mut bench, Duration::from_secs(8));
-    assert_eq!(bench.ways_out(), set(&["a", "b"]));
+    assert_eq!(bench.uplink_ports(), set(&["a", "b"]));
 }
 
 #[test]
 fn modes_change_live_and_the_partner_is_told_at_once() {
     let (mut bench, mut partner) = agreed();
     bench.apply(&with_team(&["a", "b"], "mode = \"static\""));
-    assert_eq!(bench.ways_out(), set(&["a", "b"]), "nothing has to be agreed on");
+    assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "nothing has to be agreed on");
     assert!(bench.team().members[0].lacp.is_none());
     partner.talk(&mut bench);
     assert_eq!(partner.uses(), set(&[]), "it heard that nobody listens to its group");
     bench.apply(&with_team(&["a", "b"], FAST));
-    assert_eq!(bench.ways_out(), set(&[]));
+    assert_eq!(bench.uplink_ports(), set(&[]));
     partner.pass(&mut bench, Duration::from_secs(8));
-    assert_eq!(bench.ways_out(), set(&["a", "b"]));
+    assert_eq!(bench.uplink_ports(), set(&["a", "b"]));
     // A member that leaves sends a last LACPDU; the other member is not affected.
     bench.apply(&with_team(&["a"], FAST));
     partner.talk(&mut bench);
-    assert_eq!((bench.ways_out(), partner.uses()), (set(&["a"]), set(&["a"])));
+    assert_eq!((bench.uplink_ports(), partner.uses()), (set(&["a"]), set(&["a"])));
     assert_eq!(bench.members.open_sockets("b"), 0);
     // A change of the timer does not interrupt the members.
     bench.apply(&with_team(&["a"], &FAST.replace("fast", "slow")));
     partner.pass(&mut bench, Duration::from_secs(3));
-    assert_eq!((bench.ways_out(), partner.uses()), (set(&["a"]), set(&["a"])));
+    assert_eq!((bench.uplink_ports(), partner.uses()), (set(&["a"]), set(&["a"])));
     let failed = bench.events(4107).iter().filter(|of| of.fields["member"] == "a").count();
     assert_eq!(failed, 1, "only when LACP began anew");
 }
@@ -190,7 +190,7 @@ fn a_refused_publication_does_not_disturb_lacp() {
     bench.plane.fail_publish(0);
     bench.try_apply(&with_team(&["a", "b"], "mode = \"static\"")).unwrap_err();
     partner.pass(&mut bench, Duration::from_secs(3));
-    assert_eq!((bench.ways_out(), partner.uses()), (set(&["a", "b"]), set(&["a", "b"])));
+    assert_eq!((bench.uplink_ports(), partner.uses()), (set(&["a", "b"]), set(&["a", "b"])));
     assert!(sent(&bench) > before);
     assert!(bench.events(4107).is_empty());
 }
@@ -204,7 +204,7 @@ fn members_over_af_xdp_take_part_like_others() {
     let mut bench = Bench::new(&config);
     let mut partner = Partner::new(1, &["a", "b"], bench.now);
     partner.pass(&mut bench, Duration::from_secs(6));
-    assert_eq!((bench.ways_out(), partner.uses()), (set(&["a", "b"]), set(&["a", "b"])));
+    assert_eq!((bench.uplink_ports(), partner.uses()), (set(&["a", "b"]), set(&["a", "b"])));
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_member_without_a_control_socket_takes_no_part_in_lacp() {
     bench.apply(&with_team(&["a", "b"], FAST));
     let mut partner = Partner::new(1, &["a", "b"], bench.now);
     partner.pass(&mut bench, Duration::from_secs(6));
-    assert_eq!((bench.ways_out(), bench.states()), (set(&["a"]), vec![Active, Failed]));
+    assert_eq!((bench.uplink_ports(), bench.states()), (set(&["a"]), vec![Active, Failed]));
     assert!(
         bench.reasons()[1].contains("cannot be sent and received: refused"),
         "{:?}",
@@ -222,7 +222,7 @@ fn a_member_without_a_control_socket_takes_no_part_in_lacp() {
     );
     bench.members.refuse("b", false);
     partner.pass(&mut bench, Duration::from_secs(40));
-    assert_eq!(bench.ways_out(), set(&["a", "b"]));
+    assert_eq!(bench.uplink_ports(), set(&["a", "b"]));
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_partner_that_changes_is_told_of_but_not_too_often() {
     assert!((2..=3).contains(&told.len()), "{told:?}");
     assert_eq!(told[0].fields["from"], partner_spec(1).system.to_string());
     assert_eq!(told[0].fields["to"], other.system.to_string());
-    assert_eq!(bench.ways_out(), set(&["b"]), "the other link is not disturbed");
+    assert_eq!(bench.uplink_ports(), set(&["b"]), "the other link is not disturbed");
     let all = bench.shared.events.page(0, usize::MAX, &EventFilter::default()).events;
     assert!(all.len() < 120, "{} events", all.len());
 }
@@ -288,7 +288,7 @@ fn a_link_that_leads_back_is_told_of_and_not_used() {
         }
         bench.pass(100 * MS);
     }
-    assert_eq!((bench.ways_out(), bench.states()), (set(&[]), vec![Failed, Failed]));
+    assert_eq!((bench.uplink_ports(), bench.states()), (set(&[]), vec![Failed, Failed]));
     let told = bench.events(4114);
     assert_eq!((told.len(), told[0].fields["port"].as_str()), (2, "2"));
     assert!(bench.reasons()[0].contains("is looped back"), "{:?}", bench.reasons());
@@ -304,12 +304,12 @@ fn who_does_not_come_in_sync_is_told_of_after_a_minute() {
     let spec = LacpSpec { max_active: 1, ..partner_spec(1) };
     partner.lacp.set_spec(spec, bench.now).unwrap();
     partner.pass(&mut bench, Duration::from_secs(70));
-    assert_eq!(bench.ways_out().len(), 1);
+    assert_eq!(bench.uplink_ports().len(), 1);
     let told = bench.events(4112);
     assert_eq!((told.len(), told[0].fields["side"].as_str()), (1, "partner"));
     partner.lacp.set_spec(partner_spec(1), bench.now).unwrap();
     partner.pass(&mut bench, Duration::from_secs(10));
-    assert_eq!((bench.ways_out(), bench.events(4113).len()), (set(&["a", "b"]), 1));
+    assert_eq!((bench.uplink_ports(), bench.events(4113).len()), (set(&["a", "b"]), 1));
 }
 
 /// Frames of a peer cause a bounded number of turns and distributions.

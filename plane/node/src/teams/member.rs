@@ -2,7 +2,7 @@
 
 use suimon_contract::Name;
 use suimon_frame::MacAddr;
-use suimon_ports::LinkFacts;
+use suimon_ports::LinkProperties;
 use suimon_quantity::PortId;
 use suimon_teaming::lacp::{Link, Reason};
 use suimon_teaming::{MemberFault, MemberId, MemberLink};
@@ -12,7 +12,7 @@ use crate::ports::member_id;
 
 /// Facts about a member from the configuration and its device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MemberFacts {
+pub(crate) struct MemberInput {
     /// Port of the member's device.
     pub(crate) port: PortId,
     pub(crate) uplink: Name,
@@ -27,7 +27,7 @@ pub(crate) struct MemberFacts {
     pub(crate) is_open: bool,
     /// Reason why the device is not open.
     pub(crate) failure: Option<String>,
-    pub(crate) link: LinkFacts,
+    pub(crate) link: LinkProperties,
     /// MAC address of the device; `None` if it is not a unicast address, or frames must not have it
     /// as their source.
     pub(crate) mac: Option<MacAddr>,
@@ -36,16 +36,16 @@ pub(crate) struct MemberFacts {
 /// Team member and its state.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    pub(crate) facts: MemberFacts,
+    pub(crate) properties: MemberInput,
     /// Last reported link state.
-    pub(crate) link: LinkFacts,
+    pub(crate) link: LinkProperties,
     /// MAC address in the team: the device's, or a placeholder.
     pub(crate) mac: MacAddr,
     /// Reason why the member cannot be used although its device is open.
-    pub(crate) trouble: Option<String>,
+    pub(crate) exclusion: Option<String>,
     pub(crate) control: Control,
     /// Decision of LACP. Meaningless in other modes.
-    pub(crate) lacp: LacpUse,
+    pub(crate) lacp: LacpDirections,
     pub(crate) rates: Rates,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Member {
 pub(crate) enum Control {
     /// Being opened.
     #[default]
-    Awaited,
+    Opening,
     Open,
     /// Could not be opened and is retried, with the reason.
     Failed(String),
@@ -62,43 +62,45 @@ pub(crate) enum Control {
 
 /// Directions in which LACP permits frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LacpUse {
+pub(crate) struct LacpDirections {
     pub(crate) collecting: bool,
     pub(crate) distributing: bool,
 }
 
 impl Member {
-    pub(crate) fn new(facts: MemberFacts) -> Self {
+    pub(crate) fn new(properties: MemberInput) -> Self {
         Self {
-            link: facts.link,
-            mac: placeholder(facts.port),
-            trouble: None,
+            link: properties.link,
+            mac: placeholder_mac(properties.port),
+            exclusion: None,
             control: Control::default(),
-            lacp: LacpUse::default(),
+            lacp: LacpDirections::default(),
             rates: Rates::default(),
-            facts,
+            properties,
         }
     }
 
     pub(crate) fn id(&self) -> MemberId {
-        member_id(self.facts.port)
+        member_id(self.properties.port)
     }
 
     pub(crate) fn name(&self) -> &Name {
-        &self.facts.uplink
+        &self.properties.uplink
     }
 
     /// Updates the facts. A device that was closed or opened again needs another control socket.
-    pub(crate) fn follow(&mut self, facts: MemberFacts) {
-        if facts.generation != self.facts.generation || facts.device != self.facts.device {
-            self.control = Control::Awaited;
+    pub(crate) fn follow(&mut self, properties: MemberInput) {
+        if properties.generation != self.properties.generation
+            || properties.device != self.properties.device
+        {
+            self.control = Control::Opening;
         }
-        self.link = facts.link;
-        self.facts = facts;
+        self.link = properties.link;
+        self.properties = properties;
     }
 
     fn is_up(&self) -> bool {
-        self.link.up && self.facts.is_open && self.trouble.is_none()
+        self.link.up && self.properties.is_open && self.exclusion.is_none()
     }
 
     /// Returns the link state for the team policy.
@@ -123,21 +125,21 @@ impl Member {
 
     /// Returns the reason why the member cannot be used. `lacp`: the reason according to LACP.
     pub(crate) fn fault_text(&self, fault: MemberFault, lacp: Option<Reason>) -> String {
-        if let Some(trouble) = &self.trouble {
+        if let Some(trouble) = &self.exclusion {
             return trouble.clone();
         }
-        if !self.facts.is_open {
-            let failure = self.facts.failure.clone();
+        if !self.properties.is_open {
+            let failure = self.properties.failure.clone();
             return failure.unwrap_or_else(|| "its device is not open".to_owned());
         }
         if !self.link.up || fault == MemberFault::LinkDown {
             return "its link is down".to_owned();
         }
         let why = match (&self.control, lacp) {
-            _ if !self.facts.has_control => {
+            _ if !self.properties.has_control => {
                 "a TAP device cannot carry LACPDUs; use another uplink".to_owned()
             }
-            (Control::Awaited, _) => "the socket for LACPDUs is not open yet".to_owned(),
+            (Control::Opening, _) => "the socket for LACPDUs is not open yet".to_owned(),
             (Control::Failed(reason), _) => {
                 format!("LACPDUs cannot be sent and received: {reason}")
             }
@@ -151,7 +153,7 @@ impl Member {
 /// Returns a MAC address for a member whose own is unknown: locally administered and different for
 /// each device of the host. The member carries no frames, so that no frame has this address; except
 /// for TAPs, whose other end is the kernel.
-pub(crate) fn placeholder(port: PortId) -> MacAddr {
+pub(crate) fn placeholder_mac(port: PortId) -> MacAddr {
     let [a, b, c, d] = port.0.to_be_bytes();
     MacAddr::new([0x02, 0x53, a, b, c, d])
 }

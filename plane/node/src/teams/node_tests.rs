@@ -20,7 +20,7 @@ const FAST: &str = "mode = \"lacp\"\nlacp_timer = \"fast\"";
 fn with(keys: &str) -> Harness {
     let harness = Harness::new();
     harness.plane.run_clock();
-    harness.apply_well(&with_team(&["a", "b"], keys));
+    harness.apply_ok(&with_team(&["a", "b"], keys));
     harness
 }
 
@@ -58,12 +58,12 @@ fn a_node_makes_changes_and_deletes_a_team() {
     assert_eq!(harness.node.team("both").unwrap().switch, Some(name("wan")));
     assert_eq!(harness.node.uplink("a").unwrap().switch, Some(name("wan")));
     assert_eq!(harness.node.top().uplinks[0].switch, Some(name("wan")));
-    harness.apply_well(&with_team(&["a", "b"], "mode = \"switch-independent\""));
+    harness.apply_ok(&with_team(&["a", "b"], "mode = \"switch-independent\""));
     assert_eq!(harness.wait_event(4102).fields["mode"], "\"switch-independent\"");
     let mut config = with_team(&["a", "b"], STATIC);
     config.teams.clear();
     config.switches[0].uplink = Some(name("a"));
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     harness.wait_events(4103, 1);
     assert!(harness.node.teams().is_empty());
     harness.assert_consistent(&[]);
@@ -90,7 +90,7 @@ fn a_lost_carrier_does_not_wait_for_a_change_under_way() {
     let state = harness.node.operation(operation.id).unwrap().state;
     assert_eq!(state, OperationState::Running, "the change is still under way");
     drop(gate);
-    let ended = harness.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
+    let ended = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
     assert_eq!(ended.state, OperationState::Succeeded);
     assert!(!is_used(&harness, "a"), "what was published since knows of it");
     harness.devices.set_link("a", crate::testing::LINK);
@@ -104,7 +104,7 @@ fn a_device_that_fails_is_not_used_until_it_is_open_again() {
     harness.devices.set_missing("a", true);
     let queue = QueueId { port, direction: Direction::Egress, index: 0 };
     let fault = PortFault { kind: FaultKind::Host, detail: "it was unplugged".to_owned() };
-    harness.plane.tell(PlaneNotice::QueueFault { queue, fault });
+    harness.plane.notify(PlaneNotice::QueueFault { queue, fault });
     wait_until("failed", || states(&harness) == [Failed, Active]);
     wait_until("why", || harness.node.team("both").unwrap().members[0].reason.contains("Missing"));
     wait_until("its socket is closed", || harness.members.open_sockets("a") == 0);
@@ -114,7 +114,7 @@ fn a_device_that_fails_is_not_used_until_it_is_open_again() {
     wait_until("its socket is open", || harness.members.open_sockets("a") == 1);
     assert_eq!(harness.devices.port_of("a"), Some(port));
     // The device is deleted while it is open.
-    harness.devices.tell(port, DeviceNotice::Lost { reason: "it was moved".to_owned() });
+    harness.devices.notify(port, DeviceNotice::Lost { reason: "it was moved".to_owned() });
     wait_until("told", || harness.events(4107).len() == 2);
     wait_until("back again", || states(&harness) == [Active, Active]);
 }
@@ -127,7 +127,7 @@ fn a_team_says_why_its_members_fail_now() {
         let port = harness.devices.port_of(device).unwrap();
         harness.devices.set_missing(device, true);
         let reason = "it was unplugged".to_owned();
-        harness.devices.tell(port, DeviceNotice::Lost { reason });
+        harness.devices.notify(port, DeviceNotice::Lost { reason });
     }
     wait_until("both fail", || states(&harness) == [Failed, Failed]);
     let of_team = || harness.node.team("both").unwrap().condition.reason.unwrap_or_default();

@@ -6,7 +6,7 @@ use suimon_contract::TeamConfig;
 use suimon_quantity::{PortId, SwitchId};
 use suimon_teaming::TeamPort;
 
-use super::member::MemberFacts;
+use super::member::MemberInput;
 
 /// Planned state of a team.
 #[derive(Clone, Debug)]
@@ -18,5 +18,5 @@ pub(crate) struct TeamPlan {
     /// Other ports of the switch.
     pub(crate) ports: Vec<TeamPort>,
     /// Members in configured order.
-    pub(crate) members: Vec<MemberFacts>,
+    pub(crate) members: Vec<MemberInput>,
 }

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use suimon_contract::{EventKind, Name};
-use suimon_ports::{AfterTurn, CONTROL_PAUSE, ControlError, ControlFrame, ControlSocket};
+use suimon_ports::{CONTROL_PAUSE, ControlError, ControlFrame, ControlSocket, NextReceive};
 use suimon_quantity::{PortId, Time};
 
 use super::inbox::OpenedSocket;
@@ -19,14 +19,14 @@ const RETRY_FACTOR_MAX: u32 = 30;
 
 /// Control socket that a member needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WantedSocket {
+pub(crate) struct RequiredSocket {
     pub(crate) uplink: Name,
     pub(crate) device: String,
     /// Number of the attempt to open the member's device.
     pub(crate) generation: u64,
 }
 
-impl WantedSocket {
+impl RequiredSocket {
     fn subject(&self) -> PortKey {
         PortKey::Uplink(self.uplink.clone())
     }
@@ -37,12 +37,12 @@ pub(crate) struct Sockets {
     sockets: BTreeMap<PortId, MemberSocket>,
     retry_first: Duration,
     /// Changes of state that the teams have not processed.
-    news: Vec<(PortId, Control)>,
+    changes: Vec<(PortId, Control)>,
     jobs: Vec<Job>,
 }
 
 struct MemberSocket {
-    wanted: WantedSocket,
+    required: RequiredSocket,
     state: State,
     /// Consecutive failed attempts.
     failures: u32,
@@ -56,7 +56,7 @@ enum State {
 
 /// Result of sending a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Passed {
+pub(crate) enum SendResult {
     Sent,
     /// The socket is being opened, or its buffer is full.
     Later,
@@ -66,19 +66,19 @@ pub(crate) enum Passed {
 
 impl Sockets {
     pub(crate) fn new(retry_first: Duration) -> Self {
-        Self { sockets: BTreeMap::new(), retry_first, news: Vec::new(), jobs: Vec::new() }
+        Self { sockets: BTreeMap::new(), retry_first, changes: Vec::new(), jobs: Vec::new() }
     }
 
     /// Opens the wanted sockets whose attempt is due, and closes sockets that are not wanted, by
     /// jobs for the worker.
-    pub(crate) fn follow(&mut self, wanted: BTreeMap<PortId, WantedSocket>, now: Time) {
+    pub(crate) fn follow(&mut self, wanted: BTreeMap<PortId, RequiredSocket>, now: Time) {
         let is_wanted =
-            |port: &PortId, of: &MemberSocket| wanted.get(port).is_some_and(|w| *w == of.wanted);
+            |port: &PortId, of: &MemberSocket| wanted.get(port).is_some_and(|w| *w == of.required);
         let (stay, go): (BTreeMap<_, _>, BTreeMap<_, _>) =
             std::mem::take(&mut self.sockets).into_iter().partition(|(p, of)| is_wanted(p, of));
         self.sockets = stay;
         for (port, gone) in go {
-            self.news.push((port, Control::Awaited));
+            self.changes.push((port, Control::Opening));
             self.close(gone.state);
         }
         for (port, wanted) in wanted {
@@ -92,7 +92,8 @@ impl Sockets {
                 Some(_) => {}
                 None => {
                     self.jobs.push(Job::open(port, wanted.generation, &wanted.device));
-                    let socket = MemberSocket { wanted, state: State::Opening, failures: 0 };
+                    let socket =
+                        MemberSocket { required: wanted, state: State::Opening, failures: 0 };
                     self.sockets.insert(port, socket);
                 }
             }
@@ -108,20 +109,19 @@ impl Sockets {
     /// Processes the result of [`Job::Open`].
     pub(crate) fn install(&mut self, opened: OpenedSocket, now: Time) {
         let OpenedSocket { port, generation, result } = opened;
-        let waiting = self
-            .sockets
-            .get_mut(&port)
-            .filter(|of| matches!(of.state, State::Opening) && of.wanted.generation == generation);
+        let waiting = self.sockets.get_mut(&port).filter(|of| {
+            matches!(of.state, State::Opening) && of.required.generation == generation
+        });
         match (waiting, result) {
             (Some(of), Ok(socket)) => {
                 of.state = State::Open { socket, paused_until: now };
                 if std::mem::take(&mut of.failures) > 0 {
                     let text =
                         "LACPDUs and announcements of the uplink can be sent and received again.";
-                    let draft = Draft::new(EventKind::UplinkRecovered, of.wanted.subject(), text);
-                    self.jobs.push(Job::Tell(vec![draft]));
+                    let draft = Draft::new(EventKind::UplinkRecovered, of.required.subject(), text);
+                    self.jobs.push(Job::AppendEvents(vec![draft]));
                 }
-                self.news.push((port, Control::Open));
+                self.changes.push((port, Control::Open));
             }
             (Some(_), Err(error)) => self.fail(port, &error.to_string(), now),
             (None, Ok(socket)) => self.jobs.push(Job::Close(socket)),
@@ -147,10 +147,10 @@ impl Sockets {
                 "LACPDUs and announcements of the uplink cannot be sent and received, and the \
                  daemon retries: {reason}."
             );
-            let draft = Draft::new(EventKind::UplinkFailed, of.wanted.subject(), text);
-            self.jobs.push(Job::Tell(vec![draft.with("reason", reason)]));
+            let draft = Draft::new(EventKind::UplinkFailed, of.required.subject(), text);
+            self.jobs.push(Job::AppendEvents(vec![draft.with("reason", reason)]));
         }
-        self.news.push((port, Control::Failed(reason.to_owned())));
+        self.changes.push((port, Control::Failed(reason.to_owned())));
         self.close(state);
     }
 
@@ -177,8 +177,10 @@ impl Sockets {
                 }
             });
             match turn {
-                Ok(AfterTurn::Wait) if frames > 0 || !woke.contains(port) => {}
-                Ok(AfterTurn::Wait | AfterTurn::Pause) => *paused_until = now + CONTROL_PAUSE,
+                Ok(NextReceive::WhenReadable) if frames > 0 || !woke.contains(port) => {}
+                Ok(NextReceive::WhenReadable | NextReceive::AfterPause) => {
+                    *paused_until = now + CONTROL_PAUSE;
+                }
                 Err(error) => broken.push((*port, error)),
             }
         }
@@ -188,33 +190,33 @@ impl Sockets {
     }
 
     /// Sends a frame by a member.
-    pub(crate) fn send(&mut self, port: PortId, frame: &[u8], now: Time) -> Passed {
+    pub(crate) fn send(&mut self, port: PortId, frame: &[u8], now: Time) -> SendResult {
         let socket = match self.sockets.get_mut(&port).map(|of| &mut of.state) {
             Some(State::Open { socket, .. }) => socket,
-            Some(State::Opening) => return Passed::Later,
-            Some(State::Failed { .. }) | None => return Passed::Lost,
+            Some(State::Opening) => return SendResult::Later,
+            Some(State::Failed { .. }) | None => return SendResult::Lost,
         };
         match socket.send(frame) {
-            Ok(()) => Passed::Sent,
-            Err(ControlError::Full { .. }) => Passed::Later,
-            Err(error @ (ControlError::Down { .. } | ControlError::NoFrame { .. })) => {
+            Ok(()) => SendResult::Sent,
+            Err(ControlError::Full { .. }) => SendResult::Later,
+            Err(error @ (ControlError::Down { .. } | ControlError::InvalidLength { .. })) => {
                 tracing::debug!(port = port.0, %error, "a control frame was lost");
-                Passed::Lost
+                SendResult::Lost
             }
-            Err(error @ (ControlError::Gone { .. } | ControlError::Host { .. })) => {
+            Err(error @ (ControlError::DeviceMissing { .. } | ControlError::Host { .. })) => {
                 self.fail(port, &error.to_string(), now);
-                Passed::Lost
+                SendResult::Lost
             }
         }
     }
 
     /// Returns changes of state since the last call.
     pub(crate) fn take_news(&mut self) -> Vec<(PortId, Control)> {
-        std::mem::take(&mut self.news)
+        std::mem::take(&mut self.changes)
     }
 
     pub(crate) fn has_news(&self) -> bool {
-        !self.news.is_empty()
+        !self.changes.is_empty()
     }
 
     /// Returns the jobs for the worker.

@@ -6,7 +6,7 @@ use suimon_contract::{
     ApiError, Condition, Health, HostConfig, Kind, Name, TeamConfig, TeamMemberState,
     TeamMemberStatus, TeamStatus,
 };
-use suimon_quantity::{Count, Time};
+use suimon_quantity::{CountedNoun, Time};
 use suimon_teaming::{BUCKETS, MemberFault, MemberStatus};
 
 use super::lacp_status::{lacp_status, partner_status};
@@ -92,17 +92,22 @@ impl Shared {
 type Failures = BTreeMap<Name, String>;
 
 /// Status of a team according to the table.
-struct View {
+struct PublishedTeamStatus {
     condition: Condition,
     speed_mbps: u64,
     lacp_partner: Option<suimon_contract::LacpPartnerStatus>,
     members: Vec<TeamMemberStatus>,
 }
 
-fn view(table: &TeamTable, team: &TeamConfig, failures: &Failures, now: Time) -> Option<View> {
+fn view(
+    table: &TeamTable,
+    team: &TeamConfig,
+    failures: &Failures,
+    now: Time,
+) -> Option<PublishedTeamStatus> {
     let entry = table.find(&team.name)?;
     let lacp = entry.lacp.as_ref();
-    Some(View {
+    Some(PublishedTeamStatus {
         condition: condition(entry, failures),
         speed_mbps: active(entry).map(|of| u64::from(of.link.speed.mbps.unwrap_or(0))).sum(),
         lacp_partner: lacp.and_then(|side| partner_status(&side.lacp.team_state())),
@@ -129,7 +134,8 @@ fn condition(entry: &TeamEntry, failures: &Failures) -> Condition {
     }
     let statuses = entry.members.iter().filter_map(|of| entry.team.member_status(of.id()));
     let usable = statuses.filter(|status| status.is_usable).count();
-    let mut reason = format!("{} usable, min_links is {min_links}", Count::new(usable, "member"));
+    let mut reason =
+        format!("{} usable, min_links is {min_links}", CountedNoun::new(usable, "member"));
     for member in &entry.members {
         let status = entry.team.member_status(member.id());
         if status.is_some_and(|status| !status.is_usable) {
@@ -167,8 +173,8 @@ fn member_status(
         uplink: member.name().clone(),
         state,
         reason,
-        link_up: member.facts.is_open && member.link.up,
-        speed_mbps: member.link.speed.mbps.filter(|_| member.facts.is_open && member.link.up),
+        link_up: member.properties.is_open && member.link.up,
+        speed_mbps: member.link.speed.mbps.filter(|_| member.properties.is_open && member.link.up),
         primary: status.is_primary,
         standby: status.is_standby,
         rx_bps: rates.rx_bps,
@@ -176,7 +182,7 @@ fn member_status(
         rx_share_ppm: ppm(rates.rx_bps, sum(|of| of.rates.rx_bps)),
         tx_share_ppm: ppm(rates.tx_bps, sum(|of| of.rates.tx_bps)),
         flows_share_ppm: if is_active { ppm(status.buckets.into(), BUCKETS as u64) } else { 0 },
-        nics: if is_active { status.homes } else { 0 },
+        nics: if is_active { status.assigned_ports } else { 0 },
         counters: suimon_contract::PortCounters::default(),
         lacp: lacp.map(|state| lacp_status(&state, now)),
     }
@@ -192,7 +198,7 @@ fn doing(
         return (TeamMemberState::Failed, failed_reason(entry, member, failures));
     }
     if !entry.is_up() {
-        let needed = Count::new(entry.team.spec().min_links, "member");
+        let needed = CountedNoun::new(entry.team.spec().min_links, "member");
         let reason = format!("the team is down: it needs {needed}");
         return (TeamMemberState::Waiting, reason);
     }
@@ -209,10 +215,10 @@ fn doing(
 }
 
 /// Returns the status of a team that is not in the table.
-fn unused(team: &TeamConfig, is_used: bool) -> View {
+fn unused(team: &TeamConfig, is_used: bool) -> PublishedTeamStatus {
     let reason =
         if is_used { "being created" } else { "not open, because no switch uses the team" };
-    View {
+    PublishedTeamStatus {
         condition: Condition { health: Health::Down, reason: Some(reason.to_owned()) },
         speed_mbps: 0,
         lacp_partner: None,

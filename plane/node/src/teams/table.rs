@@ -9,10 +9,10 @@ use suimon_recording::Sink;
 use suimon_teaming::Distribution;
 
 use super::effects::Effects;
-use super::inbox::ToldLink;
+use super::inbox::LinkReport;
 use super::member::Control;
 use super::plan::TeamPlan;
-use super::sockets::WantedSocket;
+use super::sockets::RequiredSocket;
 use super::team_entry::{TeamEntry, TeamError};
 use crate::SwitchPlane;
 
@@ -68,36 +68,36 @@ impl TeamTable {
 
     /// Processes a link state. The distribution is passed to the plane before anything else is
     /// done.
-    pub(crate) fn hear_link(
+    pub(crate) fn handle_link(
         &mut self,
         port: PortId,
-        told: ToldLink,
+        told: LinkReport,
         plane: &dyn SwitchPlane,
         now: Time,
     ) {
         let Some((entry, at)) = self.at(port) else { return };
         // The state is from a device that was closed, or from one opened later, whose state the
         // table reads itself.
-        if entry.0.members.get(at).is_none_or(|m| m.facts.generation != told.generation) {
+        if entry.0.members.get(at).is_none_or(|m| m.properties.generation != told.generation) {
             return;
         }
         let (entry, effects) = entry;
         if told.was_down && told.link.up {
-            entry.hear_link(at, suimon_ports::LinkFacts::default(), now, effects);
+            entry.handle_link(at, suimon_ports::LinkProperties::default(), now, effects);
         }
-        entry.hear_link(at, told.link, now, effects);
+        entry.handle_link(at, told.link, now, effects);
         entry.flush(plane);
     }
 
-    pub(crate) fn hear_control(&mut self, port: PortId, control: Control, now: Time) {
+    pub(crate) fn handle_control(&mut self, port: PortId, control: Control, now: Time) {
         if let Some(((entry, effects), at)) = self.at(port) {
-            entry.hear_control(at, control, now, effects);
+            entry.handle_control(at, control, now, effects);
         }
     }
 
-    pub(crate) fn hear_frame(&mut self, port: PortId, frame: &[u8], now: Time) {
+    pub(crate) fn handle_frame(&mut self, port: PortId, frame: &[u8], now: Time) {
         if let Some(((entry, _), at)) = self.at(port) {
-            entry.hear_frame(at, frame, now);
+            entry.handle_frame(at, frame, now);
         }
     }
 
@@ -107,7 +107,7 @@ impl TeamTable {
         self.teams
             .values_mut()
             .find_map(|entry| {
-                let at = entry.place(port)?;
+                let at = entry.slot(port)?;
                 Some((entry, at))
             })
             .map(|(entry, at)| ((entry, effects), at))
@@ -130,18 +130,18 @@ impl TeamTable {
     }
 
     /// Returns the control sockets that members need. Announcements need them in all modes.
-    pub(crate) fn wanted_sockets(&self) -> BTreeMap<PortId, WantedSocket> {
+    pub(crate) fn wanted_sockets(&self) -> BTreeMap<PortId, RequiredSocket> {
         let members = self.teams.values().flat_map(|entry| &entry.members);
-        let with_control = members.filter(|m| m.facts.is_open && m.facts.has_control);
+        let with_control = members.filter(|m| m.properties.is_open && m.properties.has_control);
         with_control
             .map(|member| {
-                let facts = &member.facts;
-                let wanted = WantedSocket {
-                    uplink: facts.uplink.clone(),
-                    device: facts.device.clone(),
-                    generation: facts.generation,
+                let properties = &member.properties;
+                let wanted = RequiredSocket {
+                    uplink: properties.uplink.clone(),
+                    device: properties.device.clone(),
+                    generation: properties.generation,
                 };
-                (facts.port, wanted)
+                (properties.port, wanted)
             })
             .collect()
     }

@@ -7,19 +7,19 @@ use std::sync::Arc;
 
 use suimon_contract::{Name, TeamAlgorithm, TeamMode};
 use suimon_frame::MacAddr;
-use suimon_ports::LinkFacts;
+use suimon_ports::LinkProperties;
 use suimon_quantity::{PortId, SwitchId, Time};
 use suimon_recording::{Recorded, Sink};
 use suimon_teaming::lacp::Action;
 use suimon_teaming::{
-    Algorithm, Change, Distribution, MemberFault, MemberId, MemberSpec, REBALANCE_PERIOD,
-    SpecError, Team, TeamId, TeamSpec,
+    Algorithm, Distribution, MemberFault, MemberId, MemberSpec, REBALANCE_PERIOD, SpecError, Team,
+    TeamChange, TeamId, TeamSpec,
 };
 use thiserror::Error;
 
 use super::effects::{AnnounceAt, Effects};
-use super::lacp_side::LacpSide;
-use super::member::{Control, LacpUse, Member, placeholder};
+use super::lacp_side::TeamLacp;
+use super::member::{Control, LacpDirections, Member, placeholder_mac};
 use super::plan::TeamPlan;
 use super::texts::{churn, loopback, partner_changed};
 use crate::SwitchPlane;
@@ -41,7 +41,7 @@ pub(crate) struct TeamEntry {
     pub(crate) id: PortId,
     switch: SwitchId,
     pub(crate) team: Recorded<Team>,
-    pub(crate) lacp: Option<LacpSide>,
+    pub(crate) lacp: Option<TeamLacp>,
     sink: Option<Arc<dyn Sink>>,
     /// Members in configured order.
     pub(crate) members: Vec<Member>,
@@ -95,7 +95,7 @@ impl TeamEntry {
             (Some(settings), lacp) => {
                 let side = match lacp {
                     Some(side) => side,
-                    None => lacp.insert(LacpSide::new(
+                    None => lacp.insert(TeamLacp::new(
                         self.sink.as_ref(),
                         (now, self.name.as_str()),
                         (plan.id, settings),
@@ -108,7 +108,7 @@ impl TeamEntry {
             (None, None) => {}
         }
         for at in 0..self.members.len() {
-            self.tell_link(at, now, effects);
+            self.pass_link(at, now, effects);
         }
         self.poll(now, effects);
         let members = &self.members;
@@ -118,13 +118,13 @@ impl TeamEntry {
 
     fn follow_members(&mut self, plan: &TeamPlan) {
         let mut before = std::mem::take(&mut self.members);
-        for facts in plan.members.iter().cloned() {
-            let known = before.iter().position(|member| member.facts.port == facts.port);
+        for properties in plan.members.iter().cloned() {
+            let known = before.iter().position(|member| member.properties.port == properties.port);
             let mut member = match known {
                 Some(at) => before.swap_remove(at),
-                None => Member::new(facts.clone()),
+                None => Member::new(properties.clone()),
             };
-            member.follow(facts);
+            member.follow(properties);
             self.names.insert(member.id(), member.name().clone());
             self.members.push(member);
         }
@@ -136,18 +136,18 @@ impl TeamEntry {
     fn settle_addresses(&mut self) {
         let mut owners = BTreeMap::<MacAddr, Name>::new();
         for member in &mut self.members {
-            member.mac = placeholder(member.facts.port);
-            member.trouble = None;
-            let Some(mac) = member.facts.mac else { continue };
+            member.mac = placeholder_mac(member.properties.port);
+            member.exclusion = None;
+            let Some(mac) = member.properties.mac else { continue };
             match owners.get(&mac) {
                 Some(owner) => {
                     let text = format!(
                         "the MAC address {mac} of the team is that of `{owner}`; set another"
                     );
-                    member.trouble = Some(text);
+                    member.exclusion = Some(text);
                 }
                 None => {
-                    owners.insert(mac, member.facts.uplink.clone());
+                    owners.insert(mac, member.properties.uplink.clone());
                     member.mac = mac;
                 }
             }
@@ -167,31 +167,31 @@ impl TeamEntry {
             }
         }
         for member in &mut self.members {
-            member.lacp = LacpUse::default();
+            member.lacp = LacpDirections::default();
         }
     }
 
     /// Returns the index of the member whose device has this port.
-    pub(crate) fn place(&self, port: PortId) -> Option<usize> {
-        self.members.iter().position(|member| member.facts.port == port)
+    pub(crate) fn slot(&self, port: PortId) -> Option<usize> {
+        self.members.iter().position(|member| member.properties.port == port)
     }
 
     /// Processes a member's link state.
-    pub(crate) fn hear_link(
+    pub(crate) fn handle_link(
         &mut self,
         at: usize,
-        link: LinkFacts,
+        link: LinkProperties,
         now: Time,
         effects: &mut Effects,
     ) {
         let Some(member) = self.members.get_mut(at) else { return };
         member.link = link;
-        self.tell_link(at, now, effects);
+        self.pass_link(at, now, effects);
         self.poll(now, effects);
     }
 
     /// Processes the state of a member's control socket.
-    pub(crate) fn hear_control(
+    pub(crate) fn handle_control(
         &mut self,
         at: usize,
         control: Control,
@@ -201,21 +201,21 @@ impl TeamEntry {
         let Some(member) = self.members.get_mut(at) else { return };
         if member.control != control {
             member.control = control;
-            self.tell_link(at, now, effects);
+            self.pass_link(at, now, effects);
         }
     }
 
     /// The team policy is updated before LACP, because it moves the traffic.
-    fn tell_link(&mut self, at: usize, now: Time, effects: &mut Effects) {
+    fn pass_link(&mut self, at: usize, now: Time, effects: &mut Effects) {
         let Some(member) = self.members.get(at) else { return };
         let (id, link) = (member.id(), member.lacp_link());
-        self.tell_team(at, now, effects);
+        self.pass_team(at, now, effects);
         if let Some(side) = &mut self.lacp {
-            side.tell_link(id, link, now);
+            side.pass_link(id, link, now);
         }
     }
 
-    fn tell_team(&mut self, at: usize, now: Time, effects: &mut Effects) {
+    fn pass_team(&mut self, at: usize, now: Time, effects: &mut Effects) {
         let Some(member) = self.members.get(at) else { return };
         match self.team.handle_member(now, member.id(), member.team_link()) {
             Ok(change) => self.absorb(change, effects),
@@ -225,7 +225,7 @@ impl TeamEntry {
 
     /// Passes a frame of the slow protocols that a member has received to LACP, which counts
     /// invalid ones.
-    pub(crate) fn hear_frame(&mut self, at: usize, frame: &[u8], now: Time) {
+    pub(crate) fn handle_frame(&mut self, at: usize, frame: &[u8], now: Time) {
         let id = self.members.get(at).map(Member::id);
         if let (Some(side), Some(id)) = (&mut self.lacp, id) {
             if let Err(error) = side.lacp.handle_frame(now, id, frame) {
@@ -247,9 +247,9 @@ impl TeamEntry {
         let Some(side) = &mut self.lacp else { return };
         let mut actions = Vec::new();
         side.lacp.poll(now, &mut actions);
-        let news = side.partner_news(now);
+        let news = side.take_partner_changes(now);
         for action in actions {
-            self.carry_out(action, now, effects);
+            self.execute(action, now, effects);
         }
         for news in news {
             let draft = partner_changed(&self.name, self.name_of(news.member), &news);
@@ -257,14 +257,14 @@ impl TeamEntry {
         }
     }
 
-    fn carry_out(&mut self, action: Action, now: Time, effects: &mut Effects) {
+    fn execute(&mut self, action: Action, now: Time, effects: &mut Effects) {
         match action {
             Action::Use { member, collecting, distributing, .. } => {
-                let Some(at) = self.place(PortId(member.0)) else { return };
+                let Some(at) = self.slot(PortId(member.0)) else { return };
                 if let Some(member) = self.members.get_mut(at) {
-                    member.lacp = LacpUse { collecting, distributing };
+                    member.lacp = LacpDirections { collecting, distributing };
                 }
-                self.tell_team(at, now, effects);
+                self.pass_team(at, now, effects);
             }
             Action::Send { member, frame } => effects.frames.push((PortId(member.0), frame)),
             Action::Churn { member, side, is_churning } => {
@@ -286,7 +286,7 @@ impl TeamEntry {
         }
         self.ticked = now;
         for member in &mut self.members {
-            member.rates.sample(now, &plane.port_counters(member.facts.port));
+            member.rates.sample(now, &plane.port_counters(member.properties.port));
         }
         if self.team.spec().algorithm == Algorithm::Dynamic {
             if let Some(loads) = plane.take_bucket_loads(self.id) {
@@ -340,7 +340,7 @@ impl TeamEntry {
         u32::try_from(active.count()).unwrap_or(u32::MAX) >= self.team.spec().min_links
     }
 
-    fn absorb(&mut self, change: Change, effects: &mut Effects) {
+    fn absorb(&mut self, change: TeamChange, effects: &mut Effects) {
         for announcement in change.announcements {
             let (switch, member) = (self.switch, PortId(announcement.member.0));
             effects.announcements.insert(announcement.port, AnnounceAt { switch, member });

@@ -7,20 +7,22 @@ use std::time::Duration;
 
 use suimon_contract::{Event, EventFilter, HostConfig, TeamMemberState, TeamStatus, validate};
 use suimon_frame::{Frame, MacAddr};
-use suimon_ports::LinkFacts;
+use suimon_ports::LinkProperties;
 use suimon_quantity::{PortId, Time};
 
-use super::driver::{TeamDriver, Turn};
+use super::driver::{TeamDriver, TurnResult};
 use super::work::Job;
 use crate::command::Command;
-use crate::ports::{Devices, Port, wanted_ports};
+use crate::ports::{Devices, Port, required_ports};
 use crate::shared::Shared;
 use crate::state::StoredState;
-use crate::testing::{FakeDevices, FakeMembers, FakePlane, LINK, MemoryStore, bare_node, host};
+use crate::testing::{
+    FakeDevices, FakeMembers, FakePlane, LINK, MemoryStore, host, shared_only_node,
+};
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
-pub(crate) const DOWN: LinkFacts =
-    LinkFacts { up: false, speed: suimon_ports::LinkSpeed { mbps: None, full_duplex: None } };
+pub(crate) const DOWN: LinkProperties =
+    LinkProperties { up: false, speed: suimon_ports::LinkSpeed { mbps: None, full_duplex: None } };
 /// First pause before a socket is opened again.
 pub(crate) const RETRY: Duration = Duration::from_secs(1);
 
@@ -65,7 +67,7 @@ impl Bench {
         let (fakes, members, plane) =
             (FakeDevices::default(), FakeMembers::default(), FakePlane::default());
         let store = Arc::new(MemoryStore::default());
-        let shared = Arc::new(bare_node(&plane, &fakes, &members, &store));
+        let shared = Arc::new(shared_only_node(&plane, &fakes, &members, &store));
         let (commands, _commands) = sync_channel(1000);
         let devices = Devices::load(shared.clone(), store, commands, RETRY).unwrap();
         let (sender, jobs) = sync_channel(1000);
@@ -82,7 +84,7 @@ impl Bench {
 
     pub(crate) fn try_apply(&mut self, config: &HostConfig) -> Result<(), String> {
         validate(config).unwrap();
-        let wanted = wanted_ports(config);
+        let wanted = required_ports(config);
         self.shared.change_ids(|ids| ids.assign(config, &wanted));
         self.shared.publish_tables(config).map_err(|error| error.message)?;
         for (key, spec) in &wanted {
@@ -116,7 +118,7 @@ impl Bench {
 
     pub(crate) fn settle_woken(&mut self, woke: &BTreeSet<PortId>) {
         for _ in 0..50 {
-            let due = self.turn(woke);
+            let due = self.poll(woke);
             let jobs: Vec<Job> = self.jobs.try_iter().collect();
             let is_idle = jobs.is_empty() && due.is_none_or(|due| due > self.now);
             jobs.into_iter().for_each(|job| job.run(&self.shared));
@@ -128,10 +130,10 @@ impl Bench {
     }
 
     /// Executes one turn, and returns the deadline of the next.
-    pub(crate) fn turn(&mut self, woke: &BTreeSet<PortId>) -> Option<Time> {
-        match self.driver.turn(woke) {
-            Turn::Until(due) => due,
-            Turn::Stop => panic!("nobody asked it to stop"),
+    pub(crate) fn poll(&mut self, woke: &BTreeSet<PortId>) -> Option<Time> {
+        match self.driver.poll(woke) {
+            TurnResult::Until(due) => due,
+            TurnResult::Stop => panic!("nobody asked it to stop"),
         }
     }
 
@@ -140,7 +142,7 @@ impl Bench {
         let end = self.now + span;
         loop {
             self.settle();
-            let due = self.turn(&BTreeSet::new()).unwrap_or(Time::NEVER);
+            let due = self.poll(&BTreeSet::new()).unwrap_or(Time::NEVER);
             self.now = due.min(end);
             self.plane.set_now(self.now);
             if self.now == end {
@@ -152,10 +154,10 @@ impl Bench {
     /// Stops the team thread.
     pub(crate) fn stop(&mut self) {
         self.shared.teams.inbox().stop = true;
-        assert_eq!(self.driver.turn(&BTreeSet::new()), Turn::Stop);
+        assert_eq!(self.driver.poll(&BTreeSet::new()), TurnResult::Stop);
     }
 
-    pub(crate) fn link(&mut self, device: &str, link: LinkFacts) {
+    pub(crate) fn link(&mut self, device: &str, link: LinkProperties) {
         self.fakes.set_link(device, link);
         self.settle();
     }
@@ -192,7 +194,7 @@ impl Bench {
 
     /// Returns the devices by which frames of both NICs leave, according to the plane's
     /// distribution.
-    pub(crate) fn ways_out(&self) -> BTreeSet<String> {
+    pub(crate) fn uplink_ports(&self) -> BTreeSet<String> {
         let topology = self.plane.topology();
         let team = &topology.teams[0];
         let names = self.devices_by_port();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use suimon_contract::{Health, TeamMemberState};
 use suimon_frame::{Announcement, MacAddr, VlanId, VlanTag};
-use suimon_ports::{LinkFacts, LinkSpeed};
+use suimon_ports::{LinkProperties, LinkSpeed};
 use suimon_switch::{AddressView, PortCountersView};
 use suimon_teaming::{BUCKETS, BucketLoad};
 
@@ -22,22 +22,25 @@ const INDEPENDENT: &str = "mode = \"switch-independent\"\nalgorithm = \"hyper-v-
 fn a_lost_link_moves_traffic_and_its_return_moves_it_back() {
     for keys in [STATIC, INDEPENDENT] {
         let mut bench = Bench::new(&with_team(&["a", "b"], keys));
-        assert_eq!((bench.ways_out(), bench.states()), (set(&["a", "b"]), vec![Active, Active]));
+        assert_eq!(
+            (bench.uplink_ports(), bench.states()),
+            (set(&["a", "b"]), vec![Active, Active])
+        );
         assert_eq!((bench.events(4104).len(), bench.events(4106).len()), (1, 2), "{keys}");
         bench.down("a");
-        assert_eq!((bench.ways_out(), bench.states()), (set(&["b"]), vec![Failed, Active]));
+        assert_eq!((bench.uplink_ports(), bench.states()), (set(&["b"]), vec![Failed, Active]));
         let told = &bench.events(4107)[0];
         assert_eq!((told.subject.as_str(), told.fields["member"].as_str()), ("team/both", "a"));
         assert_eq!(told.fields["reason"], "its link is down");
         assert_eq!(bench.reasons()[0], "its link is down");
         bench.down("b");
-        assert_eq!(bench.ways_out(), set(&[]));
+        assert_eq!(bench.uplink_ports(), set(&[]));
         assert_eq!(bench.team().condition.health, Health::Down);
         assert_eq!(bench.events(4105).len(), 1);
         bench.up("a");
-        assert_eq!((bench.ways_out(), bench.states()), (set(&["a"]), vec![Active, Failed]));
+        assert_eq!((bench.uplink_ports(), bench.states()), (set(&["a"]), vec![Active, Failed]));
         bench.up("b");
-        assert_eq!(bench.ways_out(), set(&["a", "b"]), "{keys}");
+        assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "{keys}");
         assert_eq!(bench.team().condition.health, Health::Up);
     }
 }
@@ -140,16 +143,16 @@ fn many_addresses_are_announced_in_portions() {
 fn a_team_needs_its_min_links() {
     let mut bench = Bench::new(&with_team(&["a", "b", "c"], &format!("{STATIC}\nmin_links = 2")));
     bench.down("a");
-    assert_eq!(bench.ways_out(), set(&["b", "c"]));
+    assert_eq!(bench.uplink_ports(), set(&["b", "c"]));
     bench.down("b");
-    assert_eq!((bench.ways_out(), bench.states()), (set(&[]), vec![Failed, Failed, Waiting]));
+    assert_eq!((bench.uplink_ports(), bench.states()), (set(&[]), vec![Failed, Failed, Waiting]));
     assert_eq!(bench.reasons()[2], "the team is down: it needs 2 members");
     let reason = bench.team().condition.reason.unwrap();
     assert!(reason.starts_with("1 member usable, min_links is 2; a: its link"), "{reason}");
     assert_eq!(bench.shared.switch("wan").unwrap().condition.health, Health::Down);
     // With a lower `min_links` the team is up again, without interruption.
     bench.apply(&with_team(&["a", "b", "c"], STATIC));
-    assert_eq!(bench.ways_out(), set(&["c"]));
+    assert_eq!(bench.uplink_ports(), set(&["c"]));
     assert_eq!(bench.shared.switch("wan").unwrap().condition.health, Health::Up);
 }
 
@@ -157,15 +160,15 @@ fn a_team_needs_its_min_links() {
 fn a_standby_takes_over_and_is_released() {
     let keys = format!("{INDEPENDENT}\nstandby = \"b\"\nprimary = \"a\"");
     let mut bench = Bench::new(&with_team(&["a", "b"], &keys));
-    assert_eq!((bench.ways_out(), bench.states()), (set(&["a"]), vec![Active, Waiting]));
+    assert_eq!((bench.uplink_ports(), bench.states()), (set(&["a"]), vec![Active, Waiting]));
     assert!(bench.reasons()[1].contains("standby"), "{:?}", bench.reasons());
     bench.down("a");
-    assert_eq!((bench.ways_out(), bench.states()), (set(&["b"]), vec![Failed, Active]));
+    assert_eq!((bench.uplink_ports(), bench.states()), (set(&["b"]), vec![Failed, Active]));
     let took = &bench.events(4108)[0].fields;
     assert_eq!((took["standby"].as_str(), took["failed"].as_str()), ("b", "a"));
     assert_eq!(bench.events(4110).last().unwrap().fields["to"], "b");
     bench.up("a");
-    assert_eq!(bench.ways_out(), set(&["a"]));
+    assert_eq!(bench.uplink_ports(), set(&["a"]));
     assert_eq!((bench.events(4109).len(), bench.events(4111).len()), (1, 1));
 }
 
@@ -177,7 +180,7 @@ fn mode_algorithm_and_members_change_live() {
     let nics: Vec<u32> = bench.team().members.iter().map(|member| member.nics).collect();
     assert_eq!(nics, [1, 1], "each NIC lives on one member");
     bench.apply(&with_team(&["c", "b"], STATIC));
-    assert_eq!(bench.ways_out(), set(&["b", "c"]));
+    assert_eq!(bench.uplink_ports(), set(&["b", "c"]));
     assert_eq!([bench.fakes.port_of("a"), bench.fakes.port_of("b")], [None, ports[1]]);
     assert_eq!([bench.members.open_sockets("a"), bench.members.open_sockets("c")], [0, 1]);
     let topology = bench.plane.topology();
@@ -196,7 +199,7 @@ fn mode_algorithm_and_members_change_live() {
     assert_eq!(bench.fakes.port_of("b"), ports[1]);
     assert_eq!(bench.members.open_sockets("b"), 0);
     bench.apply(&config);
-    assert_eq!(bench.ways_out(), set(&["b", "c"]));
+    assert_eq!(bench.uplink_ports(), set(&["b", "c"]));
 }
 
 #[test]
@@ -223,7 +226,7 @@ fn a_refused_publication_leaves_the_team_as_it_is() {
     bench.settle();
     assert_eq!(bench.team(), before);
     bench.down("a");
-    assert_eq!(bench.ways_out(), set(&["b"]));
+    assert_eq!(bench.uplink_ports(), set(&["b"]));
 }
 
 #[test]
@@ -231,10 +234,10 @@ fn a_distribution_that_is_refused_is_given_again() {
     let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
     bench.plane.refuse_distributions(2);
     bench.fakes.set_link("a", super::test_bench::DOWN);
-    bench.turn(&BTreeSet::new());
-    assert_eq!(bench.ways_out(), set(&["a", "b"]));
+    bench.poll(&BTreeSet::new());
+    assert_eq!(bench.uplink_ports(), set(&["a", "b"]));
     bench.pass(Duration::from_secs(1));
-    assert_eq!(bench.ways_out(), set(&["b"]));
+    assert_eq!(bench.uplink_ports(), set(&["b"]));
 }
 
 #[test]
@@ -242,7 +245,7 @@ fn a_member_that_cannot_be_opened_fails_with_its_reason_and_the_others_carry_on(
     let mut bench = Bench::empty();
     bench.fakes.set_missing("a", true);
     bench.apply(&with_team(&["a", "b"], STATIC));
-    assert_eq!((bench.ways_out(), bench.states()), (set(&["b"]), vec![Failed, Active]));
+    assert_eq!((bench.uplink_ports(), bench.states()), (set(&["b"]), vec![Failed, Active]));
     assert!(bench.reasons()[0].contains("Missing"), "{:?}", bench.reasons());
     assert_eq!(bench.members.open_sockets("a"), 0, "it waits for the device");
     bench.fail("b", "the cable was cut");
@@ -256,7 +259,7 @@ fn members_with_one_address_are_not_used_together() {
     let mut bench = Bench::empty();
     bench.fakes.set_mac("b", mac_of("a"));
     bench.apply(&with_team(&["a", "b"], STATIC));
-    assert_eq!((bench.ways_out(), bench.states()), (set(&["a"]), vec![Active, Failed]));
+    assert_eq!((bench.uplink_ports(), bench.states()), (set(&["a"]), vec![Active, Failed]));
     assert!(bench.reasons()[1].contains("is that of `a`"), "{:?}", bench.reasons());
 }
 
@@ -265,7 +268,7 @@ fn a_control_socket_that_cannot_be_opened_is_tried_again_and_the_team_goes_on() 
     let mut bench = Bench::empty();
     bench.members.refuse("a", true);
     bench.apply(&with_team(&["a", "b"], STATIC));
-    assert_eq!(bench.ways_out(), set(&["a", "b"]), "it needs none to carry frames");
+    assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "it needs none to carry frames");
     let told = bench.events(4006);
     assert_eq!((told.len(), told[0].subject.as_str()), (1, "uplink/a"));
     assert_eq!(told[0].fields["reason"], "refused: Denied");
@@ -315,7 +318,7 @@ fn rates_and_shares_are_those_of_the_last_second() {
     bench.pass(Duration::from_secs(1));
     assert_eq!(shown(&bench), [(0, 0, 0); 2]);
     let slow = LinkSpeed { mbps: None, full_duplex: None };
-    bench.link("a", LinkFacts { up: true, speed: slow });
+    bench.link("a", LinkProperties { up: true, speed: slow });
     assert_eq!((bench.team().speed_mbps, bench.team().members[0].speed_mbps), (10_000, None));
 }
 
@@ -368,7 +371,7 @@ fn events_that_a_flapping_link_causes_are_bounded() {
     }
     let events = bench.events(4106).len() + bench.events(4107).len();
     assert!(events < 60, "{events}");
-    assert_eq!(bench.ways_out(), set(&["a", "b"]), "what is done is not bounded");
+    assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "what is done is not bounded");
     bench.down("b");
     assert_eq!(bench.events(4107).last().unwrap().fields["member"], "b", "others are told of");
 }
@@ -379,7 +382,7 @@ fn lacpdus_have_a_socket_by_every_device_but_a_tap() {
     let mut config = with_team(&["a", "b"], STATIC);
     config.uplinks[0].driver = suimon_contract::UplinkDriver::Tap;
     let bench = Bench::new(&config);
-    assert_eq!(bench.ways_out(), set(&["a", "b"]));
+    assert_eq!(bench.uplink_ports(), set(&["a", "b"]));
     assert_eq!([bench.members.open_sockets("a"), bench.members.open_sockets("b")], [0, 1]);
 }
 

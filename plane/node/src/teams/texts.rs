@@ -3,7 +3,7 @@
 use suimon_contract::{EventKind, Name};
 use suimon_teaming::lacp::{ChurnSide, PortInfo};
 
-use super::lacp_side::PartnerNews;
+use super::lacp_side::PartnerChange;
 use crate::PortKey;
 use crate::events::Draft;
 
@@ -50,8 +50,8 @@ pub(crate) fn loopback(team: &Name, member: &str, port: Option<u16>) -> Draft {
 
 /// Returns the event that a member's partner has changed: another system, or other settings of the
 /// same one.
-pub(crate) fn partner_changed(team: &Name, member: &str, news: &PartnerNews) -> Draft {
-    let PartnerNews { from, to, changes, .. } = news;
+pub(crate) fn partner_changed(team: &Name, member: &str, news: &PartnerChange) -> Draft {
+    let PartnerChange { from, to, changes, .. } = news;
     let text = if from.system == to.system {
         let partner = format!("The LACP partner {} on the link of {member}", to.system);
         let differences = differences(from, to);

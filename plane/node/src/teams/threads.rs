@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use super::driver::{TeamDriver, Turn};
+use super::driver::{TeamDriver, TurnResult};
 use super::work::work;
 use crate::shared::Shared;
 
@@ -31,7 +31,7 @@ impl TeamThreads {
         let mut threads = Self { shared: shared.clone(), running: Vec::new() };
         threads.spawn("suimon-team", move || {
             let mut woke = BTreeSet::new();
-            while let Turn::Until(due) = driver.turn(&woke) {
+            while let TurnResult::Until(due) = driver.poll(&woke) {
                 woke = driver.wait(due);
             }
         })?;
@@ -41,7 +41,7 @@ impl TeamThreads {
     }
 
     fn spawn(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
-        let teller = DefectTeller(self.shared.clone());
+        let teller = PanicGuard(self.shared.clone());
         let thread = Builder::new().name(name.to_owned()).spawn(move || {
             let _teller = teller;
             body();
@@ -70,9 +70,9 @@ impl Drop for TeamThreads {
 }
 
 /// Ends the daemon if a team thread panics: otherwise frames would be sent to failed members.
-struct DefectTeller(Arc<Shared>);
+struct PanicGuard(Arc<Shared>);
 
-impl Drop for DefectTeller {
+impl Drop for PanicGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.listener.handle_end();

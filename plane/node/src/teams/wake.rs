@@ -6,9 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{EventfdFlags, eventfd};
 
 /// Event counter of the kernel (eventfd). A wake-up before the wait makes the wait return at once.
-pub(crate) struct Wake(OwnedFd);
+pub(crate) struct WakeEvent(OwnedFd);
 
-impl Wake {
+impl WakeEvent {
     /// Creates the counter.
     ///
     /// # Errors
@@ -28,7 +28,7 @@ impl Wake {
     }
 }
 
-impl AsFd for Wake {
+impl AsFd for WakeEvent {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

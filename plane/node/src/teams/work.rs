@@ -12,7 +12,7 @@ use crate::events::Draft;
 /// Job of the worker.
 pub(crate) enum Job {
     /// Append events to the log.
-    Tell(Vec<Draft>),
+    AppendEvents(Vec<Draft>),
     /// Open a control socket. The result is returned by the inbox.
     Open { port: PortId, generation: u64, device: String },
     /// Close a control socket.

@@ -6,18 +6,18 @@ use std::time::Duration;
 use suimon_contract::ConfinementStatus;
 
 use super::{
-    FakeCluster, FakeDevices, FakeDisks, FakeFarNodes, FakeMembers, FakePlane, FakePower,
+    FakeCluster, FakeDevices, FakeDisks, FakeMembers, FakePeerNodes, FakePlane, FakePower,
     FakeSriov, FakeVms, MemoryStore, cpu_places,
 };
 use crate::events::EventLog;
 use crate::power::PowerTable;
-use crate::shared::{Shared, SharedParts};
+use crate::shared::{Shared, SharedDependencies};
 use crate::state::{DeferringStore, StoredState};
 use crate::teams::Teams;
 use crate::{NoListener, UnixClock};
 
 /// Returns the state of a node that was just opened in this environment.
-pub(crate) fn bare_node(
+pub(crate) fn shared_only_node(
     plane: &FakePlane,
     devices: &FakeDevices,
     members: &FakeMembers,
@@ -26,7 +26,7 @@ pub(crate) fn bare_node(
     let clock: UnixClock = Arc::new(|| 1_700_000_000_000);
     let listener = Arc::new(NoListener);
     let events = EventLog::open(store.clone(), clock.clone(), listener.clone()).unwrap();
-    Shared::new(SharedParts {
+    Shared::new(SharedDependencies {
         reconnect_max: Duration::ZERO,
         plane: Arc::new(plane.clone()),
         devices: Arc::new(devices.clone()),
@@ -42,7 +42,7 @@ pub(crate) fn bare_node(
         .unwrap(),
         sriov: Arc::new(FakeSriov::default()),
         clusters: Arc::new(FakeCluster::default()),
-        far_nodes: Arc::new(FakeFarNodes::default()),
+        far_nodes: Arc::new(FakePeerNodes::default()),
         socket_files: Arc::new(devices.clone()),
         events,
         store: Arc::new(DeferringStore::new(store.clone())),

@@ -205,7 +205,7 @@ impl ClusterStore for FakeCluster {
             let detail = "the answer was lost".to_owned();
             return Err(ClusterStoreError { kind: Kind::OutcomeUnknown, detail });
         }
-        Ok(revision.map_or(ClusterCommit::ConditionFailed, ClusterCommit::Made))
+        Ok(revision.map_or(ClusterCommit::ConditionFailed, ClusterCommit::Committed))
     }
 
     fn changes_max(&self) -> usize {
@@ -238,7 +238,7 @@ impl ClusterStore for FakeCluster {
         Ok(Box::new(Lease { world, id, span, faults: Arc::clone(&self.faults) }))
     }
 
-    fn age(&self) -> Option<Duration> {
+    fn time_since_response(&self) -> Option<Duration> {
         if !lock(&self.faults).is_unreachable {
             return Some(Duration::ZERO);
         }
@@ -271,7 +271,7 @@ impl ClusterLease for Lease {
         ClusterLeaseId(self.id)
     }
 
-    fn holds_for(&self) -> Duration {
+    fn remaining(&self) -> Duration {
         if lock(&self.faults).is_unreachable { Duration::ZERO } else { self.span }
     }
 }

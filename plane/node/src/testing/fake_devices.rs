@@ -9,29 +9,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use suimon_frame::{MacAddr, Offloads};
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceNotice, DeviceStatus,
-    FileIdentity, KernelPathCounters, KernelPathState, KernelPathTable, LeftSocket, LinkFacts,
-    LinkSpeed, PortDevice, PortObserver, PortSpec, QueueHost, SocketFiles, SteeringRule,
+    FileIdentity, KernelPathCounters, KernelPathState, KernelPathTable, LinkProperties, LinkSpeed,
+    PortDevice, PortObserver, PortSpec, QueueHost, SocketFiles, StaleSocket, SteeringRule,
     SteeringState, UplinkDriver,
 };
 use suimon_quantity::PortId;
 
-use crate::ports::{claim, socket_of, tap_of};
+use crate::ports::{resource_of, socket_of, tap_of};
 use crate::transaction::{Claim, Tap};
 
 /// State of the host that survives a process.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct HostLeft {
+pub(crate) struct HostState {
     /// TAPs, and whether the daemon created each.
     taps: BTreeMap<Tap, bool>,
     sockets: BTreeMap<PathBuf, FileIdentity>,
     files_made: u64,
 }
 
-impl HostLeft {
+impl HostState {
     fn make_file(&mut self, path: &Path) -> FileIdentity {
         self.files_made += 1;
-        let identity =
-            FileIdentity { device: 1, inode: self.files_made, made_unix_ns: Some(self.files_made) };
+        let identity = FileIdentity {
+            device: 1,
+            inode: self.files_made,
+            created_unix_ns: Some(self.files_made),
+        };
         self.sockets.insert(path.to_owned(), identity);
         identity
     }
@@ -41,7 +44,7 @@ impl HostLeft {
 #[derive(Clone, Default)]
 pub(crate) struct FakeDevices {
     inner: Arc<Mutex<Inner>>,
-    left: Arc<Mutex<HostLeft>>,
+    left: Arc<Mutex<HostState>>,
     bound: BoundSockets,
 }
 
@@ -82,13 +85,13 @@ struct Inner {
     /// Kernel paths last set.
     kernel_paths: KernelPathTable,
     /// Addresses that the next call of `set_kernel_paths` returns as learned.
-    heard: Vec<(u32, MacAddr)>,
+    refreshed: Vec<(u32, MacAddr)>,
     /// Counters returned for each port.
     kernel_path_counters: KernelPathCounters,
     /// Features returned for each packet-socket uplink.
     features: Result<DeviceFeatures, DeviceError>,
     /// Links of devices that differ from [`LINK`], and MAC addresses that were set.
-    links: BTreeMap<String, LinkFacts>,
+    links: BTreeMap<String, LinkProperties>,
     macs: BTreeMap<String, MacAddr>,
     /// Steering rules of open AF_XDP uplinks, by device, and the reason why they are rejected.
     steering: BTreeMap<String, Vec<SteeringRule>>,
@@ -96,8 +99,8 @@ struct Inner {
 }
 
 /// Default link of a device.
-pub(crate) const LINK: LinkFacts =
-    LinkFacts { up: true, speed: LinkSpeed { mbps: Some(10_000), full_duplex: Some(true) } };
+pub(crate) const LINK: LinkProperties =
+    LinkProperties { up: true, speed: LinkSpeed { mbps: Some(10_000), full_duplex: Some(true) } };
 
 impl Default for Inner {
     fn default() -> Self {
@@ -110,7 +113,7 @@ impl Default for Inner {
             indices: BTreeMap::new(),
             probed_open: Vec::new(),
             kernel_paths: KernelPathTable::default(),
-            heard: Vec::new(),
+            refreshed: Vec::new(),
             kernel_path_counters: KernelPathCounters::default(),
             features: Ok(DeviceFeatures::default()),
             links: BTreeMap::new(),
@@ -128,7 +131,7 @@ struct Opened {
 }
 
 impl FakeDevices {
-    pub(crate) fn on_host(left: HostLeft) -> Self {
+    pub(crate) fn on_host(left: HostState) -> Self {
         Self { left: Arc::new(Mutex::new(left)), ..Self::default() }
     }
 
@@ -138,7 +141,7 @@ impl FakeDevices {
     }
 
     /// Returns the state of the host after a kill of the process now.
-    pub(crate) fn host_left(&self) -> HostLeft {
+    pub(crate) fn host_left(&self) -> HostState {
         self.left().clone()
     }
 
@@ -167,7 +170,7 @@ impl FakeDevices {
         self.left().make_file(Path::new(path));
     }
 
-    fn left(&self) -> MutexGuard<'_, HostLeft> {
+    fn left(&self) -> MutexGuard<'_, HostState> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -207,8 +210,8 @@ impl FakeDevices {
         self.lock().kernel_paths.clone()
     }
 
-    pub(crate) fn hear_of(&self, group: u32, mac: MacAddr) {
-        self.lock().heard.push((group, mac));
+    pub(crate) fn learn(&self, group: u32, mac: MacAddr) {
+        self.lock().refreshed.push((group, mac));
     }
 
     pub(crate) fn set_kernel_path_counters(&self, counters: KernelPathCounters) {
@@ -231,14 +234,14 @@ impl FakeDevices {
     }
 
     /// Reports a notice of the device of a port.
-    pub(crate) fn tell(&self, port: PortId, notice: DeviceNotice) {
+    pub(crate) fn notify(&self, port: PortId, notice: DeviceNotice) {
         let inner = self.lock();
         let opened = inner.open.values().find(|opened| opened.port == port).unwrap();
         opened.observer.handle_notice(port, notice);
     }
 
     /// Sets the link of a device and notifies the observer.
-    pub(crate) fn set_link(&self, device: &str, link: LinkFacts) {
+    pub(crate) fn set_link(&self, device: &str, link: LinkProperties) {
         let mut inner = self.lock();
         inner.links.insert(device.to_owned(), link);
         let told = inner.open.iter().find(|(claim, _)| is_device(claim, device));
@@ -282,7 +285,7 @@ impl Inner {
     }
 
     fn check(&self, spec: &PortSpec) -> Result<(), DeviceError> {
-        let claim = claim(spec);
+        let claim = resource_of(spec);
         let is_missing = match &claim {
             Claim::Device(tap) => self.missing.contains(&tap.device),
             Claim::Socket(_) | Claim::File(_) => false,
@@ -317,8 +320,8 @@ pub(crate) fn refused(kind: DeviceErrorKind) -> DeviceError {
 impl DeviceFactory for FakeDevices {
     fn probe(&self, spec: &PortSpec) -> Result<(), DeviceError> {
         let mut inner = self.lock();
-        if inner.open.contains_key(&claim(spec)) {
-            inner.probed_open.push(claim(spec));
+        if inner.open.contains_key(&resource_of(spec)) {
+            inner.probed_open.push(resource_of(spec));
         }
         inner.check(spec)
     }
@@ -342,8 +345,8 @@ impl DeviceFactory for FakeDevices {
             self.left().taps.entry(tap).or_insert(true);
         }
         let socket = socket_of(spec).map(|path| (self.left().make_file(&path), path));
-        inner.open.insert(claim(spec), Opened { port, spec: spec.clone(), observer });
-        Ok(Box::new(FakeDevice { host: self.clone(), claim: claim(spec), socket }))
+        inner.open.insert(resource_of(spec), Opened { port, spec: spec.clone(), observer });
+        Ok(Box::new(FakeDevice { host: self.clone(), claim: resource_of(spec), socket }))
     }
 
     fn set_kernel_paths(
@@ -352,7 +355,7 @@ impl DeviceFactory for FakeDevices {
     ) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
         let mut inner = self.lock();
         inner.kernel_paths = table.clone();
-        Ok(std::mem::take(&mut inner.heard))
+        Ok(std::mem::take(&mut inner.refreshed))
     }
 
     fn kernel_path_counters(&self, _port: PortId) -> KernelPathCounters {
@@ -366,7 +369,7 @@ impl DeviceFactory for FakeDevices {
         is_there.then(|| inner.indices.get(&uplink.device).copied().unwrap_or(1))
     }
 
-    fn features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
+    fn hardware_features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
         match spec {
             PortSpec::Uplink(spec) if spec.driver != UplinkDriver::Tap => {
                 self.lock().features.clone().map(Some)
@@ -392,7 +395,7 @@ impl SocketFiles for FakeDevices {
         self.left().sockets.get(path).copied()
     }
 
-    fn remove_left(&self, left: &LeftSocket) -> io::Result<bool> {
+    fn remove_stale(&self, left: &StaleSocket) -> io::Result<bool> {
         let is_open = self.lock().open.contains_key(&Claim::Socket(left.path.clone()));
         assert!(!is_open, "{left:?} is open");
         let mut host = self.left();
@@ -452,7 +455,7 @@ impl PortDevice for FakeDevice {
         let mut inner = self.host.lock();
         inner.count_call()?;
         let opened = inner.open.get_mut(&self.claim).unwrap();
-        assert_eq!(claim(to), self.claim, "a device cannot become another");
+        assert_eq!(resource_of(to), self.claim, "a device cannot become another");
         let live = match (&opened.spec, to) {
             (PortSpec::Tap(from), PortSpec::Tap(to)) => from.queue_pairs == to.queue_pairs,
             (PortSpec::Uplink(from), PortSpec::Uplink(to)) => {

@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use suimon_ports::testing::{MemoryRecords, MemoryStore as MemoryFiles, Pace, PacedDevices};
+use suimon_ports::testing::{MemoryRecords, MemoryStore as MemoryFiles, RateLimit, RateLimitedIo};
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDevices, DiskExports, DiskListener,
-    DiskObserver, DiskQueue, DiskQueueHost, ExportedDisk, NbdClient, NbdLevel, NbdLimits,
-    NbdNotice, NbdPlace, NbdServerSpec, NbdUsage, StoreFault, StoreFileError, StoreFiles,
+    DiskObserver, DiskQueue, DiskQueueHost, ExportedDisk, NbdAddress, NbdClient, NbdLevel,
+    NbdLimits, NbdNotice, NbdServerSpec, NbdUsage, StoreFault, StoreFileError, StoreFiles,
     StoreSource, VhostUserDiskSpec, VhostUserDiskStatus,
 };
-use suimon_quantity::{Cap, DiskId, ProcessorId, StoreId};
+use suimon_quantity::{DiskId, StoreId, TimedRateLimit, WorkerId};
 use suimon_storage::{
-    DirtyMap, DiskSpec, DiskTally, DiskView, FullChange, FullPolicy, FullView, NotResumed,
+    DirtyMap, DiskCounterCells, DiskSpec, DiskView, FullChange, FullPolicy, FullView, NotResumed,
     PlaneError, PlaneNotice, STALLED_AFTER, StoreView,
 };
 use suimon_storage_qos::{
-    Capability, MeasuredLatency, PolicyId, PolicyPart, Promises, Proposal, Refusal, Store,
+    AdmittedMinimums, Capacity, MeasuredLatency, PolicyId, PolicyPart, Proposal, Refusal, Store,
     StoreSpec,
 };
 
 use crate::testing::{BoundSockets, HollowDisk, refused};
-use crate::{DiskParts, DiskPlane};
+use crate::{DiskDependencies, DiskPlane};
 
 /// Storage environment of one host. Clones share the state.
 #[derive(Clone, Default)]
@@ -51,7 +51,7 @@ struct World {
     resized: Vec<u64>,
     limits: BTreeMap<StoreId, Store>,
     /// Limits of all disks of a store.
-    caps: BTreeMap<StoreId, Cap>,
+    caps: BTreeMap<StoreId, TimedRateLimit>,
     /// Local parts of cluster-wide QoS policies.
     parts: BTreeMap<PolicyId, PolicyPart>,
     /// True if suspended disks cannot be resumed.
@@ -61,7 +61,7 @@ struct World {
     /// True if connected VMs have started the devices.
     started: bool,
     /// Devices used by capacity measurements.
-    devices: PacedDevices,
+    devices: RateLimitedIo,
     /// Store views that the plane returns, and its queued notices.
     views: Vec<StoreView>,
     notices: VecDeque<PlaneNotice>,
@@ -103,12 +103,12 @@ impl FakeDisks {
     /// Stalls or resumes reads and writes of all files of the stores.
     pub(crate) fn stall_files(&self, stalls: bool) {
         for store in self.lock().stores.values() {
-            store.stall(stalls);
+            store.set_stalled(stalls);
         }
     }
 
-    pub(crate) fn parts(&self) -> DiskParts {
-        DiskParts {
+    pub(crate) fn parts(&self) -> DiskDependencies {
+        DiskDependencies {
             plane: Arc::new(self.clone()),
             devices: Arc::new(self.clone()),
             stores: Arc::new(self.clone()),
@@ -119,12 +119,12 @@ impl FakeDisks {
     }
 
     /// Returns the devices used by capacity measurements. Those of a new host do not respond.
-    pub(crate) fn devices(&self) -> PacedDevices {
+    pub(crate) fn devices(&self) -> RateLimitedIo {
         self.lock().devices.clone()
     }
 
     /// Sets the behavior of these devices.
-    pub(crate) fn set_pace(&self, pace: Pace) {
+    pub(crate) fn set_pace(&self, pace: RateLimit) {
         self.devices().set(pace);
     }
 
@@ -134,7 +134,7 @@ impl FakeDisks {
     }
 
     /// Returns the limits of stores that are limited.
-    pub(crate) fn caps(&self) -> Vec<Cap> {
+    pub(crate) fn caps(&self) -> Vec<TimedRateLimit> {
         self.lock().caps.values().copied().collect()
     }
 
@@ -180,8 +180,8 @@ impl FakeDisks {
     }
 
     /// Returns the guaranteed shares of each store.
-    pub(crate) fn promises(&self) -> Vec<Promises> {
-        self.lock().limits.values().map(Store::promises).collect()
+    pub(crate) fn negotiated_features(&self) -> Vec<AdmittedMinimums> {
+        self.lock().limits.values().map(Store::admitted).collect()
     }
 
     /// Returns the open sockets of VM disks, and the NBD sockets with their export names.
@@ -211,7 +211,7 @@ impl FakeDisks {
     }
 
     /// Reports a notice of an NBD server.
-    pub(crate) fn tell(&self, place: &str, notice: NbdNotice) {
+    pub(crate) fn notify(&self, place: &str, notice: NbdNotice) {
         let exports = self.lock().listeners[Path::new(place)].1.clone();
         exports.handle_notice(notice);
     }
@@ -426,7 +426,7 @@ impl DiskPlane for FakeDisks {
         }
     }
 
-    fn begin_end(&self, _disk: DiskId) {}
+    fn announce_removal(&self, _disk: DiskId) {}
 
     fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         self.lock().in_service.remove(&disk).ok_or(PlaneError::NoSuchDisk)
@@ -463,7 +463,7 @@ impl DiskPlane for FakeDisks {
         Ok(())
     }
 
-    fn under_way(&self, _: DiskId) -> Result<usize, PlaneError> {
+    fn in_flight(&self, _: DiskId) -> Result<usize, PlaneError> {
         Ok(0)
     }
 
@@ -485,15 +485,15 @@ impl DiskPlane for FakeDisks {
         self.lock().limits.remove(&store).map(|_| ()).ok_or(PlaneError::NoSuchStore)
     }
 
-    fn set_capability(&self, store: StoreId, capability: Capability) {
+    fn set_capacity(&self, store: StoreId, capability: Capacity) {
         if let Some(limits) = self.lock().limits.get_mut(&store) {
-            limits.set_capability(capability);
+            limits.set_capacity(capability);
         }
     }
 
     fn set_latency(&self, _store: StoreId, _latency: Option<MeasuredLatency>) {}
 
-    fn set_cap(&self, store: StoreId, cap: Option<Cap>) {
+    fn set_cap(&self, store: StoreId, cap: Option<TimedRateLimit>) {
         let mut world = self.lock();
         let Some(cap) = cap else {
             world.caps.remove(&store);
@@ -502,7 +502,7 @@ impl DiskPlane for FakeDisks {
         world.caps.insert(store, cap);
     }
 
-    fn set_part(&self, _: StoreId, policy: PolicyId, part: Option<PolicyPart>) {
+    fn set_policy_share(&self, _: StoreId, policy: PolicyId, part: Option<PolicyPart>) {
         let parts = &mut self.lock().parts;
         match part {
             Some(part) => parts.insert(policy, part),
@@ -510,8 +510,8 @@ impl DiskPlane for FakeDisks {
         };
     }
 
-    fn hold_policy(&self, _: StoreId, policy: PolicyId) {
-        let nothing = PolicyPart { min_iops: 0, max: Some(Cap::default()) };
+    fn block_policy(&self, _: StoreId, policy: PolicyId) {
+        let nothing = PolicyPart { min_iops: 0, max: Some(TimedRateLimit::default()) };
         self.lock().parts.entry(policy).or_insert(nothing);
     }
 
@@ -526,9 +526,9 @@ impl DiskPlane for FakeDisks {
             |spec: &DiskSpec| spec.layers.first()?.file.failed_flush().map(str::to_owned);
         let view = |(disk, spec): (&DiskId, &DiskSpec)| DiskView {
             disk: *disk,
-            processor: ProcessorId(0),
+            worker: WorkerId(0),
             clients: 0,
-            tally: DiskTally::default(),
+            tally: DiskCounterCells::default(),
             stalled: world.stalls.then_some(STALLED_AFTER),
             uncommitted_bytes: 0,
             full: world.full.get(disk).copied(),
@@ -581,12 +581,12 @@ impl DiskDevices for FakeDisks {
         spec: &NbdServerSpec,
         exports: Arc<dyn DiskExports>,
     ) -> Result<Box<dyn DiskListener>, DeviceError> {
-        let place = path_of(&spec.place());
+        let place = path_of(&spec.address());
         self.check(&place)?;
         self.check_files(spec)?;
         self.bind(&place)?;
         self.lock().listeners.insert(place, (spec.clone(), exports));
-        Ok(Box::new(FakeListener { world: self.clone(), place: spec.place() }))
+        Ok(Box::new(FakeListener { world: self.clone(), address: spec.address() }))
     }
 
     fn serve_nbd(
@@ -658,31 +658,31 @@ impl Drop for FakeDevice {
 
 struct FakeListener {
     world: FakeDisks,
-    place: NbdPlace,
+    address: NbdAddress,
 }
 
 /// Returns a TCP address as a path, so that it is treated like a socket path.
-fn path_of(place: &NbdPlace) -> PathBuf {
+fn path_of(place: &NbdAddress) -> PathBuf {
     match place {
-        NbdPlace::Unix(path) => path.clone(),
-        NbdPlace::Tcp(address) => address.to_string().into(),
+        NbdAddress::Unix(path) => path.clone(),
+        NbdAddress::Tcp(address) => address.to_string().into(),
     }
 }
 
 impl DiskListener for FakeListener {
     fn change(&self, spec: &NbdServerSpec) -> Result<(), DeviceError> {
-        assert_eq!(spec.place(), self.place, "a server stays where it is");
+        assert_eq!(spec.address(), self.address, "a server stays where it is");
         self.world.check_files(spec)?;
         let mut world = self.world.lock();
         world.reloaded += 1;
-        world.listeners.get_mut(&path_of(&self.place)).unwrap().0 = spec.clone();
+        world.listeners.get_mut(&path_of(&self.address)).unwrap().0 = spec.clone();
         Ok(())
     }
 }
 
 impl Drop for FakeListener {
     fn drop(&mut self) {
-        let place = path_of(&self.place);
+        let place = path_of(&self.address);
         let mut world = self.world.lock();
         world.bound.release(&place);
         let exports = world.listeners.remove(&place);

@@ -10,26 +10,26 @@ use suimon_contract::{
     Operation, Plan,
 };
 
-use crate::{FarError, FarLine, FarNode, FarNodes, Node};
+use crate::{Node, PeerError, PeerNode, PeerNodes, PeerStream};
 
 /// Time limit of a wait for an operation's end.
 const OPERATION_WAIT: Duration = Duration::from_secs(5);
 
 /// Nodes by address. Clones share the state.
 #[derive(Clone, Default)]
-pub(crate) struct FakeFarNodes(Arc<Mutex<Reached>>);
+pub(crate) struct FakePeerNodes(Arc<Mutex<Reached>>);
 
 #[derive(Default)]
 struct Reached {
     nodes: BTreeMap<String, Weak<Node>>,
     /// Called before each request; a returned error is the result of the request.
-    in_the_way: Option<InTheWay>,
+    in_the_way: Option<Intercept>,
 }
 
 /// Receives the address and the method, such as `activate_arrival`.
-type InTheWay = Arc<dyn Fn(&str, &str) -> Option<FarError> + Send + Sync>;
+type Intercept = Arc<dyn Fn(&str, &str) -> Option<PeerError> + Send + Sync>;
 
-impl FakeFarNodes {
+impl FakePeerNodes {
     /// Makes a node reachable at an address. The node is not kept alive.
     pub(crate) fn connect(&self, address: &str, node: &Arc<Node>) {
         self.lock().nodes.insert(address.to_owned(), Arc::downgrade(node));
@@ -37,9 +37,9 @@ impl FakeFarNodes {
 
     /// Sets a function that is called before each request. It may block, or return an error that
     /// becomes the result.
-    pub(crate) fn obstruct(
+    pub(crate) fn intercept(
         &self,
-        in_the_way: impl Fn(&str, &str) -> Option<FarError> + Send + Sync + 'static,
+        in_the_way: impl Fn(&str, &str) -> Option<PeerError> + Send + Sync + 'static,
     ) {
         self.lock().in_the_way = Some(Arc::new(in_the_way));
     }
@@ -49,96 +49,96 @@ impl FakeFarNodes {
     }
 }
 
-impl FarNodes for FakeFarNodes {
-    fn node(&self, config: &NodeConfig) -> Result<Arc<dyn FarNode>, ApiError> {
+impl PeerNodes for FakePeerNodes {
+    fn node(&self, config: &NodeConfig) -> Result<Arc<dyn PeerNode>, ApiError> {
         if config.authority.ends_with("missing") {
             let text = format!("{} cannot be used: there is none", config.authority.display());
             let error = ApiError::new(ErrorCode::HostError, text);
             return Err(error.about(format!("node/{}", config.name)).field("ca_certificate"));
         }
-        Ok(Arc::new(FakeFarNode { reached: self.clone(), address: config.address.clone() }))
+        Ok(Arc::new(FakePeerNode { reached: self.clone(), address: config.address.clone() }))
     }
 }
 
-struct FakeFarNode {
-    reached: FakeFarNodes,
+struct FakePeerNode {
+    reached: FakePeerNodes,
     address: String,
 }
 
-impl FakeFarNode {
-    fn reach(&self, call: &str) -> Result<Arc<Node>, FarError> {
+impl FakePeerNode {
+    fn reach(&self, call: &str) -> Result<Arc<Node>, PeerError> {
         let in_the_way = self.reached.lock().in_the_way.clone();
         if let Some(error) = in_the_way.and_then(|asked| asked(&self.address, call)) {
             return Err(error);
         }
         let node = self.reached.lock().nodes.get(&self.address).and_then(Weak::upgrade);
-        node.ok_or_else(|| FarError::Unreachable(format!("nobody listens at {}", self.address)))
+        node.ok_or_else(|| PeerError::Unreachable(format!("nobody listens at {}", self.address)))
     }
 }
 
-impl FarNode for FakeFarNode {
-    fn host(&self) -> Result<HostStatus, FarError> {
+impl PeerNode for FakePeerNode {
+    fn host(&self) -> Result<HostStatus, PeerError> {
         Ok(self.reach("host")?.host_status())
     }
 
-    fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, FarError> {
-        self.reach("check_arrival")?.check_arrival(request).map_err(FarError::Refused)
+    fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, PeerError> {
+        self.reach("check_arrival")?.check_arrival(request).map_err(PeerError::Rejected)
     }
 
-    fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, FarError> {
-        self.reach("prepare_arrival")?.prepare_arrival(request.clone()).map_err(FarError::Refused)
+    fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, PeerError> {
+        self.reach("prepare_arrival")?.prepare_arrival(request.clone()).map_err(PeerError::Rejected)
     }
 
-    fn operation(&self, id: u64) -> Result<Operation, FarError> {
+    fn operation(&self, id: u64) -> Result<Operation, PeerError> {
         let node = self.reach("operation")?;
         node.wait_operation(id, OPERATION_WAIT).ok_or_else(|| {
             let text = format!("there is no operation {id}");
-            FarError::Refused(vec![ApiError::new(ErrorCode::NotFound, text)])
+            PeerError::Rejected(vec![ApiError::new(ErrorCode::NotFound, text)])
         })
     }
 
-    fn cancel_operation(&self, id: u64) -> Result<Operation, FarError> {
+    fn cancel_operation(&self, id: u64) -> Result<Operation, PeerError> {
         self.reach("cancel_operation")?.cancel_operation(id).ok_or_else(|| {
             let text = format!("there is no operation {id}");
-            FarError::Refused(vec![ApiError::new(ErrorCode::NotFound, text)])
+            PeerError::Rejected(vec![ApiError::new(ErrorCode::NotFound, text)])
         })
     }
 
-    fn arrival(&self, id: &str) -> Result<Arrival, FarError> {
+    fn arrival(&self, id: &str) -> Result<Arrival, PeerError> {
         self.reach("arrival")?.arrival(id).map_err(refused)
     }
 
-    fn line(&self, id: &str, line: &FarLine) -> Result<OwnedFd, FarError> {
+    fn line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError> {
         self.reach("line")?.arrival_line(id, line).map_err(refused)
     }
 
-    fn activate_arrival(&self, id: &str) -> Result<Arrival, FarError> {
+    fn activate_arrival(&self, id: &str) -> Result<Arrival, PeerError> {
         let answer = self.reach("activate_arrival")?.activate_arrival(id).map_err(refused);
         // A response can be lost although the request was executed.
         self.reach("activate_arrival answer")?;
         answer
     }
 
-    fn abandon_arrival(&self, id: &str) -> Result<Arrival, FarError> {
+    fn abandon_arrival(&self, id: &str) -> Result<Arrival, PeerError> {
         self.reach("abandon_arrival")?.abandon_arrival(id).map_err(refused)
     }
 
-    fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, FarError> {
+    fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, PeerError> {
         let node = self.reach("check_drain")?;
         node.check_drain(&node.host_status().name, request).map_err(refused)
     }
 
-    fn drain(&self, request: &DrainRequest) -> Result<Operation, FarError> {
+    fn drain(&self, request: &DrainRequest) -> Result<Operation, PeerError> {
         let node = self.reach("drain")?;
         node.drain(&node.host_status().name, request.clone()).map_err(refused)
     }
 
-    fn undrain(&self) -> Result<(), FarError> {
+    fn undrain(&self) -> Result<(), PeerError> {
         let node = self.reach("undrain")?;
         node.undrain(&node.host_status().name).map_err(refused)
     }
 }
 
-fn refused(error: ApiError) -> FarError {
-    FarError::Refused(vec![error])
+fn refused(error: ApiError) -> PeerError {
+    PeerError::Rejected(vec![error])
 }

@@ -5,11 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::{
-    AfterTurn, CONTROL_FRAMES_PER_TURN, ControlError, ControlFrame, ControlSocket, DeviceError,
-    DeviceErrorKind, LinkFacts, MemberDevices,
+    CONTROL_FRAMES_PER_CALL_MAX, ControlError, ControlFrame, ControlSocket, DeviceError,
+    DeviceErrorKind, LinkProperties, MemberDevices, NextReceive,
 };
 
-use crate::teams::Wake;
+use crate::teams::WakeEvent;
 use crate::testing::refused;
 
 /// Control sockets of one host. Clones share the state.
@@ -23,9 +23,9 @@ struct Line {
     sent: Vec<Vec<u8>>,
     /// Number of sockets opened so far, and the open ones.
     opened: u64,
-    open: BTreeMap<u64, Arc<Wake>>,
+    open: BTreeMap<u64, Arc<WakeEvent>>,
     /// Open sockets whose device was deleted.
-    gone: BTreeSet<u64>,
+    disconnected: BTreeSet<u64>,
     is_refused: bool,
     is_full: bool,
 }
@@ -75,7 +75,7 @@ impl FakeMembers {
     /// Simulates that the device was deleted and created again: its open sockets fail.
     pub(crate) fn replace_device(&self, device: &str) {
         self.on(device, |line| {
-            line.gone = line.open.keys().copied().collect();
+            line.disconnected = line.open.keys().copied().collect();
             line.open.values().for_each(|wake| wake.wake());
         });
     }
@@ -83,7 +83,7 @@ impl FakeMembers {
 
 impl MemberDevices for FakeMembers {
     fn open_control(&self, device: &str) -> Result<Box<dyn ControlSocket>, DeviceError> {
-        let wake = Arc::new(Wake::new().unwrap());
+        let wake = Arc::new(WakeEvent::new().unwrap());
         let number = self.on(device, |line| {
             if line.is_refused {
                 return Err(refused(DeviceErrorKind::Denied));
@@ -95,7 +95,7 @@ impl MemberDevices for FakeMembers {
         Ok(Box::new(FakeSocket { host: self.clone(), device: device.to_owned(), number, wake }))
     }
 
-    fn link(&self, _device: &str) -> Result<LinkFacts, DeviceError> {
+    fn link(&self, _device: &str) -> Result<LinkProperties, DeviceError> {
         Err(refused(DeviceErrorKind::Unsupported))
     }
 }
@@ -104,13 +104,17 @@ struct FakeSocket {
     host: FakeMembers,
     device: String,
     number: u64,
-    wake: Arc<Wake>,
+    wake: Arc<WakeEvent>,
 }
 
 impl FakeSocket {
     fn check(&self) -> Result<(), ControlError> {
-        let is_gone = self.host.on(&self.device, |line| line.gone.contains(&self.number));
-        if is_gone { Err(ControlError::Gone { device: self.device.clone() }) } else { Ok(()) }
+        let is_gone = self.host.on(&self.device, |line| line.disconnected.contains(&self.number));
+        if is_gone {
+            Err(ControlError::DeviceMissing { device: self.device.clone() })
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -118,20 +122,20 @@ impl ControlSocket for FakeSocket {
     fn receive(
         &mut self,
         take: &mut dyn FnMut(ControlFrame<'_>),
-    ) -> Result<AfterTurn, ControlError> {
+    ) -> Result<NextReceive, ControlError> {
         self.check()?;
         let frames: Vec<Vec<u8>> = self.host.on(&self.device, |line| {
-            let number = line.arrived.len().min(CONTROL_FRAMES_PER_TURN);
+            let number = line.arrived.len().min(CONTROL_FRAMES_PER_CALL_MAX);
             line.arrived.drain(..number).collect()
         });
         for frame in &frames {
             take(ControlFrame { bytes: frame, wire_bytes: frame.len() });
         }
-        if frames.len() == CONTROL_FRAMES_PER_TURN {
-            return Ok(AfterTurn::Pause);
+        if frames.len() == CONTROL_FRAMES_PER_CALL_MAX {
+            return Ok(NextReceive::AfterPause);
         }
         self.wake.drain();
-        Ok(AfterTurn::Wait)
+        Ok(NextReceive::WhenReadable)
     }
 
     fn send(&mut self, frame: &[u8]) -> Result<(), ControlError> {
@@ -149,7 +153,7 @@ impl ControlSocket for FakeSocket {
         self.wake.as_fd()
     }
 
-    fn lost(&mut self) -> u64 {
+    fn dropped_frames(&mut self) -> u64 {
         0
     }
 
@@ -162,7 +166,7 @@ impl Drop for FakeSocket {
     fn drop(&mut self) {
         self.host.on(&self.device, |line| {
             line.open.remove(&self.number);
-            line.gone.remove(&self.number);
+            line.disconnected.remove(&self.number);
         });
     }
 }

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_forwarding::Learned;
-use suimon_ports::{FrameSink, FrameSource, Placement, QueueHost};
-use suimon_quantity::{PortId, ProcessorId, QueueId, SwitchId, Time};
+use suimon_ports::{CpuAffinity, FrameSink, FrameSource, QueueHost};
+use suimon_quantity::{PortId, QueueId, SwitchId, Time, WorkerId};
 use suimon_switch::{
     AddressView, CaptureOptions, CapturedFrame, MoveError, PlaneNotice, PortCountersView,
-    ProcessorView, QueueView, Topology, TopologyError,
+    QueueView, Topology, TopologyError, WorkerView,
 };
 
 use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
@@ -27,19 +27,19 @@ struct Inner {
     topology: Topology,
     /// All published tables, oldest first.
     published: Vec<Topology>,
-    placements: Vec<Placement>,
+    placements: Vec<CpuAffinity>,
     /// Called when the next notice is taken.
     happened: Option<Box<dyn FnOnce() + Send>>,
     notices: VecDeque<PlaneNotice>,
     publishes_until_failure: Option<usize>,
-    refuse_processors: bool,
+    refuse_workers: bool,
     addresses: Vec<AddressView>,
-    heard: Vec<Learned>,
-    /// Workers by [`ProcessorId`], assigned as by the real plane.
-    processors: Vec<Option<ProcessorView>>,
+    refreshed: Vec<Learned>,
+    /// Workers by [`WorkerId`], assigned as by the real plane.
+    workers: Vec<Option<WorkerView>>,
     queues: BTreeMap<QueueId, QueueView>,
-    homes: BTreeMap<PortId, ProcessorId>,
-    patience: Duration,
+    homes: BTreeMap<PortId, WorkerId>,
+    poll_budget: Duration,
     refuse_moves: bool,
     late_moves: bool,
     counters: BTreeMap<PortId, PortCountersView>,
@@ -50,43 +50,43 @@ struct Inner {
 }
 
 impl Inner {
-    fn has(&self, id: ProcessorId) -> bool {
-        self.processors.get(usize::from(id.0)).is_some_and(Option::is_some)
+    fn has(&self, id: WorkerId) -> bool {
+        self.workers.get(usize::from(id.0)).is_some_and(Option::is_some)
     }
 
-    fn home(&self, port: PortId) -> ProcessorId {
-        let first = || (0..).map(ProcessorId).find(|id| self.has(*id)).unwrap();
+    fn home(&self, port: PortId) -> WorkerId {
+        let first = || (0..).map(WorkerId).find(|id| self.has(*id)).unwrap();
         self.homes.get(&port).copied().filter(|id| self.has(*id)).unwrap_or_else(first)
     }
 
-    fn place(&mut self, placements: &[Placement]) {
+    fn place(&mut self, placements: &[CpuAffinity]) {
         let mut missing = placements.to_vec();
-        for place in &mut self.processors {
+        for place in &mut self.workers {
             *place = place.take().filter(|view| {
                 let wanted = missing.iter().position(|placement| *placement == view.placement);
                 wanted.map(|at| missing.remove(at)).is_some()
             });
         }
         for placement in &missing {
-            let at = self.processors.iter().position(Option::is_none);
-            let at = at.unwrap_or(self.processors.len());
-            self.processors.resize(self.processors.len().max(at + 1), None);
-            self.processors[at] = Some(processor(at, *placement));
+            let at = self.workers.iter().position(Option::is_none);
+            let at = at.unwrap_or(self.workers.len());
+            self.workers.resize(self.workers.len().max(at + 1), None);
+            self.workers[at] = Some(worker(at, *placement));
         }
         let astray: Vec<QueueId> = self.queues.values().map(|view| view.id).collect();
         for id in astray {
-            if !self.has(self.queues[&id].processor) {
+            if !self.has(self.queues[&id].worker) {
                 let home = self.home(id.port);
-                self.queues.get_mut(&id).unwrap().processor = home;
+                self.queues.get_mut(&id).unwrap().worker = home;
             }
         }
     }
 }
 
 /// Returns a worker with zero counters.
-fn processor(at: usize, placement: Placement) -> ProcessorView {
-    ProcessorView {
-        id: ProcessorId(u16::try_from(at).unwrap()),
+fn worker(at: usize, placement: CpuAffinity) -> WorkerView {
+    WorkerView {
+        id: WorkerId(u16::try_from(at).unwrap()),
         placement,
         queues: 0,
         cpu_time: Duration::ZERO,
@@ -96,8 +96,8 @@ fn processor(at: usize, placement: Placement) -> ProcessorView {
         frames: 0,
         sleeps: 0,
         asleep: true,
-        rests: 0,
-        resting: false,
+        polling_pauses: 0,
+        is_polling_paused: false,
     }
 }
 
@@ -118,7 +118,8 @@ impl FakePlane {
     pub(crate) fn attach(&self, id: QueueId) {
         let mut inner = self.lock();
         let processor = inner.home(id.port);
-        let view = QueueView { id, processor, frames: 0, bytes: 0, full: 0, moves: 0, busy_ns: 0 };
+        let view =
+            QueueView { id, worker: processor, frames: 0, bytes: 0, full: 0, moves: 0, busy_ns: 0 };
         inner.queues.insert(id, view);
     }
 
@@ -129,7 +130,7 @@ impl FakePlane {
 
     /// Returns the worker that owns a queue.
     pub(crate) fn owner(&self, id: QueueId) -> u16 {
-        self.lock().queues[&id].processor.0
+        self.lock().queues[&id].worker.0
     }
 
     /// Returns the number of queue moves.
@@ -154,10 +155,10 @@ impl FakePlane {
             *now = *now + span;
         }
         let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap();
-        let Inner { processors, queues, .. } = &mut *inner;
-        for processor in processors.iter_mut().flatten() {
+        let Inner { workers: processors, queues, .. } = &mut *inner;
+        for worker in processors.iter_mut().flatten() {
             let mut here: Vec<&mut QueueView> =
-                queues.values_mut().filter(|view| view.processor == processor.id).collect();
+                queues.values_mut().filter(|view| view.worker == worker.id).collect();
             let wants = |view: &QueueView| wanted.get(&view.id).copied().map_or(0, ns);
             let whole: u64 = here.iter().map(|view| wants(view)).sum();
             let given = whole.min(ns(span));
@@ -166,13 +167,13 @@ impl FakePlane {
                 view.busy_ns += busy_ns;
                 view.frames += busy_ns / 1000;
             }
-            processor.working_ns += given;
+            worker.working_ns += given;
         }
     }
 
-    /// Returns the addresses passed to `handle_heard`.
-    pub(crate) fn heard(&self) -> Vec<Learned> {
-        self.lock().heard.clone()
+    /// Returns the addresses passed to `refresh_addresses`.
+    pub(crate) fn refreshed(&self) -> Vec<Learned> {
+        self.lock().refreshed.clone()
     }
 
     /// Sets the addresses returned for each switch.
@@ -218,11 +219,11 @@ impl FakePlane {
         self.lock().published.clone()
     }
 
-    pub(crate) fn patience(&self) -> Duration {
-        self.lock().patience
+    pub(crate) fn poll_budget(&self) -> Duration {
+        self.lock().poll_budget
     }
 
-    pub(crate) fn placements(&self) -> Vec<Placement> {
+    pub(crate) fn placements(&self) -> Vec<CpuAffinity> {
         self.lock().placements.clone()
     }
 
@@ -230,17 +231,21 @@ impl FakePlane {
         self.lock().publishes_until_failure = Some(after);
     }
 
-    pub(crate) fn refuse_processors(&self, refuse: bool) {
-        self.lock().refuse_processors = refuse;
+    pub(crate) fn refuse_workers(&self, refuse: bool) {
+        self.lock().refuse_workers = refuse;
     }
 
-    pub(crate) fn tell(&self, notice: PlaneNotice) {
+    pub(crate) fn notify(&self, notice: PlaneNotice) {
         self.lock().notices.push_back(notice);
     }
 
     /// Queues a notice. `happened` is called when the notice is taken: its effects precede the
     /// notice, although the node has not handled them yet.
-    pub(crate) fn tell_after(&self, happened: impl FnOnce() + Send + 'static, notice: PlaneNotice) {
+    pub(crate) fn report_after(
+        &self,
+        happened: impl FnOnce() + Send + 'static,
+        notice: PlaneNotice,
+    ) {
         let mut inner = self.lock();
         inner.happened = Some(Box::new(happened));
         inner.notices.push_back(notice);
@@ -261,7 +266,7 @@ impl SwitchPlane for FakePlane {
         match inner.publishes_until_failure {
             Some(0) => {
                 inner.publishes_until_failure = None;
-                return Err(TopologyError::Stuck(1));
+                return Err(TopologyError::Timeout(1));
             }
             Some(n) => inner.publishes_until_failure = Some(n - 1),
             None => {}
@@ -279,7 +284,7 @@ impl SwitchPlane for FakePlane {
         let mut inner = self.lock();
         if inner.distributions_refused > 0 {
             inner.distributions_refused -= 1;
-            return Err(TopologyError::Stuck(1));
+            return Err(TopologyError::Timeout(1));
         }
         inner.distributions_set += 1;
         let of = inner.topology.teams.iter_mut().find(|of| of.port == team);
@@ -291,9 +296,9 @@ impl SwitchPlane for FakePlane {
         self.lock().loads.remove(&team)
     }
 
-    fn set_processors(&self, placements: &[Placement]) -> io::Result<()> {
+    fn set_workers(&self, placements: &[CpuAffinity]) -> io::Result<()> {
         let mut inner = self.lock();
-        if inner.refuse_processors {
+        if inner.refuse_workers {
             return Err(io::Error::other("no such CPU"));
         }
         inner.placements = placements.to_vec();
@@ -301,35 +306,35 @@ impl SwitchPlane for FakePlane {
         Ok(())
     }
 
-    fn move_queue(&self, id: QueueId, to: ProcessorId) -> Result<(), MoveError> {
+    fn move_queue(&self, id: QueueId, to: WorkerId) -> Result<(), MoveError> {
         let mut inner = self.lock();
         if !inner.has(to) {
-            return Err(MoveError::NoSuchProcessor(to));
+            return Err(MoveError::NoSuchWorker(to));
         }
         if inner.refuse_moves {
             return Err(MoveError::NoSuchQueue(id));
         }
         let is_late = inner.late_moves;
         let view = inner.queues.get_mut(&id).ok_or(MoveError::NoSuchQueue(id))?;
-        view.moves += u64::from(view.processor != to);
-        view.processor = to;
+        view.moves += u64::from(view.worker != to);
+        view.worker = to;
         if is_late { Err(MoveError::Stuck) } else { Ok(()) }
     }
 
-    fn set_homes(&self, homes: BTreeMap<PortId, ProcessorId>) {
+    fn set_home_workers(&self, homes: BTreeMap<PortId, WorkerId>) {
         self.lock().homes = homes;
     }
 
-    fn set_patience(&self, patience: Duration) {
-        self.lock().patience = patience;
+    fn set_poll_budget(&self, patience: Duration) {
+        self.lock().poll_budget = patience;
     }
 
     fn queues(&self) -> Vec<QueueView> {
         self.lock().queues.values().cloned().collect()
     }
 
-    fn processors(&self) -> Vec<ProcessorView> {
-        self.lock().processors.iter().flatten().cloned().collect()
+    fn workers(&self) -> Vec<WorkerView> {
+        self.lock().workers.iter().flatten().cloned().collect()
     }
 
     fn port_counters(&self, port: PortId) -> PortCountersView {
@@ -340,8 +345,8 @@ impl SwitchPlane for FakePlane {
         self.lock().addresses.clone()
     }
 
-    fn handle_heard(&self, heard: Vec<Learned>) {
-        self.lock().heard.extend(heard);
+    fn refresh_addresses(&self, heard: Vec<Learned>) {
+        self.lock().refreshed.extend(heard);
     }
 
     fn capture(&self, _port: PortId, _options: CaptureOptions) -> Box<dyn FrameCapture> {

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use suimon_ports::{PowerError, PowerHost};
 use suimon_power::{
-    Cpu, FrequencyPolicy, IdleState, Machine, SettingId, Turbo, TurboFile, ZoneReading,
+    Cpu, FrequencyPolicy, HostPowerSettings, IdleState, SettingId, Turbo, TurboFile, ZoneReading,
 };
 
 #[derive(Default)]
 pub(crate) struct PowerWorld {
-    pub(crate) machine: Machine,
+    pub(crate) machine: HostPowerSettings,
     /// Settings that the driver rejects.
     pub(crate) refuses: BTreeSet<SettingId>,
     /// All writes, in order.
@@ -51,7 +51,7 @@ impl FakePower {
             ..FrequencyPolicy::default()
         };
         let power = Self::default();
-        power.lock().machine = Machine {
+        power.lock().machine = HostPowerSettings {
             cpus: vec![cpu(0), cpu(1)],
             policies: vec![policy(0), policy(1)],
             turbo: Some(Turbo { file: TurboFile::Boost, on: true }),
@@ -63,7 +63,7 @@ impl FakePower {
         self.0.lock().unwrap()
     }
 
-    pub(crate) fn machine(&self) -> Machine {
+    pub(crate) fn machine(&self) -> HostPowerSettings {
         self.lock().machine.clone()
     }
 
@@ -104,7 +104,7 @@ impl PowerWorld {
     }
 }
 
-fn policy(machine: &mut Machine, number: u16) -> &mut FrequencyPolicy {
+fn policy(machine: &mut HostPowerSettings, number: u16) -> &mut FrequencyPolicy {
     machine.policies.iter_mut().find(|policy| policy.number == number).unwrap()
 }
 
@@ -115,7 +115,7 @@ fn nearest(value: &str) -> u32 {
 }
 
 impl PowerHost for FakePower {
-    fn machine(&self) -> Machine {
+    fn settings(&self) -> HostPowerSettings {
         Self::machine(self)
     }
 
@@ -141,7 +141,7 @@ impl PowerHost for FakePower {
         self.lock().zones.clone()
     }
 
-    fn energy_lacks(&self) -> Option<String> {
+    fn energy_unavailable_reason(&self) -> Option<String> {
         self.lock().zones.is_empty().then(|| "there are no counters".to_owned())
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, PfFacts, SriovHost, SriovSupport, VfChange, VfFacts, VfLinkState,
-    VfSettings,
+    DeviceError, DeviceErrorKind, PfProperties, SriovHost, SriovSupport, VfLinkState, VfProperties,
+    VfSettings, VfSettingsChange,
 };
 use suimon_quantity::PciAddress;
 
@@ -18,7 +18,7 @@ pub(crate) struct FakeSriov(Arc<Mutex<World>>);
 
 #[derive(Debug, Default)]
 struct World {
-    adapters: Vec<PfFacts>,
+    adapters: Vec<PfProperties>,
     /// Setting that the driver rejects, by its key.
     cannot: Option<&'static str>,
     told: Vec<String>,
@@ -33,7 +33,7 @@ struct World {
 impl FakeSriov {
     /// Returns adapters `wan0`, `wan1`, … on buses 1, 2, …
     pub(crate) fn with_adapters(number: u8) -> Self {
-        let adapter = |at: u8| PfFacts {
+        let adapter = |at: u8| PfProperties {
             address: PciAddress { domain: 0, bus: at + 1, device: 0, function: 0 },
             device: Some(format!("wan{at}")),
             netns: None,
@@ -54,11 +54,11 @@ impl FakeSriov {
     }
 
     /// Changes an adapter externally.
-    pub(crate) fn change(&self, at: usize, change: impl FnOnce(&mut PfFacts)) {
+    pub(crate) fn change(&self, at: usize, change: impl FnOnce(&mut PfProperties)) {
         change(&mut self.world().adapters[at]);
     }
 
-    pub(crate) fn facts(&self, at: usize) -> PfFacts {
+    pub(crate) fn properties(&self, at: usize) -> PfProperties {
         self.world().adapters[at].clone()
     }
 
@@ -85,7 +85,7 @@ impl FakeSriov {
     }
 
     /// Returns the changes since the last call.
-    pub(crate) fn told(&self) -> Vec<String> {
+    pub(crate) fn settings_applied(&self) -> Vec<String> {
         std::mem::take(&mut self.world().told)
     }
 }
@@ -95,9 +95,9 @@ fn refused(field: &'static str) -> DeviceError {
     DeviceError { kind: DeviceErrorKind::Unsupported, field, detail }
 }
 
-fn new_vf(pf: PciAddress, index: u16) -> VfFacts {
+fn new_vf(pf: PciAddress, index: u16) -> VfProperties {
     let device = 16 + u8::try_from(index).unwrap();
-    VfFacts {
+    VfProperties {
         index,
         address: PciAddress { device, ..pf },
         driver: Some("igbvf".to_owned()),
@@ -118,7 +118,7 @@ fn new_vf(pf: PciAddress, index: u16) -> VfFacts {
 }
 
 impl SriovHost for FakeSriov {
-    fn adapters(&self) -> Result<Vec<PfFacts>, DeviceError> {
+    fn adapters(&self) -> Result<Vec<PfProperties>, DeviceError> {
         let mut world = self.world();
         world.listed += 1;
         Ok(world.adapters.clone())
@@ -135,7 +135,12 @@ impl SriovHost for FakeSriov {
         Ok(())
     }
 
-    fn lead_to_pf(&self, pf: PciAddress, mac: MacAddr, is_there: bool) -> Result<(), DeviceError> {
+    fn set_switch_address(
+        &self,
+        pf: PciAddress,
+        mac: MacAddr,
+        is_there: bool,
+    ) -> Result<(), DeviceError> {
         let mut world = self.world();
         world.leads.push((mac, is_there));
         let led = &mut world.led;
@@ -147,7 +152,12 @@ impl SriovHost for FakeSriov {
         Ok(())
     }
 
-    fn change_vf(&self, pf: PciAddress, index: u16, change: &VfChange) -> Result<(), DeviceError> {
+    fn change_vf(
+        &self,
+        pf: PciAddress,
+        index: u16,
+        change: &VfSettingsChange,
+    ) -> Result<(), DeviceError> {
         let mut world = self.world();
         let cannot = world.cannot;
         let keys = [
@@ -158,7 +168,7 @@ impl SriovHost for FakeSriov {
             ("bandwidth_max_bps", change.rates_mbps.is_some()),
             ("link_state", change.link_state.is_some()),
         ];
-        for (key, _) in keys.into_iter().filter(|(_, is_told)| *is_told) {
+        for (key, _) in keys.into_iter().filter(|(_, is_reported)| *is_reported) {
             if cannot == Some(key) {
                 return Err(refused(key));
             }

@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    GuestFacts, SendPhase, SendSpec, SendStatus, Standby, Vm, VmAccelerator, VmBoot, VmCommand,
-    VmDevice, VmError, VmErrorKind, VmFacts, VmHost, VmIdentity, VmLayout, VmNotice, VmObserver,
-    VmPlugged, VmRunState, VmSpec,
+    GuestInfo, MigrationSpec, MigrationStatus, PluggedDevice, RunningVmStatus, SendingPhase,
+    Standby, Vm, VmAccelerator, VmBoot, VmCommand, VmDevice, VmError, VmErrorKind, VmHardware,
+    VmHost, VmIdentity, VmNotice, VmObserver, VmRunState, VmSpec,
 };
 
 use suimon_quantity::PciAddress;
 
-use crate::VmParts;
-use crate::testing::PATIENCE;
+use crate::VmDependencies;
+use crate::testing::DEADLINE;
 
 /// VM host. Clones share the state, which survives daemons.
 #[derive(Clone, Default)]
@@ -71,14 +71,14 @@ struct Guest {
     /// True if a write finds no space immediately before the next pause.
     finds_no_space_at_pause: bool,
     /// Phase of the migration, outgoing or incoming.
-    sent: SendPhase,
+    sent: SendingPhase,
     /// Connection of the migration; closed with the guest.
     line: Option<UnixStream>,
 }
 
 impl FakeVms {
-    pub(crate) fn parts(&self) -> VmParts {
-        VmParts { host: Arc::new(self.clone()), boot_id: self.world().boot_id.clone() }
+    pub(crate) fn parts(&self) -> VmDependencies {
+        VmDependencies { host: Arc::new(self.clone()), boot_id: self.world().boot_id.clone() }
     }
 
     /// Simulates a reboot of the host: no VM is running.
@@ -90,7 +90,7 @@ impl FakeVms {
     }
 
     /// Has the next call of this method fail: `probe`, `prepare`, `start`, `adopt`, `running`,
-    /// `kill`, `give_vf`, `standby`, `guest`, `send`, `receive`, `send_status` or `tell`.
+    /// `kill`, `give_vf`, `standby`, `guest`, `send`, `receive`, `migration_status` or `tell`.
     pub(crate) fn refuse(&self, call: &'static str, kind: VmErrorKind, text: &str) {
         let mut world = self.world();
         world.refusal = Some((call, VmError::new(kind, text)));
@@ -122,7 +122,7 @@ impl FakeVms {
     /// a notice.
     pub(crate) fn stop_for_switchover(&self, name: &str) {
         if let Some(guest) = self.world().running.get_mut(name) {
-            (guest.sent, guest.state) = (SendPhase::Waiting, VmRunState::Paused);
+            (guest.sent, guest.state) = (SendingPhase::Waiting, VmRunState::Paused);
         }
     }
 
@@ -147,7 +147,7 @@ impl FakeVms {
     }
 
     /// Has a guest release the VF of a NIC.
-    pub(crate) fn let_go_of_vf(&self, name: &str, nic: &str) {
+    pub(crate) fn release_vf(&self, name: &str, nic: &str) {
         if let Some(guest) = self.world().running.get_mut(name) {
             guest.vfs.remove(nic);
         }
@@ -156,7 +156,7 @@ impl FakeVms {
 
     /// Has guests release devices on request from now on. `look` is called before each release is
     /// reported.
-    pub(crate) fn let_go(&self, look: impl Fn() + Send + Sync + 'static) {
+    pub(crate) fn release_vfs(&self, look: impl Fn() + Send + Sync + 'static) {
         self.world().on_unplug = Some(Arc::new(look));
     }
 
@@ -194,7 +194,7 @@ impl FakeVms {
     }
 
     /// Returns the commands to all VMs, in order.
-    pub(crate) fn told(&self) -> Vec<String> {
+    pub(crate) fn commands(&self) -> Vec<String> {
         self.world().told.clone()
     }
 
@@ -270,11 +270,11 @@ fn identity(name: &str, guest: &Guest) -> VmIdentity {
 }
 
 fn gone() -> VmError {
-    VmError::new(VmErrorKind::Gone, "it does not exist any more")
+    VmError::new(VmErrorKind::NotRunning, "it does not exist any more")
 }
 
 impl VmHost for FakeVms {
-    fn uefi(&self) -> Option<VmBoot> {
+    fn uefi_firmware(&self) -> Option<VmBoot> {
         None
     }
 
@@ -294,7 +294,7 @@ impl VmHost for FakeVms {
     fn prepare(&self, folder: &Path, _user: u32) -> Result<(), VmError> {
         self.world().held += 1;
         // Limited, so that a failed test ends.
-        let limit = Instant::now() + PATIENCE;
+        let limit = Instant::now() + DEADLINE;
         while self.world().holds_prepare && Instant::now() < limit {
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -302,7 +302,7 @@ impl VmHost for FakeVms {
         self.check("prepare")?;
         let mut world = self.world();
         if world.running.values().any(|guest| guest.spec.folder == folder) {
-            return Err(VmError::new(VmErrorKind::Running, "a VM runs in it"));
+            return Err(VmError::new(VmErrorKind::AlreadyRunning, "a VM runs in it"));
         }
         world.folders.insert(folder.to_owned());
         Ok(())
@@ -318,7 +318,7 @@ impl VmHost for FakeVms {
             spec: spec.clone(),
             process,
             cpus: spec.cpus,
-            state: match spec.arrival {
+            state: match spec.migration_source {
                 None => VmRunState::Running,
                 Some(_) => VmRunState::Paused,
             },
@@ -328,7 +328,7 @@ impl VmHost for FakeVms {
             waits_for_space: false,
             is_out_of_space: false,
             finds_no_space_at_pause: false,
-            sent: SendPhase::None,
+            sent: SendingPhase::None,
             line: None,
         };
         assert!(world.running.insert(spec.name.clone(), guest).is_none(), "it runs already");
@@ -363,7 +363,7 @@ impl VmHost for FakeVms {
         Ok(())
     }
 
-    fn give_vf(
+    fn assign_vf(
         &self,
         identity: &VmIdentity,
         vf: PciAddress,
@@ -376,7 +376,7 @@ impl VmHost for FakeVms {
         Ok(())
     }
 
-    fn take_vf(&self, vf: PciAddress) -> Result<(), VmError> {
+    fn reclaim_vf(&self, vf: PciAddress) -> Result<(), VmError> {
         let mut world = self.world();
         let mut had = world.running.values().flat_map(|guest| guest.vfs.values());
         assert!(had.all(|of| *of != vf.to_string()), "a guest has {vf}");
@@ -387,7 +387,7 @@ impl VmHost for FakeVms {
     fn remove(&self, folder: &Path) -> Result<(), VmError> {
         let mut world = self.world();
         if world.running.values().any(|guest| guest.spec.folder == folder) {
-            return Err(VmError::new(VmErrorKind::Running, "a VM runs in it"));
+            return Err(VmError::new(VmErrorKind::AlreadyRunning, "a VM runs in it"));
         }
         world.folders.remove(folder);
         Ok(())
@@ -417,10 +417,10 @@ impl Vm for FakeVm {
         self.host.world().uptime
     }
 
-    fn facts(&self) -> VmFacts {
+    fn status(&self) -> RunningVmStatus {
         let world = self.host.world();
         let guest = world.running.get(&self.name);
-        VmFacts {
+        RunningVmStatus {
             state: guest.map_or(VmRunState::Off, |guest| guest.state),
             waits_for_space: guest.is_some_and(|guest| guest.waits_for_space),
             accelerator: VmAccelerator::Tcg,
@@ -432,7 +432,7 @@ impl Vm for FakeVm {
         }
     }
 
-    fn tell(&self, command: &VmCommand) -> Result<(), VmError> {
+    fn execute(&self, command: &VmCommand) -> Result<(), VmError> {
         self.host.check("tell")?;
         let mut world = self.host.world();
         world.told.push(format!("{} {}", self.name, in_words(command)));
@@ -469,12 +469,12 @@ impl Vm for FakeVm {
                 }
                 Some(VmNotice::Unplugged(device.clone()))
             }
-            VmCommand::FinishSending => {
+            VmCommand::FinishMigration => {
                 guest.finish_sending();
                 None
             }
-            VmCommand::CancelSending => {
-                guest.sent = SendPhase::Failed("the migration was cancelled".to_owned());
+            VmCommand::CancelMigration => {
+                guest.sent = SendingPhase::Failed("the migration was cancelled".to_owned());
                 guest.line = None;
                 let goes_on = guest.state == VmRunState::Paused
                     && !guest.was_paused
@@ -506,30 +506,30 @@ impl Vm for FakeVm {
         self.host.check("standby")?;
         let world = self.host.world();
         let guest = world.running.get(&self.name).ok_or_else(gone)?;
-        Ok(Standby { is_taken: !world.takes_no_vfs, has_vf: guest.vfs.contains_key(nic) })
+        Ok(Standby { is_negotiated: !world.takes_no_vfs, has_vf: guest.vfs.contains_key(nic) })
     }
 
-    fn guest(&self) -> Result<GuestFacts, VmError> {
+    fn guest(&self) -> Result<GuestInfo, VmError> {
         self.host.check("guest")?;
-        Ok(GuestFacts { host_name: Some("web".to_owned()), ..GuestFacts::default() })
+        Ok(GuestInfo { host_name: Some("web".to_owned()), ..GuestInfo::default() })
     }
 
     fn console(&self) -> Result<OwnedFd, VmError> {
         Err(VmError::new(VmErrorKind::Refused, "it has none"))
     }
 
-    fn layout(&self) -> Result<VmLayout, VmError> {
+    fn layout(&self) -> Result<VmHardware, VmError> {
         let world = self.host.world();
         let guest = world.running.get(&self.name).ok_or_else(gone)?;
-        let plugged = guest.spec.nics.iter().zip(3..).map(|(nic, port)| VmPlugged {
+        let plugged = guest.spec.nics.iter().zip(3..).map(|(nic, port)| PluggedDevice {
             device: VmDevice::Nic(nic.name.clone()),
             port: nic.port.unwrap_or(port),
             mac: Some(nic.mac.unwrap_or(MacAddr::new([2, 0, 0, 0, 0, port]))),
         });
-        Ok(VmLayout { machine: "pc-q35-7.2".to_owned(), plugged: plugged.collect() })
+        Ok(VmHardware { machine: "pc-q35-7.2".to_owned(), plugged: plugged.collect() })
     }
 
-    fn send(&self, line: OwnedFd, _spec: &SendSpec) -> Result<(), VmError> {
+    fn migrate_out(&self, line: OwnedFd, _spec: &MigrationSpec) -> Result<(), VmError> {
         self.host.check("send")?;
         let mut world = self.host.world();
         world.sends += 1;
@@ -537,20 +537,20 @@ impl Vm for FakeVm {
         assert!(guest.vfs.is_empty(), "memory is sent that a VF writes to");
         guest.line = Some(line.into());
         guest.was_paused = guest.state == VmRunState::Paused;
-        guest.sent = SendPhase::Copying;
+        guest.sent = SendingPhase::Copying;
         Ok(())
     }
 
-    fn receive(&self, line: OwnedFd) -> Result<(), VmError> {
+    fn migrate_in(&self, line: OwnedFd) -> Result<(), VmError> {
         self.host.check("receive")?;
         let mut world = self.host.world();
         let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
         guest.line = Some(line.into());
-        guest.sent = SendPhase::Copying;
+        guest.sent = SendingPhase::Copying;
         Ok(())
     }
 
-    fn send_status(&self) -> Result<SendStatus, VmError> {
+    fn migration_status(&self) -> Result<MigrationStatus, VmError> {
         self.host.check("send_status")?;
         let mut world = self.host.world();
         let holds = world.holds_memory;
@@ -565,7 +565,7 @@ impl Vm for FakeVm {
         if let (Some(observer), Some(notice)) = (observer, notice) {
             observer.handle_notice(notice);
         }
-        Ok(SendStatus { phase, bytes_sent: 4096, bytes_left: 0 })
+        Ok(MigrationStatus { phase, bytes_sent: 4096, bytes_left: 0 })
     }
 }
 
@@ -576,23 +576,23 @@ impl Guest {
     /// Advances a migration at a status query. The source stops the VM unless `holds`; the
     /// destination reads the connection, and ends if the connection is closed.
     fn go_on_sending(&mut self, holds: bool) -> Option<VmNotice> {
-        if self.sent != SendPhase::Copying {
+        if self.sent != SendingPhase::Copying {
             return None;
         }
-        if self.spec.arrival.is_none() || self.has_come() {
+        if self.spec.migration_source.is_none() || self.has_come() {
             if holds {
                 return None;
             }
-            self.sent = SendPhase::Waiting;
+            self.sent = SendingPhase::Waiting;
             self.state = VmRunState::Paused;
             return Some(VmNotice::State(VmRunState::Paused));
         }
         let line = self.line.as_mut()?;
-        let mut come = [0; MEMORY.len()];
+        let mut received = [0; MEMORY.len()];
         line.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
-        match line.read_exact(&mut come) {
-            Ok(()) if come == MEMORY => {
-                self.sent = SendPhase::Done;
+        match line.read_exact(&mut received) {
+            Ok(()) if received == MEMORY => {
+                self.sent = SendingPhase::Done;
                 None
             }
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
@@ -611,10 +611,10 @@ impl Guest {
     fn finish_sending(&mut self) {
         let sent = self.line.as_mut().map(|line| line.write_all(MEMORY));
         self.sent = match sent {
-            Some(Ok(())) => SendPhase::Done,
-            _ => SendPhase::Failed("nobody reads it".to_owned()),
+            Some(Ok(())) => SendingPhase::Done,
+            _ => SendingPhase::Failed("nobody reads it".to_owned()),
         };
-        let goes_on = self.sent != SendPhase::Done && !self.was_paused;
+        let goes_on = self.sent != SendingPhase::Done && !self.was_paused;
         self.state = if goes_on { VmRunState::Running } else { self.state };
     }
 }

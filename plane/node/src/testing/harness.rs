@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use suimon_contract::{
     ByteSize, Event, EventFilter, HostConfig, Name, Operation, OperationState, VmConfig, parse_toml,
 };
-use suimon_ports::{CpuPlace, Placement, PortSpec, VmErrorKind};
+use suimon_ports::{CpuAffinity, CpuTopology, PortSpec, VmErrorKind};
 use suimon_quantity::PortId;
 
-use crate::ports::{socket_of, tap_of, wanted_ports};
+use crate::ports::{required_ports, socket_of, tap_of};
 use crate::testing::{
-    FakeCluster, FakeDevices, FakeDisks, FakeFarNodes, FakeMembers, FakePlane, FakePower,
+    FakeCluster, FakeDevices, FakeDisks, FakeMembers, FakePeerNodes, FakePlane, FakePower,
     FakeSriov, FakeVms, MemoryStore,
 };
-use crate::{Edit, NoListener, Node, NodeError, NodeParts, ResourceEdit};
+use crate::{Edit, NoListener, Node, NodeDependencies, NodeError, ResourceEdit};
 
 /// Deadline of waits, long enough for any progress.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 
 /// Path of the store of [`Harness::with_store`].
 pub(crate) const DISK_STORE: &str = "/srv/fast";
@@ -33,7 +33,7 @@ struct Host {
     plane: FakePlane,
     power: FakePower,
     sriov: FakeSriov,
-    far_nodes: FakeFarNodes,
+    far_nodes: FakePeerNodes,
     cluster: FakeCluster,
     /// Value of random bytes; `None`: the default.
     bits: Option<u8>,
@@ -50,7 +50,7 @@ pub(crate) struct Harness {
     pub(crate) members: FakeMembers,
     pub(crate) disks: FakeDisks,
     pub(crate) vms: FakeVms,
-    pub(crate) far_nodes: FakeFarNodes,
+    pub(crate) far_nodes: FakePeerNodes,
     pub(crate) node: Arc<Node>,
 }
 
@@ -167,7 +167,7 @@ impl Harness {
             plane.run_clock();
             parts.random = Arc::new(move || [bits; 16]);
         }
-        let node = Node::open(NodeParts {
+        let node = Node::open(NodeDependencies {
             store: store.clone(),
             devices: Arc::new(devices.clone()),
             members: Arc::new(members.clone()),
@@ -201,7 +201,7 @@ impl Harness {
     pub(crate) fn among_nodes(
         (store, devices): (MemoryStore, FakeDevices),
         vms: FakeVms,
-        far_nodes: FakeFarNodes,
+        far_nodes: FakePeerNodes,
     ) -> Self {
         Self::among_nodes_with_disks((store, devices), FakeDisks::default(), vms, far_nodes)
     }
@@ -211,7 +211,7 @@ impl Harness {
         (store, devices): (MemoryStore, FakeDevices),
         disks: FakeDisks,
         vms: FakeVms,
-        far_nodes: FakeFarNodes,
+        far_nodes: FakePeerNodes,
     ) -> Self {
         let host = Host { far_nodes, ..Host::default() };
         Self::with_all(store, devices, disks, vms, host)
@@ -221,7 +221,7 @@ impl Harness {
     pub(crate) fn with_iov_among_nodes(
         (store, devices): (MemoryStore, FakeDevices),
         (sriov, vms): (FakeSriov, FakeVms),
-        far_nodes: FakeFarNodes,
+        far_nodes: FakePeerNodes,
     ) -> Self {
         let host = Host { far_nodes, sriov, ..Host::default() };
         Self::with_all(store, devices, FakeDisks::default(), vms, host)
@@ -255,7 +255,7 @@ impl Harness {
     /// Submits a change and waits for its end.
     pub(crate) fn change(&self, edit: Edit) -> Operation {
         let operation = self.node.submit(edit).unwrap();
-        self.node.wait_operation(operation.id, PATIENCE).unwrap()
+        self.node.wait_operation(operation.id, DEADLINE).unwrap()
     }
 
     /// Has the control thread execute a change that fails, which blocks until
@@ -274,7 +274,7 @@ impl Harness {
         self.change(Edit::Apply(Box::new(config.clone())))
     }
 
-    pub(crate) fn apply_well(&self, config: &HostConfig) {
+    pub(crate) fn apply_ok(&self, config: &HostConfig) {
         let operation = self.apply(config);
         assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     }
@@ -306,14 +306,16 @@ impl Harness {
 
     pub(crate) fn ports(&self) -> BTreeMap<String, PortId> {
         let claims = self.devices.open_devices().into_iter();
-        claims.map(|(port, spec)| (format!("{:?}", crate::ports::claim(&spec)), port)).collect()
+        claims
+            .map(|(port, spec)| (format!("{:?}", crate::ports::resource_of(&spec)), port))
+            .collect()
     }
 
     /// Asserts that open devices, TAPs, sockets, tables and workers agree with desired state.
     /// `others_taps` are TAPs of other owners.
     pub(crate) fn assert_consistent(&self, others_taps: &[&str]) {
         let config = self.node.config();
-        let wanted = wanted_ports(&config);
+        let wanted = required_ports(&config);
         let open: BTreeSet<String> =
             self.devices.open_devices().iter().map(|(_, spec)| format!("{spec:?}")).collect();
         let expected: BTreeSet<String> =
@@ -341,8 +343,8 @@ impl Harness {
             assert!(mtus.into_iter().any(|mtu| mtu == nic.mtu), "{nic:?}");
         }
         let placements = match (&config.host.processors, config.host.floating_processors) {
-            (Some(cpus), _) => cpus.iter().copied().map(Placement::Pinned).collect(),
-            (None, number) => vec![Placement::Floating; number.unwrap_or(1).into()],
+            (Some(cpus), _) => cpus.iter().copied().map(CpuAffinity::Pinned).collect(),
+            (None, number) => vec![CpuAffinity::Floating; number.unwrap_or(1).into()],
         };
         assert_eq!(self.plane.placements(), placements, "processors");
         assert!(!self.store.keys("desired").contains(&"intent".to_owned()), "intent");
@@ -351,8 +353,8 @@ impl Harness {
 
 /// Returns four CPUs on two cores with two threads each: 0 and 2, 1 and 3. Each core is a NUMA
 /// node.
-pub(crate) fn cpu_places() -> Vec<CpuPlace> {
-    let place = |cpu: u16| CpuPlace { cpu, core: u32::from(cpu % 2), numa_node: cpu % 2 };
+pub(crate) fn cpu_places() -> Vec<CpuTopology> {
+    let place = |cpu: u16| CpuTopology { cpu, core: u32::from(cpu % 2), numa_node: cpu % 2 };
     (0..4).map(place).collect()
 }
 
@@ -366,7 +368,7 @@ pub(crate) fn name(text: &str) -> Name {
 }
 
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + DEADLINE;
     while !condition() {
         assert!(Instant::now() < deadline, "not in time: {what}");
         std::thread::sleep(Duration::from_millis(2));

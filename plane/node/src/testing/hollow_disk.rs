@@ -1,7 +1,7 @@
 //! Remote disk without a remote node.
 
 use suimon_image::ByteRange;
-use suimon_ports::{AllocatedExtent, Allocation, DiskClient, DiskClientError};
+use suimon_ports::{Allocation, AllocationExtent, DiskClient, DiskClientError};
 
 /// Remote disk that is empty.
 pub(crate) struct HollowDisk {
@@ -31,13 +31,13 @@ impl DiskClient for HollowDisk {
         Ok(())
     }
 
-    fn allocation(&self, range: ByteRange) -> Result<Vec<AllocatedExtent>, DiskClientError> {
-        Ok(vec![AllocatedExtent { allocation: Allocation::Hole, len: range.len() }])
+    fn allocation(&self, range: ByteRange) -> Result<Vec<AllocationExtent>, DiskClientError> {
+        Ok(vec![AllocationExtent { allocation: Allocation::Hole, len: range.len() }])
     }
 
     fn flush(&self) -> Result<(), DiskClientError> {
         Ok(())
     }
 
-    fn end(&self) {}
+    fn disconnect(&self) {}
 }

@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use suimon_contract::Name;
-use suimon_failover::{AdapterId, Failover, FailoverSpec, VfId, Why};
+use suimon_failover::{AdapterId, Failover, FailoverReason, FailoverSpec, VfId};
 use suimon_frame::MacAddr;
 use suimon_quantity::{PciAddress, PortId};
 
-use super::VfPlace;
+use super::VfAddress;
 use super::numbers::NicNumbers;
 
 /// State of a NIC's MAC address in an adapter's embedded switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Led {
+enum FdbState {
     /// Added for the physical function.
     Here,
     /// To be added, but the adapter's driver has rejected it.
@@ -26,7 +26,7 @@ enum Led {
 
 /// State of NICs and VFs in the control thread.
 #[derive(Debug)]
-pub(crate) struct IovDesk {
+pub(crate) struct IovController {
     policy: Failover,
     /// Ids of NICs for the policy.
     nics: NicNumbers,
@@ -34,27 +34,27 @@ pub(crate) struct IovDesk {
     /// the host.
     adapters: BTreeMap<PciAddress, AdapterId>,
     /// NICs last reported to the policy, with weight and adapters.
-    pub(super) told_nics: BTreeMap<Name, (u8, Vec<AdapterId>)>,
-    pub(super) told_vfs: BTreeMap<VfId, VfPlace>,
+    pub(super) reported_nics: BTreeMap<Name, (u8, Vec<AdapterId>)>,
+    pub(super) reported_vfs: BTreeMap<VfId, VfAddress>,
     unbound: BTreeSet<PciAddress>,
     /// NICs that release their VF on request, with the reason. Frames use the VF until it is
     /// released.
-    leaving: BTreeMap<Name, Why>,
+    leaving: BTreeMap<Name, FailoverReason>,
     /// Details of VF failures, as reported.
     failures: BTreeMap<Name, String>,
     /// Addresses last added to or removed from embedded switches.
-    led: BTreeMap<(PciAddress, MacAddr), Led>,
+    led: BTreeMap<(PciAddress, MacAddr), FdbState>,
     looked_at: Option<Instant>,
 }
 
-impl Default for IovDesk {
+impl Default for IovController {
     fn default() -> Self {
         Self {
             policy: Failover::new(FailoverSpec::default()),
             nics: NicNumbers::default(),
             adapters: BTreeMap::new(),
-            told_nics: BTreeMap::new(),
-            told_vfs: BTreeMap::new(),
+            reported_nics: BTreeMap::new(),
+            reported_vfs: BTreeMap::new(),
             unbound: BTreeSet::new(),
             leaving: BTreeMap::new(),
             failures: BTreeMap::new(),
@@ -64,7 +64,7 @@ impl Default for IovDesk {
     }
 }
 
-impl IovDesk {
+impl IovController {
     pub(super) fn nic(&mut self, name: &Name) -> PortId {
         self.nics.number(name)
     }
@@ -75,11 +75,11 @@ impl IovDesk {
 
     /// Forgets the NICs that are neither configured nor hold a VF (`held`).
     fn forget_nics(&mut self, configured: &BTreeSet<&Name>, held: &BTreeSet<Name>) {
-        let Self { nics, told_nics, leaving, failures, .. } = self;
+        let Self { nics, reported_nics, leaving, failures, .. } = self;
         let is_kept = |name: &Name| configured.contains(name) || held.contains(name);
         failures.retain(|name, _| is_kept(name));
         nics.retain(|name| {
-            is_kept(name) || told_nics.contains_key(name) || leaving.contains_key(name)
+            is_kept(name) || reported_nics.contains_key(name) || leaving.contains_key(name)
         });
     }
 
@@ -88,7 +88,7 @@ impl IovDesk {
         *self.adapters.entry(address).or_insert(next)
     }
 
-    pub(super) fn vf(&mut self, place: &VfPlace) -> VfId {
+    pub(super) fn vf(&mut self, place: &VfAddress) -> VfId {
         VfId { adapter: self.adapter(place.adapter), index: place.index }
     }
 }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn nics_that_are_not_configured_are_forgotten() {
-        let mut desk = IovDesk::default();
+        let mut desk = IovController::default();
         let (kept, held) = (name("kept"), name("held"));
         let numbers = [desk.nic(&kept), desk.nic(&held)];
         let (configured, of_vfs) = (BTreeSet::from([&kept]), BTreeSet::from([held.clone()]));

@@ -3,35 +3,35 @@
 use suimon_contract::{HostConfig, Name};
 use suimon_failover::Event;
 
-use super::VfPlace;
+use super::VfAddress;
 use crate::control::Controller;
-use crate::vms::LeftVm;
+use crate::vms::RecordedVm;
 
 impl Controller {
     /// Assumes that recorded VFs are still assigned and used, because the VMs have continued.
     /// Called before tables are published and devices are opened, also for VMs that do not respond.
     /// The VM's driver reports a VF that has been lost.
-    pub(crate) fn hold_stored_vfs(&mut self, config: &HostConfig, left: &[LeftVm]) {
+    pub(crate) fn hold_stored_vfs(&mut self, config: &HostConfig, left: &[RecordedVm]) {
         for (nic, vf) in left.iter().filter_map(|(_, run, _)| run.as_ref()).flat_map(|run| &run.vfs)
         {
-            if let Some(vf) = vf.place() {
+            if let Some(vf) = vf.address() {
                 self.hold_vf(config, nic, vf);
             }
         }
     }
 
-    fn hold_vf(&mut self, config: &HostConfig, nic: &Name, vf: VfPlace) {
+    fn hold_vf(&mut self, config: &HostConfig, nic: &Name, vf: VfAddress) {
         let (id, vf_id) = (self.iov.nic(nic), self.iov.vf(&vf));
         let mut view = self.shared.iov.view();
-        view.given.insert(vf.address, nic.clone());
-        view.paths.insert(nic.clone(), vf.clone());
+        view.assigned.insert(vf.address, nic.clone());
+        view.active.insert(nic.clone(), vf.clone());
         drop(view);
-        self.iov.told_vfs.insert(vf_id, vf);
+        self.iov.reported_vfs.insert(vf_id, vf);
         let weight = config.nics.iter().find(|of| of.name == *nic);
         let iov_weight = weight.map_or(0, |of| of.iov_weight);
         let adapters = vec![vf_id.adapter];
-        self.iov.told_nics.insert(nic.clone(), (iov_weight, adapters.clone()));
-        self.tell_policy(&Event::VfHeld { nic: id, iov_weight, adapters, vf: vf_id });
+        self.iov.reported_nics.insert(nic.clone(), (iov_weight, adapters.clone()));
+        self.notify_policy(&Event::VfInUse { nic: id, iov_weight, adapters, vf: vf_id });
         self.take_iov_actions(config);
     }
 }

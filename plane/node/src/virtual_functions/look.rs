@@ -4,26 +4,26 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_contract::{HostConfig, Name, NicConfig, SwitchConfig};
 use suimon_frame::MacAddr;
-use suimon_ports::{PfFacts, VfFacts};
+use suimon_ports::{PfProperties, VfProperties};
 use suimon_quantity::PciAddress;
 
-use super::VfPlace;
-use crate::adapters::{is_meant, user_of};
+use super::VfAddress;
+use crate::adapters::{refers_to, user_of};
 use crate::shared::Shared;
 
 /// Adapters, VFs and NICs found by one query of the host.
-pub(super) struct Seen {
+pub(super) struct HostQuery {
     /// Configured adapters, and whether a driver is bound.
     pub(super) adapters: BTreeMap<PciAddress, bool>,
     /// VFs that can be assigned to NICs, including those that are assigned.
-    pub(super) vfs: Vec<VfPlace>,
+    pub(super) vfs: Vec<VfAddress>,
     /// Adapter behind the uplink of each switch.
     pub(super) by_switch: BTreeMap<Name, PciAddress>,
-    pub(super) facts: Vec<PfFacts>,
+    pub(super) properties: Vec<PfProperties>,
 }
 
-impl Seen {
-    pub(super) fn new(shared: &Shared, config: &HostConfig, facts: Vec<PfFacts>) -> Self {
+impl HostQuery {
+    pub(super) fn new(shared: &Shared, config: &HostConfig, properties: Vec<PfProperties>) -> Self {
         let mut seen = Self {
             adapters: BTreeMap::new(),
             vfs: Vec::new(),
@@ -31,37 +31,37 @@ impl Seen {
                 .switches
                 .iter()
                 .filter_map(|switch| {
-                    Some((switch.name.clone(), adapter_of(config, switch, &facts)?))
+                    Some((switch.name.clone(), adapter_of(config, switch, &properties)?))
                 })
                 .collect(),
-            facts: Vec::new(),
+            properties: Vec::new(),
         };
-        for pf in &facts {
-            let Some(described) = config.pfs.iter().find(|of| is_meant(pf, &of.device)) else {
+        for pf in &properties {
+            let Some(described) = config.pfs.iter().find(|of| refers_to(pf, &of.device)) else {
                 continue;
             };
             seen.adapters.insert(pf.address, pf.driver.is_some());
             // VFs with explicit settings in the configuration are reserved for other users.
             let written: BTreeSet<u16> = described.vf.iter().map(|vf| vf.index).collect();
-            let is_for_nics = |vf: &&VfFacts| {
+            let is_for_nics = |vf: &&VfProperties| {
                 shared.iov.nic_of_vf(vf.address).is_some()
                     || (vf.iommu_group.is_some()
                         && !written.contains(&vf.index)
                         && user_of(config, vf).is_none())
             };
-            seen.vfs.extend(pf.vfs.iter().filter(is_for_nics).map(|vf| VfPlace {
+            seen.vfs.extend(pf.vfs.iter().filter(is_for_nics).map(|vf| VfAddress {
                 adapter: pf.address,
                 index: vf.index,
                 address: vf.address,
             }));
         }
-        seen.facts = facts;
+        seen.properties = properties;
         seen
     }
 
     /// Returns the state of a VF.
-    pub(super) fn vf(&self, vf: &VfPlace) -> Option<&VfFacts> {
-        let pf = self.facts.iter().find(|pf| pf.address == vf.adapter)?;
+    pub(super) fn vf(&self, vf: &VfAddress) -> Option<&VfProperties> {
+        let pf = self.properties.iter().find(|pf| pf.address == vf.adapter)?;
         pf.vfs.iter().find(|of| of.index == vf.index)
     }
 
@@ -84,26 +84,31 @@ impl Seen {
 }
 
 /// Returns the adapter behind the uplink of a switch with `iov`, if the adapter is configured.
-fn adapter_of(config: &HostConfig, switch: &SwitchConfig, facts: &[PfFacts]) -> Option<PciAddress> {
+fn adapter_of(
+    config: &HostConfig,
+    switch: &SwitchConfig,
+    properties: &[PfProperties],
+) -> Option<PciAddress> {
     let name = switch.uplink.as_ref().filter(|_| switch.iov)?;
     let uplink = config.uplinks.iter().find(|uplink| uplink.name == *name)?;
-    let is_its =
-        |pf: &&PfFacts| pf.netns.is_none() && pf.device.as_deref() == Some(uplink.device.as_str());
-    let pf = facts.iter().find(is_its)?;
-    let is_described = config.pfs.iter().any(|of| is_meant(pf, &of.device));
+    let is_its = |pf: &&PfProperties| {
+        pf.netns.is_none() && pf.device.as_deref() == Some(uplink.device.as_str())
+    };
+    let pf = properties.iter().find(is_its)?;
+    let is_described = config.pfs.iter().any(|of| refers_to(pf, &of.device));
     is_described.then_some(pf.address)
 }
 
 /// Returns the NICs whose guests support failover to a VF now, and those that had a VF when the
 /// previous daemon ended.
-pub(super) fn takers(shared: &Shared, config: &HostConfig) -> BTreeSet<Name> {
+pub(super) fn eligible_nics(shared: &Shared, config: &HostConfig) -> BTreeSet<Name> {
     let mut found = BTreeSet::new();
     for vm in &config.vms {
         let Some(entry) = shared.vms.find(&vm.name) else { continue };
         let view = entry.view();
         let takes: Vec<Name> = match &view.running {
-            Some(run) => run.takers.intersection(&run.nics).cloned().collect(),
-            None => view.vfs_left.iter().cloned().collect(),
+            Some(run) => run.failover_nics.intersection(&run.nics).cloned().collect(),
+            None => view.recorded_vfs.iter().cloned().collect(),
         };
         found.extend(takes.into_iter().filter(|nic| vm.nics.contains(nic)));
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use suimon_contract::NicConfig;
 use suimon_frame::MacAddr;
-use suimon_ports::{VfChange, VfSettings};
+use suimon_ports::{VfSettings, VfSettingsChange};
 use suimon_quantity::PciAddress;
 
 /// Unit of VF rates: 1 Mbit/s.
@@ -11,7 +11,7 @@ const MBPS: u64 = 1_000_000;
 
 /// VF of an adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct VfPlace {
+pub(crate) struct VfAddress {
     /// PCI address of the physical function.
     pub(crate) adapter: PciAddress,
     /// Index of the VF.
@@ -20,38 +20,38 @@ pub(crate) struct VfPlace {
     pub(crate) address: PciAddress,
 }
 
-impl std::fmt::Display for VfPlace {
+impl std::fmt::Display for VfAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "VF {} of {} ({})", self.index, self.adapter, self.address)
     }
 }
 
-/// Record of a [`VfPlace`].
+/// Record of a [`VfAddress`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StoredVf {
+pub(crate) struct StoredVfId {
     adapter: String,
     index: u16,
     address: String,
 }
 
-impl From<&VfPlace> for StoredVf {
-    fn from(vf: &VfPlace) -> Self {
-        let VfPlace { adapter, index, address } = vf;
+impl From<&VfAddress> for StoredVfId {
+    fn from(vf: &VfAddress) -> Self {
+        let VfAddress { adapter, index, address } = vf;
         Self { adapter: adapter.to_string(), index: *index, address: address.to_string() }
     }
 }
 
-impl StoredVf {
+impl StoredVfId {
     /// Returns the VF; `None` if the record is invalid.
-    pub(crate) fn place(&self) -> Option<VfPlace> {
+    pub(crate) fn address(&self) -> Option<VfAddress> {
         let (adapter, address) = (self.adapter.parse().ok()?, self.address.parse().ok()?);
-        Some(VfPlace { adapter, index: self.index, address })
+        Some(VfAddress { adapter, index: self.index, address })
     }
 }
 
 /// Returns the changes after which a VF has the NIC's MAC address, VLAN and bandwidth limit. The VF
 /// is trusted and unchecked only if the NIC permits MAC spoofing. Rates are rounded up to 1 Mbit/s.
-pub(crate) fn for_nic(is: &VfSettings, nic: &NicConfig) -> VfChange {
+pub(crate) fn settings_for_nic(is: &VfSettings, nic: &NicConfig) -> VfSettingsChange {
     let most = nic.bandwidth_max_bps.map_or(0, |bps| bps.div_ceil(MBPS));
     let most = u32::try_from(most).unwrap_or(u32::MAX);
     let wanted = VfSettings {
@@ -67,7 +67,7 @@ pub(crate) fn for_nic(is: &VfSettings, nic: &NicConfig) -> VfChange {
 }
 
 /// Returns the changes that restore a driver's initial settings, without a MAC address.
-pub(crate) fn for_nobody(is: &VfSettings) -> VfChange {
+pub(crate) fn settings_unused(is: &VfSettings) -> VfSettingsChange {
     let wanted = VfSettings {
         mac: MacAddr::default(),
         vlan: None,
@@ -81,11 +81,11 @@ pub(crate) fn for_nobody(is: &VfSettings) -> VfChange {
 }
 
 /// Returns the changes from `is` to `wanted`, without flags that the driver does not report.
-fn difference(is: &VfSettings, wanted: &VfSettings) -> VfChange {
+fn difference(is: &VfSettings, wanted: &VfSettings) -> VfSettingsChange {
     let flag =
         |is: Option<bool>, wanted: Option<bool>| wanted.filter(|_| is.is_some() && is != wanted);
     let rates = (wanted.rate_min_mbps, wanted.rate_max_mbps);
-    VfChange {
+    VfSettingsChange {
         mac: (is.mac != wanted.mac).then_some(wanted.mac),
         vlan: (is.vlan != wanted.vlan).then_some(wanted.vlan),
         spoof_check: flag(is.spoof_check, wanted.spoof_check),

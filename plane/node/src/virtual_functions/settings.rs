@@ -1,8 +1,8 @@
 //! Settings of virtual functions.
 
-use suimon_ports::{VfChange, VfSettings};
+use suimon_ports::{VfSettings, VfSettingsChange};
 
-use super::VfPlace;
+use super::VfAddress;
 use crate::shared::Shared;
 
 impl Shared {
@@ -12,8 +12,8 @@ impl Shared {
     /// The adapter, the VF or one of the settings is not available; the text states the cause.
     pub(crate) fn set_vf(
         &self,
-        vf: &VfPlace,
-        change: impl FnOnce(&VfSettings) -> VfChange,
+        vf: &VfAddress,
+        change: impl FnOnce(&VfSettings) -> VfSettingsChange,
     ) -> Result<(), String> {
         let host = &self.sriov.host;
         let adapters = host.adapters().map_err(|error| error.detail)?;

@@ -7,7 +7,7 @@ use crate::shared::Shared;
 impl Shared {
     /// Returns the path; `None` if the NIC neither has nor may have a VF.
     pub(crate) fn iov_status(&self, nic: &NicConfig) -> Option<IovStatus> {
-        let on_vf = self.iov.view().paths.get(&nic.name).cloned();
+        let on_vf = self.iov.view().active.get(&nic.name).cloned();
         if let Some(vf) = on_vf {
             return Some(IovStatus {
                 path: IovPath::Vf,
@@ -17,10 +17,10 @@ impl Shared {
                 reason: None,
             });
         }
-        (nic.iov_weight > 0).then(|| IovStatus::synthetic(self.why_synthetic(nic)))
+        (nic.iov_weight > 0).then(|| IovStatus::paravirtual(self.paravirtual_reason(nic)))
     }
 
-    fn why_synthetic(&self, nic: &NicConfig) -> String {
+    fn paravirtual_reason(&self, nic: &NicConfig) -> String {
         let desired = self.desired();
         let switch = desired.config.switches.iter().find(|switch| switch.name == nic.switch);
         if switch.is_some_and(|switch| !switch.iov) {
@@ -31,7 +31,7 @@ impl Shared {
         }
         let vm = desired.config.vm_of_nic(&nic.name);
         let entry = vm.and_then(|vm| self.vms.find(&vm.name));
-        if let Some(moving) = entry.as_ref().and_then(|entry| entry.view().moving.clone()) {
+        if let Some(moving) = entry.as_ref().and_then(|entry| entry.view().migration.clone()) {
             let way = if moving.leaves { "is migrating to" } else { "is migrating from" };
             return format!("its VM {way} node {}", moving.node);
         }
@@ -44,7 +44,7 @@ impl Shared {
                     in the NIC"
                 .to_owned();
         }
-        if !run.takers.contains(&nic.name) {
+        if !run.failover_nics.contains(&nic.name) {
             return "the guest's driver does not negotiate VIRTIO_NET_F_STANDBY, so a VF cannot be \
                     used beside the NIC; Linux from 4.18 on supports it (net_failover)"
                 .to_owned();

@@ -10,7 +10,7 @@ use suimon_quantity::PortId;
 use suimon_switch::Topology;
 
 use crate::testing::{FakeSriov, FakeVms, Harness, MemoryStore, name, wait_until};
-use crate::vms::VmWork;
+use crate::vms::VmAction;
 
 /// Two VMs with a NIC each on one adapter, and a namespace guest.
 const HOST: &str = r#"
@@ -71,7 +71,7 @@ impl Bench {
         let (sriov, vms) = (FakeSriov::with_adapters(number), FakeVms::default());
         let harness = Harness::with_iov(MemoryStore::default(), sriov.clone(), vms.clone());
         harness.plane.run_clock();
-        harness.apply_well(&config(host));
+        harness.apply_ok(&config(host));
         Self { harness, sriov, vms }
     }
 
@@ -92,11 +92,11 @@ impl Bench {
     }
 
     fn start(&self, vm: &str) {
-        self.work(vm, VmWork::Start);
+        self.work(vm, VmAction::Start);
     }
 
-    fn work(&self, vm: &str, work: VmWork) {
-        let operation = self.harness.node.work_on_vm(&name(vm), work).unwrap();
+    fn work(&self, vm: &str, work: VmAction) {
+        let operation = self.harness.node.start_vm_action(&name(vm), work).unwrap();
         let ended = self.harness.node.wait_operation(operation.id, Duration::from_secs(20));
         assert_eq!(ended.unwrap().state, OperationState::Succeeded);
     }
@@ -162,7 +162,7 @@ impl Bench {
 }
 
 fn reached_by(tables: &Topology, mac: MacAddr) -> Option<PortId> {
-    tables.ports.iter().find(|port| port.spec.mac == Some(mac)).unwrap().spec.reached_by
+    tables.ports.iter().find(|port| port.spec.mac == Some(mac)).unwrap().spec.reached_by_uplink
 }
 
 fn config(host: &str) -> HostConfig {
@@ -174,9 +174,9 @@ fn adapters_know_addresses_as_soon_as_a_change_is_made() {
     let bench = Bench::new(HOST);
     let all = bench.sriov.led();
     assert_eq!(all.len(), 3, "{all:?}");
-    bench.harness.apply_well(&config(&HOST.replace("iov = true", "iov = false")));
+    bench.harness.apply_ok(&config(&HOST.replace("iov = true", "iov = false")));
     assert_eq!(bench.sriov.led(), Vec::<String>::new());
-    bench.harness.apply_well(&config(HOST));
+    bench.harness.apply_ok(&config(HOST));
     assert_eq!(bench.sriov.led(), all);
 }
 
@@ -189,7 +189,7 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     bench.wait_path("web", IovPath::Vf);
     let iov = bench.nic("web").iov.unwrap();
     assert_eq!(iov.to_string(), "VF 0 of 0000:01:00.0");
-    let vf = bench.sriov.facts(0).vfs[0].clone();
+    let vf = bench.sriov.properties(0).vfs[0].clone();
     let settings = vf.settings.unwrap();
     assert_eq!(settings.mac.to_string(), "52:54:00:00:00:01");
     assert_eq!(
@@ -210,21 +210,21 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     // The only VF is not taken from the NIC that has it.
     bench.start("db");
     bench.wait_reason("db", "no VF for this NIC is free");
-    bench.harness.apply_well(&config(&HOST.replace("iov_weight = 20", "iov_weight = 90")));
+    bench.harness.apply_ok(&config(&HOST.replace("iov_weight = 20", "iov_weight = 90")));
     assert_eq!((bench.path("web"), bench.path("db")), (IovPath::Vf, IovPath::Synthetic));
     bench.harness.wait_events(9011, 1);
     // With weight 0 the VF is taken once the guest has released it.
-    bench.harness.apply_well(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
+    bench.harness.apply_ok(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
     wait_until("the guest is asked", || {
-        bench.vms.told().iter().any(|told| told == "web unplug VF of nic/web")
+        bench.vms.commands().iter().any(|told| told == "web unplug VF of nic/web")
     });
     assert_eq!(bench.reached_by("web"), Some(bench.uplink()), "its VF carries it as long");
-    bench.vms.let_go_of_vf("web", "web");
+    bench.vms.release_vf("web", "web");
     bench.wait_path("db", IovPath::Vf);
     wait_until("web on the switch", || {
         (bench.nic("web").iov, bench.reached_by("web")) == (None, None)
     });
-    let settings = bench.sriov.facts(0).vfs[0].settings.clone().unwrap();
+    let settings = bench.sriov.properties(0).vfs[0].settings.clone().unwrap();
     assert_eq!((settings.mac.to_string().as_str(), settings.vlan), ("52:54:00:00:00:02", None));
     let told = || (bench.harness.events(9008).len(), bench.harness.events(9009).len());
     wait_until("both that have had it are told of", || told() == (2, 1));
@@ -240,7 +240,7 @@ fn of_those_who_come_together_who_weighs_most_has_the_vf() {
     bench.start("db");
     bench.start("web");
     assert_eq!((bench.path("db"), bench.path("web")), (IovPath::Synthetic, IovPath::Synthetic));
-    bench.harness.apply_well(&config(&host));
+    bench.harness.apply_ok(&config(&host));
     bench.wait_path("web", IovPath::Vf);
     bench.wait_reason("db", "no VF for this NIC is free");
 }
@@ -251,7 +251,7 @@ fn what_a_nic_lacks_for_a_vf_is_said() {
     assert_eq!(bench.nic("web").iov, None);
     bench.vms.take_vfs(false);
     bench.start("web");
-    bench.harness.apply_well(&config(HOST));
+    bench.harness.apply_ok(&config(HOST));
     bench.wait_reason("web", "plugged in without iov_weight");
     bench.start("db");
     bench.wait_reason("db", "does not negotiate VIRTIO_NET_F_STANDBY");
@@ -274,19 +274,19 @@ fn a_vf_that_fails_falls_back_at_once_and_is_free_when_the_vm_has_ended() {
     bench.wait_path("web", IovPath::Synthetic);
     bench.wait_reason("web", "the adapter has no driver");
     assert_eq!(bench.reached_by("web"), None);
-    bench.vms.let_go_of_vf("web", "web");
+    bench.vms.release_vf("web", "web");
     wait_until("it is released", || bench.vms.vfs().is_empty());
     bench.sriov.change(0, |pf| pf.driver = Some("igb".to_owned()));
     bench.wait_path("web", IovPath::Vf);
     // The guest releases the VF without a request.
-    bench.vms.let_go_of_vf("web", "web");
+    bench.vms.release_vf("web", "web");
     bench.wait_path("web", IovPath::Synthetic);
     bench.wait_path("web", IovPath::Vf);
     let ended = VmNotice::Ended { is_orderly: true, reason: "off".to_owned() };
     bench.vms.guest("web", ended);
     bench.wait_reason("web", "no running VM has the NIC");
     wait_until("it is released", || bench.vms.vfs().is_empty());
-    let settings = bench.sriov.facts(0).vfs[0].settings.clone().unwrap();
+    let settings = bench.sriov.properties(0).vfs[0].settings.clone().unwrap();
     assert_eq!(settings.mac.to_string(), "00:00:00:00:00:00");
 }
 
@@ -295,10 +295,10 @@ fn a_vf_is_free_when_its_nic_was_taken_from_a_vm_that_runs() {
     let bench = Bench::new(HOST);
     bench.start("web");
     bench.wait_path("web", IovPath::Vf);
-    bench.vms.let_go(|| {});
+    bench.vms.release_vfs(|| {});
     let mut without = config(HOST);
     without.vms.iter_mut().filter(|vm| vm.name.as_str() == "web").for_each(|vm| vm.nics.clear());
-    bench.harness.apply_well(&without);
+    bench.harness.apply_ok(&without);
     wait_until("the guest has no NIC", || bench.vm("web").nics.is_empty());
     wait_until("it is released", || bench.vms.vfs().is_empty());
     // The VF is assigned to another VM.
@@ -313,14 +313,14 @@ fn a_guest_is_asked_for_a_nic_that_is_taken_away_when_it_has_let_go_of_the_vf() 
     bench.wait_path("web", IovPath::Vf);
     let mut without = config(HOST);
     without.vms.iter_mut().filter(|vm| vm.name.as_str() == "web").for_each(|vm| vm.nics.clear());
-    bench.harness.apply_well(&without);
+    bench.harness.apply_ok(&without);
     let asked = || -> Vec<String> {
-        bench.vms.told().into_iter().filter(|told| told.contains("unplug")).collect()
+        bench.vms.commands().into_iter().filter(|told| told.contains("unplug")).collect()
     };
     wait_until("the guest is asked for the VF", || !asked().is_empty());
     assert_eq!(asked(), ["web unplug VF of nic/web"]);
     assert_eq!(bench.vms.vfs().len(), 1);
-    bench.vms.let_go_of_vf("web", "web");
+    bench.vms.release_vf("web", "web");
     wait_until("the guest is asked for the NIC", || asked().len() > 1);
     assert_eq!(asked()[1], "web unplug nic/web");
     assert!(bench.vms.vfs().is_empty());
@@ -331,8 +331,8 @@ fn a_change_of_the_nic_is_one_of_its_vf_and_a_vf_that_forgot_is_left() {
     let bench = Bench::new(HOST);
     bench.start("web");
     bench.wait_path("web", IovPath::Vf);
-    bench.harness.apply_well(&config(&HOST.replace("vlan = 20", "bandwidth_max_bps = 2500000")));
-    let settings = || bench.sriov.facts(0).vfs[0].settings.clone().unwrap();
+    bench.harness.apply_ok(&config(&HOST.replace("vlan = 20", "bandwidth_max_bps = 2500000")));
+    let settings = || bench.sriov.properties(0).vfs[0].settings.clone().unwrap();
     wait_until("VLAN and rate", || (settings().vlan, settings().rate_max_mbps) == (None, 3));
     assert_eq!(bench.path("web"), IovPath::Vf);
     // Simulates a reset of the adapter.
@@ -340,7 +340,7 @@ fn a_change_of_the_nic_is_one_of_its_vf_and_a_vf_that_forgot_is_left() {
         pf.vfs[0].settings.as_mut().unwrap().mac = suimon_frame::MacAddr::default();
     });
     bench.wait_reason("web", "the adapter is being reset");
-    bench.vms.let_go_of_vf("web", "web");
+    bench.vms.release_vf("web", "web");
     bench.wait_path("web", IovPath::Vf);
     assert_eq!(settings().mac.to_string(), "52:54:00:00:00:01");
 }
@@ -358,7 +358,7 @@ fn a_new_daemon_finds_vfs_where_they_are_and_frees_those_of_vms_that_are_gone() 
     bench.wait_path("db", IovPath::Vf);
     assert_eq!((bench.vms.plugged_vfs("web"), bench.vms.plugged_vfs("db")), before);
     bench.wait_led_there("web");
-    bench.work("db", VmWork::Kill);
+    bench.work("db", VmAction::Kill);
     wait_until("one is free", || bench.vms.vfs().len() == 1);
     assert_eq!(bench.path("web"), IovPath::Vf);
 }
@@ -372,8 +372,8 @@ fn a_new_daemons_first_tables_have_vms_on_their_vfs() {
     // The previous daemon may have ended before it removed the address from the physical function.
     let web = bench.mac("web");
     let tell = |bench: &Bench| {
-        let pf = bench.sriov.facts(0).address;
-        SriovHost::lead_to_pf(&bench.sriov, pf, web, true).unwrap();
+        let pf = bench.sriov.properties(0).address;
+        SriovHost::set_switch_address(&bench.sriov, pf, web, true).unwrap();
     };
     bench.wait_led(2);
     tell(&bench);
@@ -382,25 +382,25 @@ fn a_new_daemons_first_tables_have_vms_on_their_vfs() {
     bench.wait_led(2);
     wait_until("it is found again", || bench.vm("web").state == VmState::Running);
     bench.assert_was_always_on_its_vf("web");
-    assert!(bench.vms.told().iter().all(|told| !told.contains("unplug")));
+    assert!(bench.vms.commands().iter().all(|told| !told.contains("unplug")));
     // The same for a VM that does not respond.
     tell(&bench);
-    let bench = bench.die(|vms| vms.refuse_all("adopt", VmErrorKind::Silent, "it is silent"));
+    let bench = bench.die(|vms| vms.refuse_all("adopt", VmErrorKind::Timeout, "it is silent"));
     bench.wait_led(2);
     wait_until("it is lost", || bench.vm("web").reason.is_some());
     assert_eq!((bench.path("web"), bench.vm("web").state), (IovPath::Vf, VmState::Lost));
     bench.assert_was_always_on_its_vf("web");
     // The unplug is requested when the VM responds; until then the VF is not assigned to another
     // NIC.
-    bench.harness.apply_well(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
+    bench.harness.apply_ok(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
     bench.start("db");
     bench.wait_reason("db", "no VF for this NIC is free");
     assert_eq!((bench.vms.vfs().len(), bench.reached_by("web")), (1, Some(bench.uplink())));
     bench.vms.refuse_all("none", VmErrorKind::Host, "");
     wait_until("the guest is asked", || {
-        bench.vms.told().iter().any(|told| told == "web unplug VF of nic/web")
+        bench.vms.commands().iter().any(|told| told == "web unplug VF of nic/web")
     });
-    bench.vms.let_go_of_vf("web", "web");
+    bench.vms.release_vf("web", "web");
     bench.wait_path("db", IovPath::Vf);
 }
 
@@ -412,7 +412,7 @@ fn a_new_daemon_leaves_vfs_that_vms_do_not_have_any_more() {
     bench.wait_path("web", IovPath::Vf);
     bench.wait_path("db", IovPath::Vf);
     let bench = bench.die(|vms| {
-        vms.let_go_of_vf("web", "web");
+        vms.release_vf("web", "web");
         vms.guest("db", VmNotice::Ended { is_orderly: false, reason: "it died".to_owned() });
     });
     bench.wait_reason("web", "the VF was unplugged while no daemon was running");

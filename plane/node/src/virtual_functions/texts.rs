@@ -2,27 +2,27 @@
 
 use suimon_contract::{EventKind, Name};
 
-use super::VfPlace;
+use super::VfAddress;
 use crate::events::Draft;
 
 fn about(kind: EventKind, nic: &Name, text: String) -> Draft {
     Draft::new(kind, format!("nic/{nic}"), text)
 }
 
-fn with_vf(draft: Draft, vf: &VfPlace) -> Draft {
+fn with_vf(draft: Draft, vf: &VfAddress) -> Draft {
     draft.with("adapter", vf.adapter).with("vf", vf.index).with("address", vf.address)
 }
 
-pub(super) fn on_vf(nic: &Name, vf: &VfPlace) -> Draft {
+pub(super) fn on_vf(nic: &Name, vf: &VfAddress) -> Draft {
     with_vf(about(EventKind::NicOnVf, nic, format!("Traffic of the NIC uses {vf}.")), vf)
 }
 
-pub(super) fn on_synthetic(nic: &Name, vf: &VfPlace, why: &str) -> Draft {
+pub(super) fn on_paravirtual(nic: &Name, vf: &VfAddress, why: &str) -> Draft {
     let text = format!("Traffic of the NIC uses the switch, {vf} was released: {why}.");
     with_vf(about(EventKind::NicOnSynthetic, nic, text), vf).with("reason", why)
 }
 
-pub(super) fn lost_vf(nic: &Name, vf: &VfPlace, why: &str) -> Draft {
+pub(super) fn lost_vf(nic: &Name, vf: &VfAddress, why: &str) -> Draft {
     let text = format!("Traffic of the NIC uses the switch instead of {vf}: {why}.");
     with_vf(about(EventKind::NicLostVf, nic, text), vf).with("reason", why)
 }

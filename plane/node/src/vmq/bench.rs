@@ -7,10 +7,10 @@ use std::time::Duration;
 use suimon_contract::{Event, EventFilter, HostConfig, VmqQueueStatus, VmqStatus};
 use suimon_quantity::{Direction, PortId, QueueId};
 
-use crate::ports::{Port, wanted_ports};
+use crate::ports::{Port, required_ports};
 use crate::shared::Shared;
 use crate::state::StoredState;
-use crate::testing::{FakeDevices, FakeMembers, FakePlane, MemoryStore, bare_node, host};
+use crate::testing::{FakeDevices, FakeMembers, FakePlane, MemoryStore, host, shared_only_node};
 use crate::{SwitchPlane, placements};
 
 pub(super) const PERIOD: Duration = Duration::from_millis(250);
@@ -20,15 +20,16 @@ pub(super) struct Bench {
     pub(super) shared: Shared,
     pub(super) plane: FakePlane,
     /// Working time that each queue demands per [`PERIOD`].
-    pub(super) wanted: BTreeMap<QueueId, Duration>,
+    pub(super) required: BTreeMap<QueueId, Duration>,
 }
 
 impl Bench {
     pub(super) fn new(config: &HostConfig) -> Self {
         let plane = FakePlane::default();
         let (devices, members) = (FakeDevices::default(), FakeMembers::default());
-        let shared = bare_node(&plane, &devices, &members, &Arc::new(MemoryStore::default()));
-        let mut bench = Self { shared, plane, wanted: BTreeMap::new() };
+        let shared =
+            shared_only_node(&plane, &devices, &members, &Arc::new(MemoryStore::default()));
+        let mut bench = Self { shared, plane, required: BTreeMap::new() };
         bench.apply(config);
         bench
     }
@@ -38,9 +39,9 @@ impl Bench {
     pub(super) fn apply(&mut self, config: &HostConfig) {
         let shared = &self.shared;
         assert_eq!(shared.check_vmqs(config), []);
-        let wanted = wanted_ports(config);
+        let wanted = required_ports(config);
         shared.change_ids(|ids| ids.assign(config, &wanted));
-        self.plane.set_processors(&placements(&config.host)).unwrap();
+        self.plane.set_workers(&placements(&config.host)).unwrap();
         shared.publish_vmqs(config);
         for (key, spec) in &wanted {
             if shared.ports.find(key).is_none() {
@@ -76,14 +77,14 @@ impl Bench {
     }
 
     /// Sets the demand of a NIC's queue, as a percentage of one worker's time.
-    pub(super) fn want(&mut self, name: &str, percent: u32) {
-        self.wanted.insert(self.queue(name), PERIOD * percent / 100);
+    pub(super) fn require(&mut self, name: &str, percent: u32) {
+        self.required.insert(self.queue(name), PERIOD * percent / 100);
     }
 
     /// Advances the time by `periods` and drives VMQ after each one. Returns all events so far.
     pub(super) fn run(&self, periods: u32) -> Vec<Event> {
         for _ in 0..periods {
-            self.plane.pass(PERIOD, &self.wanted);
+            self.plane.pass(PERIOD, &self.required);
             let drafts = self.shared.drive_vmqs();
             self.shared.events.append(drafts);
         }
@@ -110,8 +111,8 @@ impl Bench {
 
 /// Returns a configuration with an uplink and a switch with these NICs, each with additional keys.
 /// `processors` is a list of CPUs or another key of `[host]`.
-pub(super) fn lan(processors: &str, vmq: &str, nics: &[(&str, &str)]) -> HostConfig {
-    let processors = match processors {
+pub(super) fn lan(workers: &str, vmq: &str, nics: &[(&str, &str)]) -> HostConfig {
+    let workers = match workers {
         "" => String::new(),
         key if key.contains('=') => key.to_owned(),
         list => format!("processors = [{list}]"),
@@ -126,7 +127,7 @@ pub(super) fn lan(processors: &str, vmq: &str, nics: &[(&str, &str)]) -> HostCon
         })
         .collect();
     host(&format!(
-        "[host]\n{processors}\n[[uplink]]\nname = \"wan\"\ndevice = \"eth0\"\n[uplink.vmq]\n\
+        "[host]\n{workers}\n[[uplink]]\nname = \"wan\"\ndevice = \"eth0\"\n[uplink.vmq]\n\
          {vmq}\n[[switch]]\nname = \"lan\"\nkind = \"external\"\nuplink = \"wan\"\n{}",
         nics.concat()
     ))

@@ -1,9 +1,9 @@
 //! Conversion between the configuration's numbers of workers and the plane's ids.
 
-use suimon_ports::{CpuPlace, Placement};
-use suimon_quantity::ProcessorId;
-use suimon_switch::ProcessorView;
-use suimon_vmq::Processor;
+use suimon_ports::{CpuAffinity, CpuTopology};
+use suimon_quantity::WorkerId;
+use suimon_switch::WorkerView;
+use suimon_vmq::WorkerSpec;
 
 /// First core number of workers without a fixed CPU: they are assumed to share no core. Cores are
 /// numbered by CPU, and CPU numbers have 16 bits.
@@ -11,11 +11,11 @@ const FLOATING_CORES: u32 = 1 << 16;
 
 /// Workers by the number that the configuration and the policy use, from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Numbering(Vec<(ProcessorId, Processor)>);
+pub(super) struct Numbering(Vec<(WorkerId, WorkerSpec)>);
 
 impl Numbering {
     /// Returns the numbering of running workers: configured ones in their order, then others.
-    pub(super) fn of(wanted: &[Placement], views: &[ProcessorView], places: &[CpuPlace]) -> Self {
+    pub(super) fn of(wanted: &[CpuAffinity], views: &[WorkerView], places: &[CpuTopology]) -> Self {
         let mut left: Vec<_> = views.iter().map(|view| (view.id, view.placement)).collect();
         let mut running = Vec::new();
         for placement in wanted {
@@ -29,11 +29,14 @@ impl Numbering {
     }
 
     /// Returns the numbering of a host whose workers all run as configured.
-    pub(super) fn of_placements(wanted: &[Placement], places: &[CpuPlace]) -> Self {
-        Self::count((0..).map(ProcessorId).zip(wanted.iter().copied()), places)
+    pub(super) fn of_placements(wanted: &[CpuAffinity], places: &[CpuTopology]) -> Self {
+        Self::count((0..).map(WorkerId).zip(wanted.iter().copied()), places)
     }
 
-    fn count(running: impl Iterator<Item = (ProcessorId, Placement)>, places: &[CpuPlace]) -> Self {
+    fn count(
+        running: impl Iterator<Item = (WorkerId, CpuAffinity)>,
+        places: &[CpuTopology],
+    ) -> Self {
         let numbered = (0..).zip(running).map(|(number, (id, placement))| {
             let at = places.iter().find(|place| placement.cpu() == Some(place.cpu));
             let core = match (at, placement.cpu()) {
@@ -42,31 +45,31 @@ impl Numbering {
                 (None, None) => FLOATING_CORES + u32::from(number),
             };
             let numa_node = at.map_or(0, |at| at.numa_node);
-            (id, Processor { number: ProcessorId(number), core, numa_node })
+            (id, WorkerSpec { number: WorkerId(number), core, numa_node })
         });
         Self(numbered.collect())
     }
 
     /// Returns the workers as input of the policy.
-    pub(super) fn processors(&self) -> Vec<Processor> {
-        self.0.iter().map(|(_, processor)| *processor).collect()
+    pub(super) fn workers(&self) -> Vec<WorkerSpec> {
+        self.0.iter().map(|(_, worker)| *worker).collect()
     }
 
     /// Returns the configuration's number of a worker.
-    pub(super) fn number(&self, id: ProcessorId) -> Option<ProcessorId> {
-        self.0.iter().find(|(of, _)| *of == id).map(|(_, processor)| processor.number)
+    pub(super) fn number(&self, id: WorkerId) -> Option<WorkerId> {
+        self.0.iter().find(|(of, _)| *of == id).map(|(_, worker)| worker.number)
     }
 
     /// Returns the plane's id of a worker.
-    pub(super) fn id(&self, number: ProcessorId) -> Option<ProcessorId> {
+    pub(super) fn id(&self, number: WorkerId) -> Option<WorkerId> {
         self.0.get(usize::from(number.0)).map(|(id, _)| *id)
     }
 
     /// Returns true if each worker in both numberings has the same number.
     pub(super) fn agrees_with(&self, other: &Self) -> bool {
-        self.0.iter().all(|(id, processor)| {
-            other.number(*id).is_none_or(|number| number == processor.number)
-                && other.id(processor.number).is_none_or(|of| of == *id)
+        self.0.iter().all(|(id, worker)| {
+            other.number(*id).is_none_or(|number| number == worker.number)
+                && other.id(worker.number).is_none_or(|of| of == *id)
         })
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use suimon_quantity::{ProcessorId, QueueId, Time};
+use suimon_quantity::{QueueId, Time, WorkerId};
 use suimon_recording::{Recorded, Sink};
 use suimon_switch::QueueView;
 use suimon_vmq::{
-    Effect, Measurements, Move, ProcessorBusy, QueueBusy, SpecError, Vmq, VmqMode, Why,
+    Effect, Measurements, Move, PlacementReason, QueueBusy, SpecError, Vmq, VmqMode, WorkerBusy,
 };
 
 use crate::vmq::numbering::Numbering;
@@ -20,21 +20,21 @@ pub(super) enum Task {
     /// Move decided by the policy.
     Move(Move),
     /// Queue that was attached to a worker other than its initial one.
-    Start { queue: QueueId, to: ProcessorId },
+    PlaceInitially { queue: QueueId, to: WorkerId },
 }
 
 impl Task {
     pub(super) const fn queue(&self) -> QueueId {
         match self {
             Self::Move(of) => of.queue,
-            Self::Start { queue, .. } => *queue,
+            Self::PlaceInitially { queue, .. } => *queue,
         }
     }
 
-    pub(super) const fn to(&self) -> ProcessorId {
+    pub(super) const fn to(&self) -> WorkerId {
         match self {
             Self::Move(of) => of.to,
-            Self::Start { to, .. } => *to,
+            Self::PlaceInitially { to, .. } => *to,
         }
     }
 }
@@ -47,7 +47,7 @@ struct Seen {
 }
 
 /// Placement of the queues of one uplink or team. Workers have the configuration's numbers.
-pub(super) struct Placing {
+pub(super) struct Placement {
     plan: Plan,
     pub(super) vmq: Recorded<Vmq>,
     seen: BTreeMap<QueueId, Seen>,
@@ -56,7 +56,7 @@ pub(super) struct Placing {
     is_new: bool,
 }
 
-impl Placing {
+impl Placement {
     /// Returns a placement without queues. Its inputs are recorded if there is a `sink`.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Placing {
     ) -> Result<Self, SpecError> {
         let spec = spec_of(&plan.config, plan.share);
         let begins = (now, plan.uplink.as_str());
-        let mut vmq = Recorded::vmq(sink, begins, spec, &numbering.processors())?;
+        let mut vmq = Recorded::vmq(sink, begins, spec, &numbering.workers())?;
         for (port, (_, nic)) in &plan.ports {
             vmq.set_nic(*port, *nic, nic.queues, now)?;
         }
@@ -91,7 +91,7 @@ impl Placing {
         now: Time,
     ) -> Result<(), SpecError> {
         let moves =
-            self.vmq.configure(spec_of(&plan.config, plan.share), &numbering.processors(), now)?;
+            self.vmq.configure(spec_of(&plan.config, plan.share), &numbering.workers(), now)?;
         self.tasks.extend(moves.into_iter().map(Task::Move));
         if plan.team != self.plan.team {
             self.vmq.forget_history(now);
@@ -111,7 +111,7 @@ impl Placing {
     }
 
     /// Updates queues and their owners. Returns the working time of each queue since the last call.
-    pub(super) fn look(
+    pub(super) fn update_queues(
         &mut self,
         views: &[QueueView],
         numbering: &Numbering,
@@ -124,7 +124,7 @@ impl Placing {
         gone.into_iter().for_each(|queue| self.forget(queue, now));
         let mut busy = Vec::new();
         for (queue, view) in mine {
-            let Some(at) = numbering.number(view.processor) else { continue };
+            let Some(at) = numbering.number(view.worker) else { continue };
             let seen = Seen { busy_ns: view.busy_ns, frames: view.frames };
             match self.seen.get(&queue).copied() {
                 Some(before) if before.busy_ns <= seen.busy_ns && before.frames <= seen.frames => {
@@ -134,9 +134,9 @@ impl Placing {
                 // Lower counters: the queue was detached and attached again.
                 Some(_) => {
                     self.forget(queue, now);
-                    self.add(queue, at, now);
+                    self.add_queue(queue, at, now);
                 }
-                None => self.add(queue, at, now),
+                None => self.add_queue(queue, at, now),
             }
             if self.vmq.holds(queue) {
                 self.seen.insert(queue, seen);
@@ -146,14 +146,14 @@ impl Placing {
         busy
     }
 
-    fn add(&mut self, queue: QueueId, at: ProcessorId, now: Time) {
+    fn add_queue(&mut self, queue: QueueId, at: WorkerId, now: Time) {
         match self.vmq.add_queue(queue, now) {
             Ok(added) => {
                 if self.is_new && self.vmq.spec().mode == VmqMode::Dynamic {
                     // An existing queue may have been moved because of load.
                     self.vmq.handle_found(queue, at, now);
                 } else if added.at != at {
-                    self.tasks.push(Task::Start { queue, to: added.at });
+                    self.tasks.push(Task::PlaceInitially { queue, to: added.at });
                 }
                 self.tasks.extend(added.moves.into_iter().map(Task::Move));
             }
@@ -174,10 +174,10 @@ impl Placing {
         &mut self,
         period: Duration,
         queues: Vec<QueueBusy>,
-        processors: &[ProcessorBusy],
+        processors: &[WorkerBusy],
         now: Time,
     ) -> Vec<Effect> {
-        let measurements = Measurements { period, queues, processors: processors.to_vec() };
+        let measurements = Measurements { period, queues, workers: processors.to_vec() };
         let observed = self.vmq.observe(&measurements, now);
         self.tasks.extend(observed.moves.into_iter().map(Task::Move));
         observed.effects
@@ -191,18 +191,18 @@ impl Placing {
 
     /// Reports the result of a task: the queue's worker. With `None` the queue is forgotten, and
     /// added again when it is found again.
-    pub(super) fn handle_carried_out(&mut self, task: &Task, at: Option<ProcessorId>, now: Time) {
+    pub(super) fn handle_carried_out(&mut self, task: &Task, at: Option<WorkerId>, now: Time) {
         let queue = task.queue();
         match (task, at) {
             (_, None) => self.forget(queue, now),
             (Task::Move(_), Some(at)) => self.vmq.handle_moved(queue, at, now),
-            (Task::Start { .. }, Some(at)) => self.vmq.handle_found(queue, at, now),
+            (Task::PlaceInitially { .. }, Some(at)) => self.vmq.handle_found(queue, at, now),
         }
     }
 
     /// Returns the reason of a queue's current placement.
-    pub(super) fn why(&self, queue: QueueId, now: Time) -> Option<Why> {
+    pub(super) fn reason(&self, queue: QueueId, now: Time) -> Option<PlacementReason> {
         let explanation = self.vmq.explain(queue.port, now)?;
-        explanation.queues.iter().find(|of| of.queue == queue).map(|of| of.why)
+        explanation.queues.iter().find(|of| of.queue == queue).map(|of| of.reason)
     }
 }

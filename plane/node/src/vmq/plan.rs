@@ -8,11 +8,11 @@ use suimon_contract::{
     HostConfig, Name, NicConfig, TeamConfig, UplinkConfig, VmqConfig, VmqMode as ConfiguredMode,
 };
 use suimon_power::DataPlaneShare;
-use suimon_quantity::{PortId, ProcessorId};
+use suimon_quantity::{PortId, WorkerId};
 use suimon_vmq::{NicSpec, VmqMode, VmqSpec};
 
 use crate::PortKey;
-use crate::ports::Ids;
+use crate::ports::PlaneIds;
 use crate::power::{data_plane, water_marks};
 
 /// Configuration of one uplink or team that a switch uses.
@@ -30,7 +30,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Returns the plans in the order of switches. Ports without an id are omitted.
-    pub(super) fn all(config: &HostConfig, ids: &Ids) -> Vec<Self> {
+    pub(super) fn all(config: &HostConfig, ids: &PlaneIds) -> Vec<Self> {
         let of_switch = |switch: &suimon_contract::SwitchConfig| {
             let name = switch.uplink.as_ref()?;
             let on_it = |nic: &&NicConfig| nic.switch == switch.name && config.is_connected(nic);
@@ -80,9 +80,9 @@ pub(super) fn spec_of(config: &VmqConfig, share: DataPlaneShare) -> VmqSpec {
             ConfiguredMode::Static => VmqMode::Static,
             ConfiguredMode::Dynamic => VmqMode::Dynamic,
         },
-        base_processor: config.base_processor.map(ProcessorId),
+        base_processor: config.base_processor.map(WorkerId),
         max_processors: config.max_processors,
-        max_processor_number: config.max_processor_number.map(ProcessorId),
+        max_processor_number: config.max_processor_number.map(WorkerId),
         numa_node: config.numa_node,
         water: water_marks(share),
         parking: share.parking,

@@ -1,7 +1,7 @@
 //! Moves of queues that an operator requests.
 
 use suimon_contract::{ApiError, ErrorCode};
-use suimon_quantity::{ProcessorId, QueueId};
+use suimon_quantity::{QueueId, WorkerId};
 use suimon_switch::MoveError;
 
 use super::texts::queue_moved;
@@ -12,9 +12,9 @@ impl Controller {
     ///
     /// # Errors
     /// The queue or the worker does not exist, or a worker does not respond.
-    pub(crate) fn move_queue(&mut self, queue: QueueId, to: ProcessorId) -> Result<(), ApiError> {
+    pub(crate) fn move_queue(&mut self, queue: QueueId, to: WorkerId) -> Result<(), ApiError> {
         let owner = |queues: Vec<suimon_switch::QueueView>| {
-            queues.into_iter().find(|view| view.id == queue).map(|view| view.processor)
+            queues.into_iter().find(|view| view.id == queue).map(|view| view.worker)
         };
         let from = owner(self.shared.plane.queues());
         let moved = self.shared.plane.move_queue(queue, to);

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use suimon_contract::{ApiError, Kind, Name, VmqProcessorStatus, VmqQueueStatus, VmqStatus};
 use suimon_quantity::{PortId, Time};
-use suimon_vmq::{QueueExplanation, Stays};
+use suimon_vmq::{QueueExplanation, StayReason};
 
 use crate::errors::not_found;
 use crate::ports::queue_name;
 use crate::shared::Shared;
 use crate::vmq::numbering::Numbering;
-use crate::vmq::placing::Placing;
-use crate::vmq::told::in_plane;
+use crate::vmq::placing::Placement;
+use crate::vmq::told::with_plane_ids;
 
 impl Shared {
     /// Returns the status of each uplink and team that a switch uses, in the order of switches.
@@ -26,7 +26,7 @@ impl Shared {
             Some(VmqStatus {
                 uplink: uplink.clone(),
                 config: placing.plan().config.clone(),
-                processors: processors(placing, &inner.numbering),
+                processors: workers(placing, &inner.numbering),
                 queues: self.vmq_queues(placing, &inner.numbering, &labels, now),
             })
         };
@@ -44,7 +44,7 @@ impl Shared {
 
     fn vmq_queues(
         &self,
-        placing: &Placing,
+        placing: &Placement,
         numbering: &Numbering,
         labels: &BTreeMap<PortId, String>,
         now: Time,
@@ -66,11 +66,11 @@ impl Shared {
     }
 }
 
-fn processors(placing: &Placing, numbering: &Numbering) -> Vec<VmqProcessorStatus> {
-    let views = placing.vmq.processors().into_iter();
+fn workers(placing: &Placement, numbering: &Numbering) -> Vec<VmqProcessorStatus> {
+    let views = placing.vmq.workers().into_iter();
     let mut statuses: Vec<VmqProcessorStatus> = views
         .map(|view| VmqProcessorStatus {
-            processor: numbering.id(view.processor).unwrap_or(view.processor).0,
+            processor: numbering.id(view.worker).unwrap_or(view.worker).0,
             permitted: view.permitted,
             queues: view.queues,
             load_ppm: view.load.ppm(),
@@ -90,11 +90,11 @@ fn queue_status(
     VmqQueueStatus {
         queue,
         nic: nic.clone(),
-        default_queue: of.stays == Stays::DefaultQueue,
-        processor: numbering.id(of.processor).unwrap_or(of.processor).0,
+        default_queue: of.stays == StayReason::DefaultQueue,
+        processor: numbering.id(of.worker).unwrap_or(of.worker).0,
         load_ppm: of.load.ppm(),
         age_s: of.for_time.as_secs(),
-        why: in_plane(of.why, numbering).to_string(),
+        why: with_plane_ids(of.reason, numbering).to_string(),
         stays: of.stays.in_words(of.water),
     }
 }

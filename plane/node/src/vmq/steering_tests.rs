@@ -54,14 +54,14 @@ fn named(status: &SteeringStatus) -> Vec<(&str, u16)> {
 #[test]
 fn rules_follow_nics_that_come_go_and_change() {
     let harness = Harness::new();
-    harness.apply_well(&host(HOST));
+    harness.apply_ok(&host(HOST));
     assert_eq!(rules(&harness), [(1, Some(10), 1)]);
     let with = |more: &str| host(&format!("{HOST}{more}"));
     // No queue is left for the third NIC. A NIC without a configured address needs none.
     let db = nic("db", 2, "trunk = [20, 30]");
     let unknown = nic("unknown", 9, "").replace("mac = \"52:54:00:00:00:09\"\n", "");
     let all = format!("{unknown}{db}{}", nic("log", 3, ""));
-    harness.apply_well(&with(&all));
+    harness.apply_ok(&with(&all));
     assert_eq!(rules(&harness), [(1, Some(10), 1), (2, None, 2)]);
     let status = steering(&harness);
     assert_eq!((status.mode, status.queues, status.exclusive), (SteeringMode::Hardware, 3, true));
@@ -70,14 +70,14 @@ fn rules_follow_nics_that_come_go_and_change() {
     assert_eq!(status.reason.as_deref(), Some(reason));
     // Without the first NIC, the third one gets its queue; the second NIC keeps its own.
     let without_web = HOST.split_once("[[nic]]").unwrap().0;
-    harness.apply_well(&host(&format!("{without_web}{all}")));
+    harness.apply_ok(&host(&format!("{without_web}{all}")));
     assert_eq!(rules(&harness), [(2, None, 2), (3, None, 1)]);
     assert_eq!(steering(&harness).reason, None);
     // Another address and VLAN; then a NIC without a queue of its own.
-    harness.apply_well(&host(&format!("{without_web}{}", nic("log", 4, "vlan = 7"))));
+    harness.apply_ok(&host(&format!("{without_web}{}", nic("log", 4, "vlan = 7"))));
     assert_eq!(rules(&harness), [(4, Some(7), 1)]);
     let unweighted = nic("log", 4, "vmq_weight = 0");
-    harness.apply_well(&host(&format!("{without_web}{unweighted}")));
+    harness.apply_ok(&host(&format!("{without_web}{unweighted}")));
     assert_eq!(rules(&harness), []);
     let status = steering(&harness);
     assert_eq!(status.mode, SteeringMode::Software);
@@ -87,7 +87,7 @@ fn rules_follow_nics_that_come_go_and_change() {
 #[test]
 fn a_change_that_fails_leaves_the_rules_as_they_were() {
     let harness = Harness::new();
-    harness.apply_well(&host(HOST));
+    harness.apply_ok(&host(HOST));
     harness.devices.fail_at(Some(0));
     let operation = harness.apply(&host(&format!("{HOST}{}", nic("db", 2, ""))));
     assert_eq!(operation.state, suimon_contract::OperationState::Failed);
@@ -97,20 +97,20 @@ fn a_change_that_fails_leaves_the_rules_as_they_were() {
 #[test]
 fn a_device_that_is_opened_again_gets_its_rules_again() {
     let harness = Harness::new();
-    harness.apply_well(&host(HOST));
+    harness.apply_ok(&host(HOST));
     let port = harness.devices.port_of("eth0").unwrap();
     let reason = "gone".to_owned();
-    harness.devices.tell(port, suimon_ports::DeviceNotice::Lost { reason });
+    harness.devices.notify(port, suimon_ports::DeviceNotice::Lost { reason });
     crate::testing::wait_until("the uplink to be closed and opened again", || {
         let events = harness.events(suimon_contract::EventKind::UplinkRecovered.id());
         !events.is_empty() && harness.devices.steering("eth0").is_some_and(|of| of.len() == 1)
     });
     // Another number of queues requires new sockets.
-    harness.apply_well(&host(&HOST.replace("queues = 3", "queues = 1")));
+    harness.apply_ok(&host(&HOST.replace("queues = 3", "queues = 1")));
     assert_eq!(rules(&harness), []);
     let reason = steering(&harness).reason.unwrap();
     assert_eq!(reason, "the device has one receive queue");
-    harness.apply_well(&host(HOST));
+    harness.apply_ok(&host(HOST));
     assert_eq!(rules(&harness), [(1, Some(10), 1)]);
 }
 
@@ -121,11 +121,11 @@ fn each_member_of_a_team_is_given_the_rules() {
                   [[team]]\nname = \"both\"\nmembers = [\"up\", \"two\"]\n\
                   mode = \"static\"\n[team.vmq]\n";
     let team = format!("{}{second}", HOST.replace("uplink = \"up\"", "uplink = \"both\""));
-    harness.apply_well(&host(&team));
+    harness.apply_ok(&host(&team));
     for device in ["eth0", "eth1"] {
         assert_eq!(rules_of(&harness, device), [(1, Some(10), 1)], "{device}");
     }
-    harness.apply_well(&host(&format!("{team}enabled = false\n")));
+    harness.apply_ok(&host(&format!("{team}enabled = false\n")));
     for device in ["eth0", "eth1"] {
         assert_eq!(rules_of(&harness, device), [], "{device}");
     }
@@ -136,7 +136,7 @@ fn each_member_of_a_team_is_given_the_rules() {
 fn why_the_device_does_not_choose_is_told() {
     let harness = Harness::new();
     harness.devices.refuse_steering("it takes none");
-    harness.apply_well(&host(HOST));
+    harness.apply_ok(&host(HOST));
     let status = steering(&harness);
     assert_eq!(
         (status.mode, status.nics.len(), status.exclusive),
@@ -144,13 +144,13 @@ fn why_the_device_does_not_choose_is_told() {
     );
     assert_eq!(status.reason.as_deref(), Some("it takes none"));
     let of_packets = HOST.replace("af_xdp", "af_packet");
-    harness.apply_well(&host(&of_packets));
+    harness.apply_ok(&host(&of_packets));
     let status = steering(&harness);
     assert!(
         status.to_string().starts_with("software: driver = \"af_packet\" receives"),
         "{status}"
     );
     let unused = "[[uplink]]\nname = \"up\"\ndevice = \"eth0\"\n";
-    harness.apply_well(&host(unused));
+    harness.apply_ok(&host(unused));
     assert_eq!(harness.node.uplink("up").unwrap().steering, None);
 }

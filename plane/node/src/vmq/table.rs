@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::{HostConfig, Name};
-use suimon_quantity::{ProcessorId, Time};
-use suimon_switch::ProcessorView;
-use suimon_vmq::ProcessorBusy;
+use suimon_quantity::{Time, WorkerId};
+use suimon_switch::WorkerView;
+use suimon_vmq::WorkerBusy;
 
 use crate::vmq::numbering::Numbering;
-use crate::vmq::placing::Placing;
+use crate::vmq::placing::Placement;
 
 /// State of VMQ: written by the control thread, read by status requests. Not locked while queues
 /// are handed over.
@@ -23,10 +23,10 @@ pub(super) struct Inner {
     config: HostConfig,
     pub(super) numbering: Numbering,
     /// Placements by the name of the uplink or team.
-    pub(super) placings: BTreeMap<Name, Placing>,
+    pub(super) placings: BTreeMap<Name, Placement>,
     /// Time of the last measurement, and each worker's working time until then.
     looked_at: Option<Time>,
-    worked_ns: BTreeMap<ProcessorId, u64>,
+    worked_ns: BTreeMap<WorkerId, u64>,
 }
 
 impl VmqTable {
@@ -38,19 +38,19 @@ impl VmqTable {
 impl Inner {
     /// Returns each worker's working time since the last call, without empty polls, by the
     /// configuration's number. New workers are omitted.
-    fn busy(&mut self, processors: &[ProcessorView]) -> Vec<ProcessorBusy> {
+    fn busy(&mut self, processors: &[WorkerView]) -> Vec<WorkerBusy> {
         let worked = processors.iter().map(|view| (view.id, view.working_ns)).collect();
         let before = std::mem::replace(&mut self.worked_ns, worked);
         let busy = processors.iter().filter_map(|view| {
             let before = before.get(&view.id)?;
             let busy_ns = view.working_ns.saturating_sub(*before);
-            Some(ProcessorBusy { processor: self.numbering.number(view.id)?, busy_ns })
+            Some(WorkerBusy { worker: self.numbering.number(view.id)?, busy_ns })
         });
         busy.collect()
     }
 
     /// Returns the initial worker of new queues, by port.
-    fn homes(&self) -> BTreeMap<suimon_quantity::PortId, ProcessorId> {
+    fn homes(&self) -> BTreeMap<suimon_quantity::PortId, WorkerId> {
         let ports = self.placings.values().flat_map(|placing| {
             let ports = placing.plan().ports.keys();
             ports.filter_map(|port| Some((*port, self.numbering.id(placing.vmq.home_of(*port)?)?)))

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use suimon_contract::{Event, PowerConfig, PowerPlanName};
-use suimon_quantity::{Direction, ProcessorId, QueueId};
+use suimon_quantity::{Direction, QueueId, WorkerId};
 
 use crate::testing::{Harness, host, wait_until};
 use crate::vmq::bench::{Bench, PERIOD, lan};
@@ -22,7 +22,7 @@ fn queues_spread_when_load_rises_and_are_packed_when_it_falls() {
     let names = ["a", "b", "c", "d"];
     assert_eq!(bench.owners(names), [0; 4]);
     assert_eq!(bench.plane.moves(), 0, "new queues start where they belong");
-    names.iter().for_each(|name| bench.want(name, 70));
+    names.iter().for_each(|name| bench.require(name, 70));
     let events = bench.run(8);
     let mut owners = bench.owners(names);
     owners.sort_unstable();
@@ -43,11 +43,11 @@ fn queues_spread_when_load_rises_and_are_packed_when_it_falls() {
     assert!(measured.text.contains("worker 0 100.0 % → "), "{measured:?}");
     let status = bench.status();
     assert_eq!(status.processors.len(), 4);
-    for processor in &status.processors {
-        assert!(processor.permitted && processor.load_ppm == 700_000, "{status:?}");
-        assert_eq!(processor.other_load_ppm, 0, "{status:?}");
+    for worker in &status.processors {
+        assert!(worker.permitted && worker.load_ppm == 700_000, "{status:?}");
+        assert_eq!(worker.other_load_ppm, 0, "{status:?}");
     }
-    names.iter().for_each(|name| bench.want(name, 1));
+    names.iter().for_each(|name| bench.require(name, 1));
     bench.run(40);
     assert_eq!(bench.owners(names), [0; 4], "ten seconds later: {:?}", bench.status());
     let status = bench.queue_status("d/tx/0");
@@ -67,10 +67,10 @@ fn marks_and_parking_are_the_power_plans() {
     let balanced = PowerConfig::of(PowerPlanName::Balanced);
     let mut bench = with(PowerConfig { parking: Some(false), ..balanced.clone() });
     bench.run(8);
-    names.iter().for_each(|name| bench.want(name, 70));
+    names.iter().for_each(|name| bench.require(name, 70));
     bench.run(8);
     let spread = bench.owners(names);
-    names.iter().for_each(|name| bench.want(name, 1));
+    names.iter().for_each(|name| bench.require(name, 1));
     bench.run(400);
     assert_eq!(bench.owners(names), spread, "none is emptied: {:?}", bench.status());
 
@@ -80,7 +80,7 @@ fn marks_and_parking_are_the_power_plans() {
     {
         let mut bench = with(power);
         bench.run(8);
-        ["a", "b"].iter().for_each(|name| bench.want(name, 30));
+        ["a", "b"].iter().for_each(|name| bench.require(name, 30));
         bench.run(8);
         let owners: BTreeSet<u16> = bench.owners(names).into_iter().collect();
         assert_eq!(owners.len(), used, "{:?}", bench.status());
@@ -88,9 +88,9 @@ fn marks_and_parking_are_the_power_plans() {
 }
 
 #[test]
-fn one_processor_has_nothing_to_move() {
+fn one_worker_has_nothing_to_move() {
     let mut bench = Bench::new(&lan("", "", &NICS));
-    ["a", "b", "c", "d", "wan"].iter().for_each(|name| bench.want(name, 90));
+    ["a", "b", "c", "d", "wan"].iter().for_each(|name| bench.require(name, 90));
     assert_eq!(bench.run(400), []);
     assert_eq!(bench.plane.moves(), 0);
     let status = bench.status();
@@ -106,8 +106,8 @@ fn switches_without_a_way_out_have_no_vmq() {
          device = \"a\"\n",
     );
     let mut bench = Bench::new(&config);
-    bench.plane.move_queue(bench.queue("a"), ProcessorId(1)).unwrap();
-    bench.want("a", 100);
+    bench.plane.move_queue(bench.queue("a"), WorkerId(1)).unwrap();
+    bench.require("a", 100);
     assert_eq!(bench.run(100), []);
     assert_eq!(bench.owners(["a"]), [1]);
     assert_eq!(bench.shared.vmqs(), []);
@@ -118,7 +118,7 @@ fn switches_without_a_way_out_have_no_vmq() {
 fn a_move_that_fails_is_told_and_tried_again_later() {
     let mut bench = Bench::new(&lan("0, 1", "", &[("a", ""), ("b", "")]));
     bench.run(4);
-    ["a", "b"].iter().for_each(|name| bench.want(name, 60));
+    ["a", "b"].iter().for_each(|name| bench.require(name, 60));
     bench.plane.refuse_moves(true);
     let events = bench.run(4);
     let failed = events.iter().find(|event| event.id == 5005).unwrap();
@@ -138,7 +138,7 @@ fn a_move_that_fails_is_told_and_tried_again_later() {
 fn a_move_that_is_confirmed_late_is_told_as_a_move() {
     let mut bench = Bench::new(&lan("0, 1", "", &[("a", ""), ("b", "")]));
     bench.run(4);
-    ["a", "b"].iter().for_each(|name| bench.want(name, 60));
+    ["a", "b"].iter().for_each(|name| bench.require(name, 60));
     bench.plane.confirm_moves_late();
     let events = bench.run(8);
     assert_eq!((count(&events, 5001), count(&events, 5005)), (1, 0), "{events:?}");
@@ -150,13 +150,13 @@ fn a_move_that_is_confirmed_late_is_told_as_a_move() {
 }
 
 #[test]
-fn weight_0_and_disabled_vmq_mean_the_base_processor() {
+fn weight_0_and_disabled_vmq_mean_the_base_worker() {
     let nics = [("a", "vmq_weight = 0"), ("b", "")];
     let base = "base_processor = 1";
     let mut bench = Bench::new(&lan("0, 1, 2", base, &nics));
     bench.run(2);
     assert_eq!(bench.owners(["a", "b"]), [1, 1], "they start there");
-    ["a", "b"].iter().for_each(|name| bench.want(name, 80));
+    ["a", "b"].iter().for_each(|name| bench.require(name, 80));
     bench.run(8);
     assert_eq!(bench.owners(["a", "b"]), [1, 2]);
     assert!(bench.queue_status("a/tx/0").default_queue);
@@ -174,7 +174,7 @@ fn weight_0_and_disabled_vmq_mean_the_base_processor() {
 fn a_specification_is_changed_live() {
     let mut bench = Bench::new(&lan("0, 1, 2, 3", "", &NICS));
     let names = ["a", "b", "c", "d"];
-    names.iter().for_each(|name| bench.want(name, 70));
+    names.iter().for_each(|name| bench.require(name, 70));
     bench.run(12);
     bench.apply(&lan("0, 1, 2, 3", "max_processors = 2", &NICS));
     bench.run(1);
@@ -192,22 +192,22 @@ fn a_specification_is_changed_live() {
     bench.run(1);
     assert!(bench.owners(names).iter().all(|owner| owner % 2 == 1));
     let permitted: Vec<bool> =
-        bench.status().processors.iter().map(|processor| processor.permitted).collect();
+        bench.status().processors.iter().map(|worker| worker.permitted).collect();
     assert_eq!(permitted, [false, true, false, true]);
     bench.apply(&lan("0, 1, 2, 3", "mode = \"static\"", &NICS));
     let events = bench.run(2);
     assert!(events.last().unwrap().text.contains("assigned again"), "{:?}", events.last());
     let settled = bench.plane.moves();
-    names.iter().for_each(|name| bench.want(name, 1));
+    names.iter().for_each(|name| bench.require(name, 1));
     bench.run(100);
     assert_eq!(bench.plane.moves(), settled, "static queues stay");
 }
 
 #[test]
-fn processors_that_float_are_told_apart() {
+fn workers_that_float_are_told_apart() {
     let mut bench = Bench::new(&lan("floating_processors = 4", "", &NICS));
     let names = ["a", "b", "c", "d"];
-    names.iter().for_each(|name| bench.want(name, 70));
+    names.iter().for_each(|name| bench.require(name, 70));
     bench.run(12);
     let mut owners = bench.owners(names);
     owners.sort_unstable();
@@ -220,10 +220,10 @@ fn processors_that_float_are_told_apart() {
 }
 
 #[test]
-fn processors_come_and_go() {
+fn workers_come_and_go() {
     let mut bench = Bench::new(&lan("0, 1, 2", "", &NICS));
     let names = ["a", "b", "c", "d"];
-    names.iter().for_each(|name| bench.want(name, 60));
+    names.iter().for_each(|name| bench.require(name, 60));
     bench.run(12);
     bench.apply(&lan("2", "", &NICS));
     bench.run(4);
@@ -240,7 +240,7 @@ fn processors_come_and_go() {
     bench.run(12);
     let owners = bench.owners(names);
     assert_eq!(owners.iter().filter(|owner| **owner == 0).count(), 2, "{owners:?}");
-    names.iter().for_each(|name| bench.want(name, 0));
+    names.iter().for_each(|name| bench.require(name, 0));
     bench.run(60);
     assert_eq!(bench.owners(names), [0; 4], "packed to CPU 3");
     let status = bench.queue_status("a/tx/0");
@@ -248,10 +248,10 @@ fn processors_come_and_go() {
 }
 
 #[test]
-fn processors_that_only_get_other_numbers_keep_their_queues() {
+fn workers_that_only_get_other_numbers_keep_their_queues() {
     let mut bench = Bench::new(&lan("0, 1, 2", "", &NICS));
     let names = ["a", "b", "c", "d"];
-    names.iter().for_each(|name| bench.want(name, 40));
+    names.iter().for_each(|name| bench.require(name, 40));
     bench.run(12);
     let (owners, moves) = (bench.owners(names), bench.plane.moves());
     bench.apply(&lan("2, 0, 1", "", &NICS));
@@ -261,7 +261,7 @@ fn processors_that_only_get_other_numbers_keep_their_queues() {
     bench.run(4);
     let owner = bench.owners(["a"])[0];
     assert_eq!(bench.owners(names), [owner; 4]);
-    names.iter().for_each(|name| bench.want(name, 1));
+    names.iter().for_each(|name| bench.require(name, 1));
     bench.apply(&lan("2, 0, 1", "max_processors = 1\nmax_processor_number = 0", &NICS));
     bench.run(4);
     assert_eq!(bench.owners(names), [2; 4], "number 0 is now on CPU 2");
@@ -280,8 +280,8 @@ fn nics_and_queues_come_and_go() {
     bench.apply(&lan("0, 1", "", &nics));
     bench.run(1);
     assert_eq!(bench.queue_status("a/tx/1").processor, 0);
-    bench.wanted.insert(second, PERIOD * 3 / 5);
-    bench.want("a", 60);
+    bench.required.insert(second, PERIOD * 3 / 5);
+    bench.require("a", 60);
     bench.run(8);
     assert_ne!(bench.plane.owner(second), bench.owners(["a"])[0]);
     // After a restart of a guest its queues start on the initial worker.
@@ -289,7 +289,7 @@ fn nics_and_queues_come_and_go() {
         bench.plane.detach(queue);
         bench.plane.attach(queue);
     }
-    bench.wanted.clear();
+    bench.required.clear();
     bench.run(1);
     assert_eq!(bench.owners(["a"]), [0]);
     assert_eq!(bench.queue_status("a/tx/1").why, "first assigned there");
@@ -308,17 +308,17 @@ fn nics_and_queues_come_and_go() {
 #[test]
 fn a_queue_that_somebody_moved_is_treated_as_any_other() {
     let mut bench = Bench::new(&lan("0, 1", "", &NICS));
-    ["a", "b"].iter().for_each(|name| bench.want(name, 35));
+    ["a", "b"].iter().for_each(|name| bench.require(name, 35));
     bench.run(8);
-    bench.plane.move_queue(bench.queue("a"), ProcessorId(1)).unwrap();
+    bench.plane.move_queue(bench.queue("a"), WorkerId(1)).unwrap();
     assert_eq!(bench.run(100), [], "nothing speaks against it");
     let status = bench.queue_status("a/tx/0");
     assert_eq!(
         (status.processor, status.why.as_str()),
         (1, "moved there by another cause than VMQ")
     );
-    bench.want("a", 5);
-    bench.want("b", 5);
+    bench.require("a", 5);
+    bench.require("b", 5);
     bench.run(40);
     assert_eq!(bench.owners(["a", "b"]), [0, 0]);
 }
@@ -341,7 +341,7 @@ fn a_team_is_placed_as_an_uplink_is() {
 #[test]
 fn what_the_host_does_not_have_is_refused_before_anything_is_touched() {
     let harness = Harness::new();
-    harness.apply_well(&lan("0, 1", "", &NICS));
+    harness.apply_ok(&lan("0, 1", "", &NICS));
     let cases = [
         ("0, 1", "numa_node = 2", "vmq.numa_node", "there are workers on nodes 0, 1"),
         ("0, 2", "numa_node = 1", "vmq.numa_node", "there are workers on nodes 0"),
@@ -354,8 +354,8 @@ fn what_the_host_does_not_have_is_refused_before_anything_is_touched() {
         ),
         ("0, 1", "numa_node = 1\nmax_worker_number = 0", "vmq.max_worker_number", "set 1"),
     ];
-    for (processors, vmq, field, text) in cases {
-        let edit = Edit::Apply(Box::new(lan(processors, vmq, &NICS)));
+    for (workers, vmq, field, text) in cases {
+        let edit = Edit::Apply(Box::new(lan(workers, vmq, &NICS)));
         let errors = harness.node.preview(&edit, ChangeOptions::default()).unwrap_err();
         assert_eq!(errors[0].field.as_deref(), Some(field), "{errors:?}");
         assert_eq!(errors[0].resource.as_deref(), Some("uplink/wan"));
@@ -370,7 +370,7 @@ fn the_control_thread_drives_it() {
     // found by the first measurement stays where it is.
     harness.plane.run_clock();
     let config = lan("0, 1", "base_processor = 1", &[("a", "")]);
-    harness.apply_well(&config);
+    harness.apply_ok(&config);
     let tap = harness.ports().into_iter().find(|(claim, _)| claim.contains("\"a\"")).unwrap().1;
     let queue = QueueId { port: tap, direction: Direction::Ingress, index: 0 };
     harness.plane.attach(queue);
@@ -378,7 +378,7 @@ fn the_control_thread_drives_it() {
     let mut other = config.clone();
     other.uplinks[0].vmq.base_processor = None;
     other.uplinks[0].vmq.enabled = false;
-    harness.apply_well(&other);
+    harness.apply_ok(&other);
     wait_until("moved", || harness.plane.owner(queue) == 0);
     wait_until("told", || !harness.events(5001).is_empty());
     assert_eq!(harness.wait_event(5001).fields["reason"], "vmq");

@@ -1,8 +1,8 @@
 //! Events of queues that an operator moved, and of changes of the set of workers.
 
 use suimon_contract::EventKind;
-use suimon_ports::Placement;
-use suimon_quantity::{ProcessorId, QueueId};
+use suimon_ports::CpuAffinity;
+use suimon_quantity::{QueueId, WorkerId};
 
 use crate::events::Draft;
 use crate::ports::queue_name;
@@ -12,8 +12,8 @@ use crate::shared::Shared;
 pub(crate) fn queue_moved(
     shared: &Shared,
     queue: QueueId,
-    from: Option<ProcessorId>,
-    to: ProcessorId,
+    from: Option<WorkerId>,
+    to: WorkerId,
 ) -> Option<Draft> {
     let port = shared.ports.find_id(queue.port)?;
     let name = queue_name(&shared.port_labels(), &port.key, queue);
@@ -24,19 +24,19 @@ pub(crate) fn queue_moved(
 }
 
 /// Returns the events of stopped and started workers, each given by its number and placement.
-pub(crate) fn processors_changed(was: &[(u16, Placement)], is: &[(u16, Placement)]) -> Vec<Draft> {
-    let event = |kind, number: u16, placement: Placement, text: String| {
+pub(crate) fn workers_changed(was: &[(u16, CpuAffinity)], is: &[(u16, CpuAffinity)]) -> Vec<Draft> {
+    let event = |kind, number: u16, placement: CpuAffinity, text: String| {
         let draft = Draft::new(kind, format!("processor/{number}"), text);
         match placement.cpu() {
             Some(cpu) => draft.with("cpu", cpu),
             None => draft,
         }
     };
-    let stopped = was.iter().filter(|processor| !is.contains(processor)).map(|(n, at)| {
+    let stopped = was.iter().filter(|worker| !is.contains(worker)).map(|(n, at)| {
         let text = format!("Worker {n} on {at} was stopped.");
         event(EventKind::ProcessorStopped, *n, *at, text)
     });
-    let started = is.iter().filter(|processor| !was.contains(processor)).map(|(n, at)| {
+    let started = is.iter().filter(|worker| !was.contains(worker)).map(|(n, at)| {
         let text = format!("Worker {n} was started on {at}.");
         event(EventKind::ProcessorStarted, *n, *at, text)
     });

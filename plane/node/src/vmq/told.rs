@@ -1,8 +1,8 @@
 //! Events of VMQ.
 
 use suimon_contract::{EventKind, Name};
-use suimon_quantity::{ProcessorId, QueueId};
-use suimon_vmq::{Effect, Figures, Move, Why};
+use suimon_quantity::{QueueId, WorkerId};
+use suimon_vmq::{Effect, Figures, Move, PlacementReason};
 
 use crate::events::Draft;
 use crate::ports::queue_name;
@@ -14,8 +14,8 @@ use crate::vmq::placing::Task;
 pub(super) struct HandOver<'a> {
     pub(super) uplink: &'a Name,
     pub(super) queue: QueueId,
-    pub(super) from: ProcessorId,
-    pub(super) to: ProcessorId,
+    pub(super) from: WorkerId,
+    pub(super) to: WorkerId,
 }
 
 impl HandOver<'_> {
@@ -48,13 +48,13 @@ pub(super) fn moved(
     numbering: &Numbering,
     of: &HandOver<'_>,
     task: &Task,
-    why: Option<Why>,
+    why: Option<PlacementReason>,
 ) -> Option<Draft> {
     let HandOver { from, to, .. } = of;
     let (because, predicted) = match task {
         Task::Move(Move { reason, predicted, .. }) => (reason.to_string(), Some(predicted)),
-        Task::Start { .. } => {
-            let why = why.map(|why| in_plane(why, numbering).to_string());
+        Task::PlaceInitially { .. } => {
+            let why = why.map(|why| with_plane_ids(why, numbering).to_string());
             (why.unwrap_or_else(|| "the first worker of the queue".to_owned()), None)
         }
     };
@@ -89,7 +89,7 @@ pub(super) fn move_failed(
     let draft = draft.with("error", error);
     Some(match task {
         Task::Move(of) => draft.with("because", of.reason),
-        Task::Start { .. } => draft,
+        Task::PlaceInitially { .. } => draft,
     })
 }
 
@@ -129,11 +129,18 @@ fn with_figures(draft: Draft, what: &str, figures: &Figures) -> Draft {
 }
 
 /// Returns the reason with the plane's worker ids, which the API and events use.
-pub(super) fn in_plane(why: Why, numbering: &Numbering) -> Why {
+pub(super) fn with_plane_ids(why: PlacementReason, numbering: &Numbering) -> PlacementReason {
     let id = |number| numbering.id(number).unwrap_or(number);
     match why {
-        Why::Moved { from, reason, predicted } => Why::Moved { from: id(from), reason, predicted },
-        Why::NotMoved { wanted } => Why::NotMoved { wanted: id(wanted) },
-        Why::Home | Why::DefaultQueue | Why::Assigned { .. } | Why::Found => why,
+        PlacementReason::Moved { from, reason, predicted } => {
+            PlacementReason::Moved { from: id(from), reason, predicted }
+        }
+        PlacementReason::NotMoved { preferred: wanted } => {
+            PlacementReason::NotMoved { preferred: id(wanted) }
+        }
+        PlacementReason::Home
+        | PlacementReason::DefaultQueue
+        | PlacementReason::Assigned { .. }
+        | PlacementReason::MovedExternally => why,
     }
 }

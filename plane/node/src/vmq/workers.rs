@@ -6,11 +6,11 @@
 use std::time::Instant;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, HostSection};
-use suimon_ports::Placement;
+use suimon_ports::CpuAffinity;
 
 use crate::control::Controller;
 use crate::ports::placements;
-use crate::vmq::texts::processors_changed;
+use crate::vmq::texts::workers_changed;
 
 /// Step of a change that concerns the set of workers.
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ pub(crate) enum WorkersStep {
 pub(crate) fn workers_step(
     from: &HostSection,
     to: &HostSection,
-    current: &[Placement],
+    current: &[CpuAffinity],
 ) -> Option<WorkersStep> {
     let wanted = placements(to);
     if placements(from) != wanted {
@@ -42,40 +42,40 @@ impl Controller {
     ///
     /// # Errors
     /// A CPU cannot be used; the workers are unchanged.
-    pub(crate) fn set_processors(&mut self, config: &HostConfig) -> Result<(), ApiError> {
+    pub(crate) fn set_workers(&mut self, config: &HostConfig) -> Result<(), ApiError> {
         let placements = placements(&config.host);
-        if placements != self.processors {
-            let was = self.running_processors();
-            self.shared.plane.set_processors(&placements).map_err(|error| {
+        if placements != self.workers {
+            let was = self.running_workers();
+            self.shared.plane.set_workers(&placements).map_err(|error| {
                 let text = format!("the processors could not be changed: {error}");
                 ApiError::new(ErrorCode::HostError, text).about("host").field("worker_cpus")
             })?;
-            self.processors = placements;
-            self.drafts.extend(processors_changed(&was, &self.running_processors()));
+            self.workers = placements;
+            self.drafts.extend(workers_changed(&was, &self.running_workers()));
         }
-        self.processors_failing.now = None;
+        self.workers_failing.now = None;
         Ok(())
     }
 
-    /// Like [`Controller::set_processors`] for the configuration in effect. A failure is recorded and
+    /// Like [`Controller::set_workers`] for the configuration in effect. A failure is recorded and
     /// retried.
     ///
     /// # Errors
     /// A CPU cannot be used; the workers are unchanged.
-    pub(crate) fn restore_processors(&mut self, config: &HostConfig) -> Result<(), ApiError> {
-        self.set_processors(config).inspect_err(|error| {
+    pub(crate) fn restore_workers(&mut self, config: &HostConfig) -> Result<(), ApiError> {
+        self.set_workers(config).inspect_err(|error| {
             let first = self.devices.retry_first;
-            self.processors_failing.fail(Instant::now(), first, error.message.clone());
+            self.workers_failing.fail(Instant::now(), first, error.message.clone());
         })
     }
 
     /// Retries the configured set of workers after its retry time has passed.
-    pub(crate) fn retry_processors(&mut self) {
-        if !self.processors_failing.is_due(Instant::now()) {
+    pub(crate) fn retry_workers(&mut self) {
+        if !self.workers_failing.is_due(Instant::now()) {
             return;
         }
         let desired = self.shared.desired();
-        match self.restore_processors(&desired.config) {
+        match self.restore_workers(&desired.config) {
             // Power settings and the placement of queues depend on the workers.
             Ok(()) => self.publish_desired(),
             Err(error) => tracing::debug!(%error, "workers are retried later"),
@@ -83,8 +83,8 @@ impl Controller {
     }
 
     /// Returns the number and the placement of each worker.
-    fn running_processors(&self) -> Vec<(u16, Placement)> {
-        let views = self.shared.plane.processors().into_iter();
+    fn running_workers(&self) -> Vec<(u16, CpuAffinity)> {
+        let views = self.shared.plane.workers().into_iter();
         views.map(|view| (view.id.0, view.placement)).collect()
     }
 }

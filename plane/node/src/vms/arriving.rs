@@ -18,7 +18,7 @@ pub(super) struct Arriving {
     /// Disks that are handed over, and the tokens of their stores.
     handed_over: Vec<Name>,
     stores: Vec<StoreToken>,
-    heard_at: Instant,
+    last_message_at: Instant,
     pub(super) look_at: Instant,
 }
 

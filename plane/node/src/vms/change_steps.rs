@@ -4,11 +4,11 @@ use std::fmt;
 
 use suimon_contract::{ApiError, HostConfig, Name};
 
-use super::releasing::{Releases, releases};
-use crate::change::Candidate;
+use super::releasing::{Unplugs, releases};
+use crate::change::ValidatedChange;
 use crate::control::Controller;
-use crate::disks::WantedDisks;
-use crate::ports::WantedPorts;
+use crate::disks::RequiredDisks;
+use crate::ports::RequiredPorts;
 use crate::transaction::{Acquired, Phase};
 
 /// Step of a change that concerns VMs.
@@ -16,10 +16,10 @@ pub(crate) enum VmStep {
     /// Creates the folders of new VMs, which contain the sockets of their NICs and disks.
     Create,
     /// Has guests release devices that a later step closes.
-    Release(Releases),
+    Release(Unplugs),
     /// Has guests release devices that are closed after the commit. Last step, so that only the
     /// commit can fail after it.
-    ReleaseLate(Releases),
+    ReleaseLate(Unplugs),
 }
 
 /// Reversal of a step.
@@ -45,8 +45,8 @@ impl VmStep {
 /// those of `from`.
 pub(crate) fn vm_steps(
     from: &HostConfig,
-    before: (&WantedPorts, &WantedDisks),
-    to: &Candidate,
+    before: (&RequiredPorts, &RequiredDisks),
+    to: &ValidatedChange,
     acquired: &Acquired,
 ) -> Vec<VmStep> {
     let config = &to.state.config;
@@ -75,7 +75,7 @@ impl Controller {
     ) -> (VmUndo, Result<(), ApiError>) {
         match step {
             VmStep::Create => {
-                let (made, result) = self.make_vms(to);
+                let (made, result) = self.create_vms(to);
                 (VmUndo::Delete(made), result)
             }
             VmStep::Release(releases) => {

@@ -34,11 +34,11 @@ impl ControlLine {
 
     /// Wakes the control thread, which also runs periodically.
     pub(super) fn wake(&self) {
-        let _ = self.control.try_send(Command::Look);
+        let _ = self.control.try_send(Command::Wake);
     }
 
     /// Sends the commands that are left, if the next attempt is due.
-    pub(super) fn look(&mut self, now: Instant) {
+    pub(super) fn poll(&mut self, now: Instant) {
         if self.again_at.is_some_and(|at| at <= now) {
             self.send_unsent();
         }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn bring_back(disk: &str) -> Command {
-        Command::BringBack { disk: disk.parse().unwrap(), failure: None }
+        Command::ReturnDisk { disk: disk.parse().unwrap(), failure: None }
     }
 
     #[test]
@@ -80,17 +80,17 @@ mod tests {
         line.wake();
         let mut disks = Vec::new();
         while let Some(at) = line.again_at {
-            line.look(at - Duration::from_millis(1));
+            line.poll(at - Duration::from_millis(1));
             match receiver.try_recv() {
-                Ok(Command::BringBack { disk, .. }) => disks.push(disk.to_string()),
+                Ok(Command::ReturnDisk { disk, .. }) => disks.push(disk.to_string()),
                 Ok(_) => assert!(disks.is_empty()),
                 Err(error) => panic!("{error}"),
             }
             assert!(receiver.try_recv().is_err(), "nothing is sent before it is due");
-            line.look(at);
+            line.poll(at);
         }
         assert!(
-            matches!(receiver.try_recv(), Ok(Command::BringBack { disk, .. }) if disk.as_str() == "b")
+            matches!(receiver.try_recv(), Ok(Command::ReturnDisk { disk, .. }) if disk.as_str() == "b")
         );
         assert_eq!(disks, ["a"]);
         drop(receiver);

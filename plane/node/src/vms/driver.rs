@@ -12,18 +12,18 @@ use super::arriving::Arriving;
 use super::control_line::ControlLine;
 use super::departing::Departing;
 use super::entry::in_words;
-use super::finding::Lost;
-use super::freezing::Frozen;
-use super::inbox::{Heard, Message, News};
-use super::leaving::Leaving;
+use super::finding::Unresponsive;
+use super::freezing::GuestFreeze;
+use super::inbox::{Input, Message, PendingNotices};
+use super::leaving::OutgoingMigration;
 use super::records::{StoredMove, StoredRun};
 use super::self_released::SelfReleased;
-use super::space::WaitsForSpace;
-use super::starting::Awaited;
+use super::space::SpaceWait;
+use super::starting::PendingAutostart;
 use super::stopping::Stopping;
 use super::texts::{self, FreezeEnd};
-use super::vfs::{RunVfs, VfOrder};
-use super::work::VmWork;
+use super::vfs::{VfOrder, VmVfs};
+use super::work::VmAction;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
 
@@ -37,7 +37,7 @@ pub(super) struct Driver {
     pub(super) entry: Arc<VmEntry>,
     pub(super) run: Option<Run>,
     /// Set if the VM's process is assumed to run but has not responded yet.
-    pub(super) lost: Option<Lost>,
+    pub(super) lost: Option<Unresponsive>,
     /// VF orders received while the VM is lost, executed once it is adopted.
     pub(super) vf_orders: Vec<VfOrder>,
     /// Number of the current run, which increases with each start or adoption. Notices of an ended
@@ -45,24 +45,24 @@ pub(super) struct Driver {
     pub(super) runs: u64,
     pub(super) stopping: Option<Stopping>,
     /// Set while a VM with `autostart` waits for its disks to be in service.
-    pub(super) awaited: Option<Awaited>,
+    pub(super) pending_autostart: Option<PendingAutostart>,
     /// Disks whose queued writes fail because the guest waits for their completion.
-    pub(super) awaited_writes: BTreeSet<Name>,
-    pub(super) reset_told: Option<Instant>,
+    pub(super) disks_failing_writes: BTreeSet<Name>,
+    pub(super) reset_reported_at: Option<Instant>,
     /// Migration state, as recorded in the state store.
-    pub(super) moving: Option<StoredMove>,
-    pub(super) leaving: Option<Leaving>,
-    pub(super) arriving: Option<Arriving>,
+    pub(super) migration_record: Option<StoredMove>,
+    pub(super) outgoing: Option<OutgoingMigration>,
+    pub(super) incoming: Option<Arriving>,
     /// True if a migration has failed before the VM was adopted. QEMU's migration is cancelled once
     /// the VM is adopted.
     pub(super) cancels_when_found: bool,
     /// Set while the remains of a VM are deleted that belongs to another node.
     pub(super) departing: Option<Departing>,
     /// True if an arriving VM was abandoned and is about to be deleted.
-    pub(super) has_given_up: bool,
+    pub(super) is_abandoned: bool,
     pub(super) control: ControlLine,
     /// Interval between requests to an unresponsive node, and unit of other delays.
-    pub(super) ask_far_again: Duration,
+    pub(super) peer_request_interval: Duration,
     /// Interval in which the stores of a VM that waits for space are queried.
     pub(super) query_space_every: Duration,
 }
@@ -72,29 +72,29 @@ pub(super) struct Run {
     pub(super) vm: Arc<dyn Vm>,
     pub(super) stored: StoredRun,
     /// Devices whose hot-unplug was requested and is not complete.
-    pub(super) leaving: BTreeSet<VmDevice>,
+    pub(super) unplugging: BTreeSet<VmDevice>,
     /// Devices that are not plugged again until the change in progress is committed or rolled back.
-    pub(super) withheld: BTreeSet<VmDevice>,
+    pub(super) not_replugged: BTreeSet<VmDevice>,
     /// Devices that the guest has released without a request.
     pub(super) self_released: SelfReleased,
     /// Devices in `leaving` that have lost their connection and are plugged again after the unplug,
     /// with the reason.
-    pub(super) cut_off: BTreeMap<VmDevice, VmError>,
+    pub(super) disconnected: BTreeMap<VmDevice, VmError>,
     /// Devices and CPUs whose last plug or unplug attempt failed. Attempts are repeated at each
     /// change of desired state.
-    pub(super) refused: BTreeSet<String>,
+    pub(super) failed_plugs: BTreeSet<String>,
     /// True if the state store contains `stored`.
-    pub(super) is_written: bool,
+    pub(super) is_recorded: bool,
     /// Set while the guest's file systems are frozen.
-    pub(super) frozen: Option<Frozen>,
-    pub(super) vfs: RunVfs,
+    pub(super) frozen: Option<GuestFreeze>,
+    pub(super) vfs: VmVfs,
     /// Set while the VM is paused because a write found no space, and during an attempt to resume
     /// it.
-    pub(super) space: Option<WaitsForSpace>,
+    pub(super) space: Option<SpaceWait>,
 }
 
 impl Driver {
-    /// Runs the driver until [`Message::Leave`] or [`Message::Delete`] arrives. `left` is the run
+    /// Runs the driver until [`Message::Detach`] or [`Message::Delete`] arrives. `left` is the run
     /// that the previous daemon recorded.
     pub(super) fn drive(mut self, left: Option<StoredRun>) {
         self.take_up(left);
@@ -104,24 +104,24 @@ impl Driver {
                 self.handle_time();
             }
             match self.entry.inbox.take(self.deadline()) {
-                Heard::News(news) => self.handle_news(news),
-                Heard::Time => {}
-                Heard::Message(Message::Work(work, operation)) => self.begin(work, operation),
-                Heard::Message(Message::Vf(order)) => self.handle_vf_order(order),
-                Heard::Message(Message::Migrate(request, operation)) => {
+                Input::Notices(news) => self.handle_news(news),
+                Input::Time => {}
+                Input::Message(Message::Work(work, operation)) => self.begin(work, operation),
+                Input::Message(Message::Vf(order)) => self.handle_vf_order(order),
+                Input::Message(Message::Migrate(request, operation)) => {
                     self.begin_leaving(&request, operation);
                 }
-                Heard::Message(Message::Arrive(request, operation)) => {
+                Input::Message(Message::Arrive(request, operation)) => {
                     self.begin_arriving(&request, &operation);
                 }
-                Heard::Message(Message::OfArrival(asked)) => self.answer_arrival(asked),
-                Heard::Message(Message::Release(devices)) => self.begin_release(devices),
-                Heard::Message(Message::Look) => {
+                Input::Message(Message::ArrivalRequest(asked)) => self.answer_arrival(asked),
+                Input::Message(Message::Release(devices)) => self.begin_release(devices),
+                Input::Message(Message::Reconcile) => {
                     self.end_release();
-                    self.look();
+                    self.reconcile();
                 }
-                Heard::Message(Message::Leave) => break,
-                Heard::Message(Message::Delete) => {
+                Input::Message(Message::Detach) => break,
+                Input::Message(Message::Delete) => {
                     self.delete();
                     break;
                 }
@@ -131,18 +131,18 @@ impl Driver {
 
     /// Resumes the recorded run or migration of the previous daemon.
     fn take_up(&mut self, left: Option<StoredRun>) {
-        if matches!(self.moving, Some(StoredMove::Arriving { .. })) {
+        if matches!(self.migration_record, Some(StoredMove::Arriving { .. })) {
             // A new arrival is started by `Message::Arrive`.
-            if self.entry.view().moving.is_none() {
+            if self.entry.view().migration.is_none() {
                 self.take_up_arrival(left);
             }
             return;
         }
-        let has_left = matches!(self.moving, Some(StoredMove::Left(_)));
+        let has_left = matches!(self.migration_record, Some(StoredMove::Migrated(_)));
         match left {
             // The process is killed and not adopted.
-            Some(stored) if has_left => self.lost = Some(Lost::not_asked(stored)),
-            Some(stored) => self.find_again(stored, false),
+            Some(stored) if has_left => self.lost = Some(Unresponsive::not_asked(stored)),
+            Some(stored) => self.adopt(stored, false),
             None => {}
         }
         self.take_up_leaving();
@@ -152,12 +152,12 @@ impl Driver {
         let stopping = self.stopping.as_ref().map(Stopping::deadline);
         // The process of another node's VM is not adopted.
         let lost = self.lost.as_ref().filter(|_| self.departing.is_none());
-        let lost = lost.map(|lost| lost.ask_at);
+        let lost = lost.map(|lost| lost.query_at);
         let frozen = self.run.as_ref().and_then(|run| run.frozen).map(|frozen| frozen.until);
-        let vfs = self.run.as_ref().and_then(|run| run.vfs.ask_at);
-        let leaving = self.leaving.as_ref().map(|leaving| leaving.look_at);
-        let arriving = self.arriving.as_ref().map(|arriving| arriving.look_at);
-        let awaited = self.awaited.as_ref().map(|awaited| awaited.look_at);
+        let vfs = self.run.as_ref().and_then(|run| run.vfs.request_at);
+        let leaving = self.outgoing.as_ref().map(|leaving| leaving.look_at);
+        let arriving = self.incoming.as_ref().map(|arriving| arriving.look_at);
+        let awaited = self.pending_autostart.as_ref().map(|awaited| awaited.look_at);
         let space = self.run.as_ref().and_then(|run| run.space.as_ref());
         let space = space.map(|space| space.look_at);
         let departing = self.departing.as_ref().map(|departing| departing.again_at);
@@ -178,46 +178,50 @@ impl Driver {
         self.look_at_arriving(now);
         self.look_at_departing(now);
         self.look_at_self_released(now);
-        self.control.look(now);
+        self.control.poll(now);
         self.look_at_lost(now);
     }
 
-    fn begin(&mut self, work: VmWork, operation: Option<OperationHandle>) {
+    fn begin(&mut self, work: VmAction, operation: Option<OperationHandle>) {
         if operation.as_ref().is_some_and(|operation| !operation.begin()) {
             return;
         }
         let state = self.entry.view().state;
-        let is_paused = work == VmWork::Pause && self.waits_for_space();
+        let is_paused = work == VmAction::Pause && self.waits_for_space();
         let checked = if is_paused { Ok(()) } else { work.check(&self.entry.name, state) };
         let checked = checked.and_then(|()| self.check_stays(work));
         let done = checked.and_then(|()| match work {
-            VmWork::Start if operation.is_none() => self.start_with_host(),
-            VmWork::Start => self.start(),
-            VmWork::Pause if is_paused => {
-                self.hold();
+            VmAction::Start if operation.is_none() => self.start_with_host(),
+            VmAction::Start => self.start(),
+            VmAction::Pause if is_paused => {
+                self.set_paused_on_request();
                 Ok(())
             }
             // QEMU may have paused the VM for lack of space immediately before; that notice has not
             // been handled yet.
-            VmWork::Pause => self.tell(&VmCommand::Pause).map(|()| self.hold()),
-            VmWork::Resume => self.tell(&VmCommand::Resume).map(|()| self.end_hold()),
-            VmWork::Reset => self.tell(&VmCommand::Reset),
-            VmWork::Kill => self.kill(),
-            VmWork::Stop(request) => self.ask_to_stop(request.by),
-            VmWork::Freeze(request) => self.freeze(request),
-            VmWork::Thaw => self.thaw(),
+            VmAction::Pause => {
+                self.execute(&VmCommand::Pause).map(|()| self.set_paused_on_request())
+            }
+            VmAction::Resume => {
+                self.execute(&VmCommand::Resume).map(|()| self.clear_paused_on_request())
+            }
+            VmAction::Reset => self.execute(&VmCommand::Reset),
+            VmAction::Kill => self.kill(),
+            VmAction::Stop(request) => self.request_stop(request.by),
+            VmAction::Freeze(request) => self.freeze(request),
+            VmAction::Thaw => self.thaw(),
         });
         match (work, operation) {
-            (VmWork::Stop(request), operation) if done.is_ok() => {
+            (VmAction::Stop(request), operation) if done.is_ok() => {
                 self.begin_stopping(request, operation);
             }
             (_, Some(operation)) => operation.end(&done),
-            (_, None) => self.tell_not_done(state, &done),
+            (_, None) => self.report_not_done(state, &done),
         }
     }
 
     /// Emits an event if an autostart failed: no operation reports the error.
-    fn tell_not_done(&self, state: VmState, done: &Result<(), ApiError>) {
+    fn report_not_done(&self, state: VmState, done: &Result<(), ApiError>) {
         // A failed start attempt has emitted its own event, and a running VM needs none.
         if let (VmState::Lost, Err(error)) = (state, done) {
             self.append(texts::not_started(&self.entry, &error.message));
@@ -225,23 +229,23 @@ impl Driver {
     }
 
     /// Makes a started or adopted VM the current run, publishes its state and applies desired
-    /// state. `is_written` is true if the state store contains `stored`.
-    pub(super) fn take_over(&mut self, vm: Arc<dyn Vm>, stored: StoredRun, is_written: bool) {
-        let state = vm.facts().state;
-        let (leaving, withheld) = (BTreeSet::new(), BTreeSet::new());
+    /// state. `is_recorded` is true if the state store contains `stored`.
+    pub(super) fn set_current_run(&mut self, vm: Arc<dyn Vm>, stored: StoredRun, is_written: bool) {
+        let state = vm.status().state;
+        let (leaving, not_replugged) = (BTreeSet::new(), BTreeSet::new());
         let (cut_off, refused) = (BTreeMap::new(), BTreeSet::new());
         let self_released = SelfReleased::default();
-        let frozen = stored.is_frozen.then(|| Frozen::for_time(Duration::ZERO));
-        let (vfs, space) = (RunVfs::default(), None);
+        let frozen = stored.is_frozen.then(|| GuestFreeze::lasting(Duration::ZERO));
+        let (vfs, space) = (VmVfs::default(), None);
         self.run = Some(Run {
             vm,
             stored,
-            leaving,
-            withheld,
+            unplugging: leaving,
+            not_replugged,
             self_released,
-            cut_off,
-            refused,
-            is_written,
+            disconnected: cut_off,
+            failed_plugs: refused,
+            is_recorded: is_written,
             frozen,
             vfs,
             space,
@@ -250,14 +254,14 @@ impl Driver {
         self.follow_space(in_words(state));
         self.publish(in_words(state));
         // Applies changes that were made during the start or while no daemon was running.
-        self.look();
+        self.reconcile();
     }
 
-    pub(super) fn tell(&mut self, command: &VmCommand) -> Result<(), ApiError> {
+    pub(super) fn execute(&mut self, command: &VmCommand) -> Result<(), ApiError> {
         let Some(run) = &self.run else {
             return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
         };
-        run.vm.tell(command).map_err(|error| self.told(&error))
+        run.vm.execute(command).map_err(|error| self.api_error(&error))
     }
 
     /// Kills the VM's process, including one that does not respond. Succeeds if there is no
@@ -266,12 +270,12 @@ impl Driver {
         if self.run.is_none() && self.lost.is_none() {
             return Ok(());
         }
-        self.kill_process().map_err(|error| self.told(&error))?;
-        self.has_ended(true, "it was killed on request");
+        self.kill_process().map_err(|error| self.api_error(&error))?;
+        self.handle_ended(true, "it was killed on request");
         Ok(())
     }
 
-    fn handle_news(&mut self, news: News) {
+    fn handle_news(&mut self, news: PendingNotices) {
         if self.run.is_none() || news.run != self.runs {
             return;
         }
@@ -279,7 +283,7 @@ impl Driver {
             if self.departing.is_some() {
                 return self.forget_process();
             }
-            return self.has_ended(is_orderly, &reason);
+            return self.handle_ended(is_orderly, &reason);
         }
         if self.departing.is_some() {
             return;
@@ -287,9 +291,9 @@ impl Driver {
         if news.is_reset {
             self.end_freeze(FreezeEnd::Reset);
             let now = Instant::now();
-            let is_due = self.reset_told.is_none_or(|told| now - told >= RESETS_EVERY);
+            let is_due = self.reset_reported_at.is_none_or(|told| now - told >= RESETS_EVERY);
             if is_due {
-                self.reset_told = Some(now);
+                self.reset_reported_at = Some(now);
                 self.append(texts::reset(&self.entry));
             }
         }
@@ -319,7 +323,7 @@ impl Driver {
         self.follow_space(now);
         if before != now {
             let draft = texts::state(&self.entry, before, now);
-            if let Some(draft) = draft.filter(|_| !self.tells_of_space()) {
+            if let Some(draft) = draft.filter(|_| !self.suppresses_state_events()) {
                 self.append(draft);
             }
         }
@@ -328,11 +332,11 @@ impl Driver {
 
     /// Handles the end of the VM's process: releases its VFs, records and publishes the end,
     /// completes a pending stop operation.
-    pub(super) fn has_ended(&mut self, is_orderly: bool, reason: &str) {
+    pub(super) fn handle_ended(&mut self, is_orderly: bool, reason: &str) {
         let was_asked = self.stopping.is_some();
         self.forget_process();
         if std::mem::take(&mut self.cancels_when_found) {
-            self.moving = None;
+            self.migration_record = None;
         }
         self.follow_awaited_writes();
         self.vf_orders.clear();
@@ -340,7 +344,7 @@ impl Driver {
         view.state = VmState::Stopped;
         view.running = None;
         view.waits_for_space = false;
-        view.vfs_left.clear();
+        view.recorded_vfs.clear();
         view.reason = (!is_orderly).then(|| reason.to_owned());
         drop(view);
         self.save(None);

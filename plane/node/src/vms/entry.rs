@@ -34,9 +34,9 @@ pub(crate) struct VmView {
     pub(crate) waits_for_space: bool,
     pub(crate) running: Option<RunView>,
     /// NICs that had VFs when the previous daemon ended, until the VM is adopted or has ended.
-    pub(crate) vfs_left: BTreeSet<Name>,
+    pub(crate) recorded_vfs: BTreeSet<Name>,
     /// Progress of a migration. While set, other changes of the VM are rejected.
-    pub(crate) moving: Option<VmMigration>,
+    pub(crate) migration: Option<VmMigration>,
 }
 
 /// Observed state of a running VM.
@@ -54,11 +54,11 @@ pub(crate) struct RunView {
     /// NICs plugged as standbys of virtual functions.
     pub(crate) standbys: BTreeSet<Name>,
     /// Standbys whose guest driver has negotiated the failover to a VF.
-    pub(crate) takers: BTreeSet<Name>,
+    pub(crate) failover_nics: BTreeSet<Name>,
     /// NICs with a virtual function that is plugged, being plugged or being unplugged.
     pub(crate) vfs: BTreeSet<Name>,
     /// Devices and CPUs whose last plug or unplug attempt failed.
-    pub(crate) refused: BTreeSet<String>,
+    pub(crate) failed_plugs: BTreeSet<String>,
     /// Time at which the guest's file systems are thawed at the latest; `None` if they are not
     /// frozen.
     pub(crate) frozen_until: Option<Instant>,
@@ -75,8 +75,8 @@ impl VmEntry {
             reason: None,
             waits_for_space: false,
             running: None,
-            vfs_left: BTreeSet::new(),
-            moving: None,
+            recorded_vfs: BTreeSet::new(),
+            migration: None,
         };
         Self {
             name,

@@ -7,16 +7,16 @@ use std::time::Instant;
 use super::records::StoredRun;
 
 /// VM that does not respond, or whose process cannot be determined.
-pub(super) struct Lost {
+pub(super) struct Unresponsive {
     pub(super) stored: StoredRun,
-    pub(super) ask_at: Instant,
+    pub(super) query_at: Instant,
     /// True if an event has reported it.
-    is_told: bool,
+    is_reported: bool,
 }
 
-impl Lost {
+impl Unresponsive {
     /// Returns a VM that is not to be adopted.
     pub(super) fn not_asked(stored: StoredRun) -> Self {
-        Self { stored, ask_at: Instant::now(), is_told: true }
+        Self { stored, query_at: Instant::now(), is_reported: true }
     }
 }

@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 /// Freeze of a guest's file systems.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frozen {
+pub(super) struct GuestFreeze {
     /// Time of the thaw, or of the next attempt.
     pub(super) until: Instant,
     /// True if an event has reported that the thaw failed.
-    is_told: bool,
+    is_reported: bool,
 }
 
-impl Frozen {
+impl GuestFreeze {
     /// Returns a freeze that is thawed after `time`.
-    pub(super) fn for_time(time: Duration) -> Self {
-        Self { until: Instant::now() + time, is_told: false }
+    pub(super) fn lasting(time: Duration) -> Self {
+        Self { until: Instant::now() + time, is_reported: false }
     }
 }

@@ -5,25 +5,25 @@ use std::time::Duration;
 use suimon_contract::{ApiError, Arrival, ArrivalState, ErrorCode, VmState};
 
 use super::driver::Driver;
-use super::leaving::{Leaving, Stage};
+use super::leaving::{OutgoingMigration, Stage};
 use super::records::StoredMove;
 use super::texts;
-use crate::remote_nodes::far_error;
-use crate::{FarError, FarNode};
+use crate::remote_nodes::peer_error;
+use crate::{PeerError, PeerNode};
 
 impl Driver {
     /// Requests the destination node to activate the VM. Repeated until the destination reports
-    /// which node owns the VM. `is_told` is true if an event has reported the destination as
+    /// which node owns the VM. `is_reported` is true if an event has reported the destination as
     /// unresponsive.
     ///
     /// Returns the time until the next request, or `None` if the VM belongs to the destination.
     ///
     /// # Errors
     /// The VM stays on this node: the destination has abandoned it or is no longer configured.
-    pub(super) fn ask_whose(
+    pub(super) fn query_owner(
         &mut self,
-        leaving: &mut Leaving,
-        is_told: bool,
+        leaving: &mut OutgoingMigration,
+        is_reported: bool,
     ) -> Result<Option<Duration>, ApiError> {
         if leaving.marks.is_empty() {
             // The marks were created by the previous daemon and must be created again: without them
@@ -35,14 +35,14 @@ impl Driver {
             });
         }
         let leave = &leaving.leave;
-        let answer = match self.shared.far_node(&leave.to) {
-            Ok(far) => activated(far.as_ref(), &leave.id),
+        let answer = match self.shared.peer_node(&leave.to) {
+            Ok(peer) => activated(peer.as_ref(), &leave.id),
             // By deleting the node, the operator declares that it will never run the VM.
             Err(error) if error.code == ErrorCode::NotFound => {
                 let text = "the destination node is not configured any more";
                 return Err(self.error(ErrorCode::Conflict, text));
             }
-            Err(error) => Err(FarError::Unreachable(error.message)),
+            Err(error) => Err(PeerError::Unreachable(error.message)),
         };
         match answer {
             Ok(Arrival { state: ArrivalState::Active, .. }) => {
@@ -54,26 +54,26 @@ impl Driver {
                 Err(self.error(ErrorCode::HostError, &text))
             }
             Err(error) => {
-                let error = far_error(&leave.to, error);
-                if !is_told {
+                let error = peer_error(&leave.to, error);
+                if !is_reported {
                     self.append(texts::handed_over(&self.entry, &leave.to, &error.message));
                 }
                 let mut view = self.entry.view();
                 view.state = VmState::HandedOver;
                 view.reason = Some(error.message);
                 drop(view);
-                leaving.stage = Stage::HandedOver { is_told: true };
-                Ok(Some(self.ask_far_again))
+                leaving.stage = Stage::HandedOver { is_reported: true };
+                Ok(Some(self.peer_request_interval))
             }
         }
     }
 
     /// Handles the activation on the destination: kills the local process and has the VM deleted
     /// here. The record keeps the run, so that the next daemon kills a process that is left.
-    fn leave(&mut self, leaving: &mut Leaving) {
+    fn leave(&mut self, leaving: &mut OutgoingMigration) {
         let leave = leaving.leave.clone();
         let to = leave.to.clone();
-        self.save_moving(Some(StoredMove::Left(leave)));
+        self.save_moving(Some(StoredMove::Migrated(leave)));
         self.append(texts::left(&self.entry, to.as_str()));
         self.depart(leaving.operation.take());
     }
@@ -81,10 +81,10 @@ impl Driver {
 
 /// Activates the arrival on the destination. If the destination refuses, the arrival is abandoned,
 /// so that it can never be activated later.
-fn activated(far: &dyn FarNode, id: &str) -> Result<Arrival, FarError> {
-    match far.activate_arrival(id) {
-        Err(FarError::Refused(errors)) => {
-            let answer = far.abandon_arrival(id)?;
+fn activated(peer: &dyn PeerNode, id: &str) -> Result<Arrival, PeerError> {
+    match peer.activate_arrival(id) {
+        Err(PeerError::Rejected(errors)) => {
+            let answer = peer.abandon_arrival(id)?;
             if answer.state == ArrivalState::Abandoned {
                 tracing::warn!(?errors, "the destination node does not take over the VM");
             }

@@ -9,10 +9,10 @@ use std::time::Instant;
 use suimon_contract::{ArrivalRequest, MigrateVmRequest, VM_DEVICES_MAX};
 use suimon_ports::{VmDevice, VmNotice, VmRunState};
 
-pub(crate) use self::ear::Ear;
+pub(crate) use self::ear::NoticeObserver;
 use super::vfs::VfOrder;
-use super::work::VmWork;
-use crate::migration::Asked;
+use super::work::VmAction;
+use crate::migration::ArrivalMessage;
 use crate::operations::OperationHandle;
 
 /// Notices that are taken in a row while messages are queued.
@@ -21,7 +21,7 @@ const NEWS_IN_A_ROW: u32 = 16;
 /// Request to a VM's driver.
 pub(crate) enum Message {
     /// Execute an operation; `None`: requested by `autostart`.
-    Work(VmWork, Option<OperationHandle>),
+    Work(VmAction, Option<OperationHandle>),
     /// Execute an order about a NIC's virtual function.
     Vf(VfOrder),
     /// Migrate the VM to another node.
@@ -29,14 +29,14 @@ pub(crate) enum Message {
     /// Start the QEMU process of an arriving VM.
     Arrive(Arc<ArrivalRequest>, OperationHandle),
     /// Respond to the source node of an arriving VM.
-    OfArrival(Asked),
+    ArrivalRequest(ArrivalMessage),
     /// Unplug devices whose connection the change in progress will close. The control thread waits
     /// for a limited time.
     Release(BTreeSet<VmDevice>),
     /// Reconcile with desired state, because it has changed or a change was rolled back.
-    Look,
+    Reconcile,
     /// Stop the driver and let the VM continue: the daemon ends.
-    Leave,
+    Detach,
     /// Stop the driver: the VM was removed from desired state.
     Delete,
 }
@@ -44,7 +44,7 @@ pub(crate) enum Message {
 /// Merged notices of a VM since the last [`Inbox::take`]. The size is bounded, because a guest
 /// controls the rate of notices.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct News {
+pub(crate) struct PendingNotices {
     /// Run that the notices belong to.
     pub(crate) run: u64,
     /// Last run state, if it has changed.
@@ -58,17 +58,17 @@ pub(crate) struct News {
 }
 
 /// Next input of a driver.
-pub(crate) enum Heard {
+pub(crate) enum Input {
     Message(Message),
-    News(News),
+    Notices(PendingNotices),
     /// The deadline has passed without other input.
     Time,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingInput {
     messages: VecDeque<Message>,
-    news: Option<News>,
+    notices: Option<PendingNotices>,
     /// Notices taken in a row while messages were queued.
     in_a_row: u32,
 }
@@ -76,7 +76,7 @@ struct Waiting {
 /// Inbox of a VM's driver. The number of messages is bounded by the operations in progress.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingInput>,
     arrived: Condvar,
 }
 
@@ -88,23 +88,23 @@ impl Inbox {
 
     /// Blocks until there is input or `until` has passed. Notices precede messages, except after
     /// [`NEWS_IN_A_ROW`]: a guest controls their rate. Both precede the deadline.
-    pub(crate) fn take(&self, until: Option<Instant>) -> Heard {
+    pub(crate) fn take(&self, until: Option<Instant>) -> Input {
         let mut waiting = self.lock();
         loop {
             let is_turn = waiting.in_a_row < NEWS_IN_A_ROW || waiting.messages.is_empty();
-            if let Some(news) = waiting.news.take_if(|_| is_turn) {
+            if let Some(news) = waiting.notices.take_if(|_| is_turn) {
                 let is_ahead = !waiting.messages.is_empty();
                 waiting.in_a_row = if is_ahead { waiting.in_a_row + 1 } else { 0 };
-                return Heard::News(news);
+                return Input::Notices(news);
             }
             if let Some(message) = waiting.messages.pop_front() {
                 waiting.in_a_row = 0;
-                return Heard::Message(message);
+                return Input::Message(message);
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             waiting = match left {
                 None => self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner),
-                Some(left) if left.is_zero() => return Heard::Time,
+                Some(left) if left.is_zero() => return Input::Time,
                 Some(left) => {
                     let waited = self.arrived.wait_timeout(waiting, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
@@ -113,17 +113,17 @@ impl Inbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, PendingInput> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Merges a notice. Notices of an earlier run are discarded.
-    fn hear(&self, run: u64, notice: VmNotice) {
+    fn merge(&self, run: u64, notice: VmNotice) {
         let mut waiting = self.lock();
-        if waiting.news.as_ref().is_none_or(|news| news.run < run) {
-            waiting.news = Some(News { run, ..News::default() });
+        if waiting.notices.as_ref().is_none_or(|news| news.run < run) {
+            waiting.notices = Some(PendingNotices { run, ..PendingNotices::default() });
         }
-        let Some(news) = waiting.news.as_mut().filter(|news| news.run == run) else { return };
+        let Some(news) = waiting.notices.as_mut().filter(|news| news.run == run) else { return };
         match notice {
             VmNotice::State(state) => news.state = Some(state),
             VmNotice::Reset => news.is_reset = true,

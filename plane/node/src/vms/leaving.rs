@@ -10,52 +10,52 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{MigrationPhase, Name, VmMigration};
-use suimon_ports::SendSpec;
+use suimon_ports::MigrationSpec;
 
-use super::records::{StoredLeave, StoredMove};
-use crate::FarNode;
-use crate::disks::{DiskMirror, DiskToHandOver, HeldMark};
+use super::records::{StoredMigration, StoredMove};
+use crate::PeerNode;
+use crate::disks::{DiskMirror, OutgoingDisk, ReservedMark};
 use crate::operations::OperationHandle;
 
-pub(super) const LOOK_WHILE_STILL: Duration = Duration::from_millis(2);
+pub(super) const SWITCHOVER_POLL: Duration = Duration::from_millis(2);
 
 /// Outgoing migration of a VM.
-pub(super) struct Leaving {
-    pub(super) leave: StoredLeave,
+pub(super) struct OutgoingMigration {
+    pub(super) leave: StoredMigration,
     /// Migration operation; `None` after a restart of the daemon.
     pub(super) operation: Option<OperationHandle>,
     pub(super) stage: Stage,
     pub(super) look_at: Instant,
     copied: Copied,
     /// Time of the last successful progress query to the destination.
-    told_at: Instant,
+    last_query_at: Instant,
     /// Disks on shared stores, which are handed over instead of copied; empty after a restart of
     /// the daemon.
-    pub(super) handed: Vec<DiskToHandOver>,
+    pub(super) handed: Vec<OutgoingDisk>,
     /// Marks by which the destination verifies that the stores are the same.
-    pub(super) marks: Vec<HeldMark>,
+    pub(super) marks: Vec<ReservedMark>,
     /// Time since when the migration has been waiting only for the guest to release its VFs.
-    asked_at: Option<Instant>,
+    vf_release_since: Option<Instant>,
 }
 
 pub(super) enum Stage {
     /// The destination prepares the VM; id of its operation.
-    Preparing(Box<Order>, u64),
-    Copying(Box<Order>, Vec<DiskMirror>),
-    Sending(Box<Order>, Vec<DiskMirror>),
+    Preparing(Box<MigrationParams>, u64),
+    CopyingDisks(Box<MigrationParams>, Vec<DiskMirror>),
+    CopyingMemory(Box<MigrationParams>, Vec<DiskMirror>),
     /// The VM is stopped and the remaining state is transferred, at most until this time.
-    Rest(Instant),
+    Switchover(Instant),
     /// The destination was told to activate the VM. `is_told` is true if an event has reported the
     /// destination as unresponsive.
     HandedOver {
-        is_told: bool,
+        is_reported: bool,
     },
 }
 
 /// Parameters of a migration in progress.
-pub(super) struct Order {
-    far: Arc<dyn FarNode>,
-    send: SendSpec,
+pub(super) struct MigrationParams {
+    target_node: Arc<dyn PeerNode>,
+    send: MigrationSpec,
     /// Disks that are copied.
     disks: Vec<Name>,
 }
@@ -67,20 +67,20 @@ struct Copied {
     memory: (u64, u64),
 }
 
-impl Leaving {
+impl OutgoingMigration {
     fn phase(&self) -> MigrationPhase {
         match self.stage {
             Stage::Preparing(..) => MigrationPhase::Preparing,
-            Stage::Copying(..) => MigrationPhase::CopyingDisks,
-            Stage::Sending(..) => MigrationPhase::CopyingMemory,
-            Stage::Rest(_) => MigrationPhase::Switching,
+            Stage::CopyingDisks(..) => MigrationPhase::CopyingDisks,
+            Stage::CopyingMemory(..) => MigrationPhase::CopyingMemory,
+            Stage::Switchover(_) => MigrationPhase::Switching,
             Stage::HandedOver { .. } => MigrationPhase::HandedOver,
         }
     }
 
     /// Returns an outgoing migration in this stage, with its next step due immediately.
     pub(super) fn new(
-        leave: StoredLeave,
+        leave: StoredMigration,
         operation: Option<OperationHandle>,
         stage: Stage,
     ) -> Self {
@@ -91,10 +91,10 @@ impl Leaving {
             stage,
             look_at: now,
             copied: Copied::default(),
-            told_at: now,
+            last_query_at: now,
             handed: Vec::new(),
             marks: Vec::new(),
-            asked_at: None,
+            vf_release_since: None,
         }
     }
 
@@ -123,10 +123,10 @@ impl Leaving {
 /// Returns the migration status of a VM that an earlier daemon handed over; `None` if it was not
 /// handed over.
 pub(super) fn handed_over_view(moving: &StoredMove) -> Option<VmMigration> {
-    let (leave, is_told) = match moving {
+    let (leave, is_reported) = match moving {
         StoredMove::HandedOver(leave) => (leave, false),
-        StoredMove::Left(leave) => (leave, true),
+        StoredMove::Migrated(leave) => (leave, true),
         StoredMove::Arriving { .. } | StoredMove::Leaving(_) => return None,
     };
-    Some(Leaving::new(leave.clone(), None, Stage::HandedOver { is_told }).view())
+    Some(OutgoingMigration::new(leave.clone(), None, Stage::HandedOver { is_reported }).view())
 }

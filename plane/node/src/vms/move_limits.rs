@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-/// Interval between progress queries of the source, in units of `Driver::ask_far_again` (1 s).
-pub(super) const TELL_AFTER: u32 = 10;
+/// Interval between progress queries of the source, in units of `Driver::peer_request_interval` (1 s).
+pub(super) const QUERY_AFTER: u32 = 10;
 
 const REST_LIMIT_S: u32 = 60;
 const SWITCH_LIMIT_S: u32 = 60;
 
 /// Limit on copying the last disk writes while the VM is stopped. Beyond it the VM continues on the
 /// source.
-pub(super) const REST_LIMIT: Duration = Duration::from_secs(REST_LIMIT_S as u64);
+pub(super) const FINAL_COPY_LIMIT: Duration = Duration::from_secs(REST_LIMIT_S as u64);
 /// Limit on the transfer of the remaining state by QEMU, and on the cancellation of a migration.
 pub(super) const SWITCH_LIMIT: Duration = Duration::from_secs(SWITCH_LIMIT_S as u64);
 
 /// Time that requests between the nodes and the closing of disks add to these limits, in seconds.
 const MARGIN_S: u32 = 50;
 
-/// An arrival is abandoned after this silence of the source, in units of `Driver::ask_far_again`
+/// An arrival is abandoned after this silence of the source, in units of `Driver::peer_request_interval`
 /// (1 s). The source is silent from its last progress query until it has copied the last disk writes
 /// and QEMU has transferred the remaining state; then it requests the activation.
-pub(super) const SILENCE_MAX: u32 = TELL_AFTER + REST_LIMIT_S + SWITCH_LIMIT_S + MARGIN_S;
+pub(super) const SILENCE_MAX: u32 = QUERY_AFTER + REST_LIMIT_S + SWITCH_LIMIT_S + MARGIN_S;

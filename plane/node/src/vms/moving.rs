@@ -9,7 +9,7 @@ use super::VmEntry;
 use super::driver::Driver;
 use super::entry::RunView;
 use super::records::{StoredMove, StoredRun};
-use super::work::VmWork;
+use super::work::VmAction;
 use crate::Edit;
 use crate::shared::Shared;
 
@@ -22,7 +22,7 @@ impl VmEntry {
         let view = self.view();
         let name = &self.name;
         let is_frozen = view.running.as_ref().is_some_and(|run| run.frozen_until.is_some());
-        let text = match (view.state, &view.moving) {
+        let text = match (view.state, &view.migration) {
             (_, Some(moving)) => format!(
                 "the VM is already migrating ({}); `suimon operation list` shows the operation",
                 moving.node
@@ -68,10 +68,10 @@ impl Driver {
     ///
     /// # Errors
     /// [`ErrorCode::Conflict`] with the state of the migration.
-    pub(super) fn check_stays(&self, work: VmWork) -> Result<(), ApiError> {
-        let text = match &self.moving {
+    pub(super) fn check_stays(&self, work: VmAction) -> Result<(), ApiError> {
+        let text = match &self.migration_record {
             None => return Ok(()),
-            Some(StoredMove::Leaving(_)) if work == VmWork::Kill => return Ok(()),
+            Some(StoredMove::Leaving(_)) if work == VmAction::Kill => return Ok(()),
             Some(StoredMove::Leaving(leave)) => format!(
                 "the VM is migrating to node {}; wait for the end, or cancel it (`suimon \
                  operation list` shows the operation)",
@@ -82,7 +82,9 @@ impl Driver {
                  for good, `suimon node delete {}` resumes the VM here",
                 leave.to, leave.to
             ),
-            Some(StoredMove::Left(leave)) => format!("the VM has migrated to node {}", leave.to),
+            Some(StoredMove::Migrated(leave)) => {
+                format!("the VM has migrated to node {}", leave.to)
+            }
             Some(StoredMove::Arriving { from, .. }) => {
                 format!(
                     "the VM is migrating from node {from}; use that node until the VM has \
@@ -95,7 +97,7 @@ impl Driver {
 
     /// Has the control thread publish the switch's tables again, because the VM's location has
     /// changed.
-    pub(super) fn tell_where(&self) {
+    pub(super) fn report_location(&self) {
         self.control.wake();
     }
 
@@ -103,13 +105,13 @@ impl Driver {
     /// CPUs at the end of a migration; that state is not reported as an event. The next step
     /// becomes due.
     pub(super) fn handle_state_while_moving(&mut self, state: VmRunState) -> bool {
-        if let Some(leaving) = &mut self.leaving {
+        if let Some(leaving) = &mut self.outgoing {
             leaving.look_at = std::time::Instant::now();
         }
-        match (&self.moving, state) {
+        match (&self.migration_record, state) {
             (None, _) | (_, VmRunState::Panicked) => false,
             (Some(_), _) => {
-                if self.leaving.is_some() && self.entry.view().state != VmState::HandedOver {
+                if self.outgoing.is_some() && self.entry.view().state != VmState::HandedOver {
                     self.publish(super::entry::in_words(state));
                 }
                 true
@@ -152,7 +154,7 @@ impl Shared {
         let changed = from.vms.iter().filter(|vm| is_changed(vm) && !departs(vm));
         let errors = changed.filter_map(|vm| {
             let entry = self.vms.find(&vm.name)?;
-            let moving = entry.view().moving.clone()?;
+            let moving = entry.view().migration.clone()?;
             let way = if moving.leaves { "to" } else { "from" };
             let text = format!(
                 "the VM is migrating {way} node {}; change the VM, its NICs, its disks and their \

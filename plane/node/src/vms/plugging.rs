@@ -47,18 +47,18 @@ pub(super) type Refusals = Vec<(String, VmError)>;
 
 /// Returns the disconnected NICs that the guest has not released yet, with the reason.
 pub(super) fn still_cut_off(run: &Run) -> Refusals {
-    run.cut_off.iter().map(|(device, why)| (device.to_string(), why.clone())).collect()
+    run.disconnected.iter().map(|(device, why)| (device.to_string(), why.clone())).collect()
 }
 
 impl Driver {
     /// Reconciles a running VM's NICs, disks and CPUs with desired state. Guests complete unplug
     /// requests later.
-    pub(super) fn look(&mut self) {
+    pub(super) fn reconcile(&mut self) {
         if self.run.is_none() || self.departing.is_some() {
             return;
         }
         // A migrating VM is reconciled once the migration has ended.
-        if self.moving.is_some() {
+        if self.migration_record.is_some() {
             return self.publish_again();
         }
         let Some(mut run) = self.run.take() else { return };
@@ -66,7 +66,7 @@ impl Driver {
         if let Some(vm) = desired.config.vm(self.entry.name.as_str()) {
             let before = run.stored.clone();
             let wanted = |names: &[Name], device: Device| -> BTreeSet<Name> {
-                let is_given = |name: &&Name| !run.withheld.contains(&device.named(name));
+                let is_given = |name: &&Name| !run.not_replugged.contains(&device.named(name));
                 names.iter().filter(is_given).cloned().collect()
             };
             let nics = wanted(&vm.nics, Device::Nic);
@@ -79,9 +79,9 @@ impl Driver {
             }
             refusals.extend(self.set_cpus(&run, vm.cpus));
             refusals.extend(still_cut_off(&run));
-            self.tell_refusals(&mut run, refusals);
-            if run.stored != before || !run.is_written {
-                run.is_written = self.save(Some(&run.stored));
+            self.report_failed_plugs(&mut run, refusals);
+            if run.stored != before || !run.is_recorded {
+                run.is_recorded = self.save(Some(&run.stored));
             }
         }
         self.run = Some(run);
@@ -95,14 +95,14 @@ impl Driver {
         let gone: Vec<Name> = device.plugged(run).difference(wanted).cloned().collect();
         for name in gone {
             let what = device.named(&name);
-            // A VF must be unplugged before its standby NIC. `Driver::release` calls `look` again.
+            // A VF must be unplugged before its standby NIC. `Driver::release` calls `reconcile` again.
             let has_vf = device == Device::Nic && run.stored.vfs.contains_key(&name);
-            if has_vf || run.leaving.contains(&what) {
+            if has_vf || run.unplugging.contains(&what) {
                 continue;
             }
-            match run.vm.tell(&VmCommand::Unplug(what.clone())) {
+            match run.vm.execute(&VmCommand::Unplug(what.clone())) {
                 Ok(()) => {
-                    run.leaving.insert(what);
+                    run.unplugging.insert(what);
                 }
                 Err(error) => refusals.push((what.to_string(), error)),
             }
@@ -127,11 +127,11 @@ impl Driver {
             }
             let what = what.to_string();
             let Some(command) = device.plug(config, &name) else { continue };
-            match run.vm.tell(&command) {
+            match run.vm.execute(&command) {
                 Ok(()) => {
                     if matches!(&command, VmCommand::PlugNic(nic) if nic.is_standby) {
                         run.stored.standbys.insert(name.clone());
-                        run.vfs.ask_at = Some(Instant::now());
+                        run.vfs.request_at = Some(Instant::now());
                     }
                     device.plugged(run).insert(name);
                     self.append(texts::plugged(&self.entry, &what));
@@ -143,10 +143,10 @@ impl Driver {
     }
 
     fn set_cpus(&self, run: &Run, wanted: u16) -> Option<(String, VmError)> {
-        if run.vm.facts().cpus == wanted {
+        if run.vm.status().cpus == wanted {
             return None;
         }
-        match run.vm.tell(&VmCommand::SetCpus(wanted)) {
+        match run.vm.execute(&VmCommand::SetCpus(wanted)) {
             Ok(()) => {
                 self.append(texts::cpus(&self.entry, wanted));
                 None
@@ -157,13 +157,13 @@ impl Driver {
 
     /// Replaces the set of failed devices, and emits an event for each device that did not fail
     /// before.
-    fn tell_refusals(&self, run: &mut Run, refusals: Refusals) {
-        let before = std::mem::take(&mut run.refused);
+    fn report_failed_plugs(&self, run: &mut Run, refusals: Refusals) {
+        let before = std::mem::take(&mut run.failed_plugs);
         for (what, error) in refusals {
             if !before.contains(&what) {
                 self.append(texts::refused(&self.entry, &what, &error.text));
             }
-            run.refused.insert(what);
+            run.failed_plugs.insert(what);
         }
     }
 
@@ -173,8 +173,8 @@ impl Driver {
             return self.handle_vf_unplugged(nic);
         }
         let Some(mut run) = self.run.take() else { return };
-        let was_requested = run.leaving.remove(device);
-        run.cut_off.remove(device);
+        let was_requested = run.unplugging.remove(device);
+        run.disconnected.remove(device);
         let (kind, name) = match device {
             VmDevice::Nic(name) => (Device::Nic, name),
             VmDevice::Disk(name) => (Device::Disk, name),
@@ -183,22 +183,22 @@ impl Driver {
         let name = name.parse::<Name>();
         if let (Device::Nic, Ok(name)) = (kind, &name) {
             run.stored.standbys.remove(name);
-            run.vfs.takers.remove(name);
+            run.vfs.failover_nics.remove(name);
         }
         if name.is_ok_and(|name| kind.plugged(&mut run).remove(&name)) {
             let what = device.to_string();
             self.append(if was_requested {
                 texts::unplugged(&self.entry, &what)
             } else {
-                let (now, first) = (Instant::now(), self.ask_far_again);
+                let (now, first) = (Instant::now(), self.peer_request_interval);
                 let delay = run.self_released.note(device.clone(), now, first);
                 texts::released(&self.entry, &what, delay)
             });
-            run.is_written = false;
+            run.is_recorded = false;
         }
         self.run = Some(run);
         // A device with the same name may have been configured again in the meantime.
-        self.look();
+        self.reconcile();
     }
 }
 

@@ -16,7 +16,7 @@ impl Driver {
             uuid: self.entry.uuid,
             user: self.entry.user,
             run: run.cloned(),
-            moving: self.moving.clone(),
+            moving: self.migration_record.clone(),
             arrived: self.entry.arrived.get().cloned(),
         };
         let saved = save_vm(&self.entry.name, &vm).and_then(|change| self.store.commit(&[change]));
@@ -30,7 +30,7 @@ impl Driver {
     pub(super) fn save_run(&mut self) {
         let is_written = self.run.as_ref().is_some_and(|run| self.save(Some(&run.stored)));
         if let Some(run) = &mut self.run {
-            run.is_written = is_written;
+            run.is_recorded = is_written;
         }
     }
 
@@ -43,7 +43,7 @@ impl Driver {
     /// Publishes the observed state to the VM's view.
     pub(super) fn publish(&self, state: VmState) {
         let running = self.run.as_ref().map(|run| {
-            let facts = run.vm.facts();
+            let facts = run.vm.status();
             RunView {
                 process: run.vm.identity().process,
                 started_unix_ms: run.stored.started_unix_ms,
@@ -55,9 +55,9 @@ impl Driver {
                 nics: run.stored.nics.clone(),
                 disks: run.stored.disks.clone(),
                 standbys: run.stored.standbys.clone(),
-                takers: run.vfs.takers.clone(),
+                failover_nics: run.vfs.failover_nics.clone(),
                 vfs: run.stored.vfs.keys().cloned().collect(),
-                refused: run.refused.clone(),
+                failed_plugs: run.failed_plugs.clone(),
                 frozen_until: run.frozen.map(|frozen| frozen.until),
                 is_held: run.stored.is_held,
                 vm: run.vm.clone(),
@@ -69,7 +69,7 @@ impl Driver {
         view.reason = reason;
         view.waits_for_space = self.waits_for_space();
         view.running = running;
-        view.vfs_left.clear();
+        view.recorded_vfs.clear();
     }
 
     pub(super) fn append(&self, draft: Draft) {
@@ -81,10 +81,10 @@ impl Driver {
     }
 
     /// Converts a VM's error to an API error.
-    pub(super) fn told(&self, error: &VmError) -> ApiError {
+    pub(super) fn api_error(&self, error: &VmError) -> ApiError {
         let code = match error.kind {
-            VmErrorKind::Host | VmErrorKind::Silent => ErrorCode::HostError,
-            VmErrorKind::Running | VmErrorKind::Gone => ErrorCode::Conflict,
+            VmErrorKind::Host | VmErrorKind::Timeout => ErrorCode::HostError,
+            VmErrorKind::AlreadyRunning | VmErrorKind::NotRunning => ErrorCode::Conflict,
             VmErrorKind::Refused => ErrorCode::Unsupported,
         };
         self.error(code, &error.text)

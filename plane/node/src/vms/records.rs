@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use suimon_contract::{Name, StoreToken, VmConfig};
-use suimon_ports::{StateStore, StoreError};
+use suimon_ports::{StateStore, StateStoreError};
 
 use crate::state::{StoreChange, decode, encode, scan_all};
-use crate::virtual_functions::StoredVf;
+use crate::virtual_functions::StoredVfId;
 
 /// Table of [`StoredVm`] by VM name.
 pub(super) const VMS: &str = "vms";
@@ -51,17 +51,18 @@ pub(crate) enum StoredMove {
         handed_over: Vec<Name>,
     },
     /// The VM leaves. It may continue here; the destination may not have received the request.
-    Leaving(StoredLeave),
+    Leaving(StoredMigration),
     /// The destination was told to activate the VM, and only the destination knows which node owns
     /// it.
-    HandedOver(StoredLeave),
+    HandedOver(StoredMigration),
     /// The VM belongs to the destination and is never started here again.
-    Left(StoredLeave),
+    #[serde(rename = "Left")]
+    Migrated(StoredMigration),
 }
 
 /// Outgoing migration of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StoredLeave {
+pub(crate) struct StoredMigration {
     /// Migration id.
     pub(crate) id: String,
     /// Destination node.
@@ -98,7 +99,7 @@ pub(crate) struct StoredRun {
     pub(crate) standbys: BTreeSet<Name>,
     /// Virtual functions by NIC, recorded before they are assigned.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) vfs: BTreeMap<Name, StoredVf>,
+    pub(crate) vfs: BTreeMap<Name, StoredVfId>,
     /// True if the guest's file systems may be frozen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_frozen: bool,
@@ -109,7 +110,7 @@ pub(crate) struct StoredRun {
 }
 
 /// Returns all recorded VMs.
-pub(crate) fn load_vms(store: &dyn StateStore) -> Result<Vec<(Name, StoredVm)>, StoreError> {
+pub(crate) fn load_vms(store: &dyn StateStore) -> Result<Vec<(Name, StoredVm)>, StateStoreError> {
     let mut vms = Vec::new();
     scan_all(store, VMS, &mut |key, value| {
         let vm: StoredVm = decode(VMS, key, value)?;
@@ -123,7 +124,7 @@ pub(crate) fn load_vms(store: &dyn StateStore) -> Result<Vec<(Name, StoredVm)>, 
     Ok(vms)
 }
 
-pub(crate) fn save_vm(name: &Name, vm: &StoredVm) -> Result<StoreChange, StoreError> {
+pub(crate) fn save_vm(name: &Name, vm: &StoredVm) -> Result<StoreChange, StateStoreError> {
     Ok((VMS, name.to_string(), Some(encode(name.as_str(), vm)?)))
 }
 
@@ -134,7 +135,7 @@ pub(crate) fn forget_vm(
     name: &Name,
     arrived: Option<&str>,
     unix_ms: u64,
-) -> Result<Vec<StoreChange>, StoreError> {
+) -> Result<Vec<StoreChange>, StateStoreError> {
     let kept = arrived.map(|id| keep_arrival(store, id, unix_ms)).transpose()?;
     let mut changes = kept.unwrap_or_default();
     changes.push((VMS, name.to_string(), None));
@@ -142,7 +143,7 @@ pub(crate) fn forget_vm(
 }
 
 /// Returns true if this migration was activated on this node.
-pub(crate) fn has_arrived(store: &dyn StateStore, id: &str) -> Result<bool, StoreError> {
+pub(crate) fn has_arrived(store: &dyn StateStore, id: &str) -> Result<bool, StateStoreError> {
     // In this order, because the deletion of a VM moves its id to the other table.
     let vms = load_vms(store)?;
     let is_it = |vm: &StoredVm| vm.arrived.as_deref() == Some(id);
@@ -155,7 +156,7 @@ fn keep_arrival(
     store: &dyn StateStore,
     id: &str,
     unix_ms: u64,
-) -> Result<Vec<StoreChange>, StoreError> {
+) -> Result<Vec<StoreChange>, StateStoreError> {
     let mut known: Vec<(u64, String)> = Vec::new();
     scan_all(store, ARRIVALS, &mut |key, value| {
         known.push((decode(ARRIVALS, key, value)?, key.to_owned()));

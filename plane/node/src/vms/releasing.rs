@@ -19,10 +19,10 @@ use super::VmEntry;
 use super::driver::{Driver, Run};
 use super::inbox::Message;
 use crate::PortKey;
-use crate::change::Candidate;
+use crate::change::ValidatedChange;
 use crate::control::Controller;
-use crate::disks::{WantedDisk, WantedDisks};
-use crate::ports::{WantedPorts, claim};
+use crate::disks::{RequiredDisk, RequiredDisks};
+use crate::ports::{RequiredPorts, resource_of};
 use crate::transaction::Acquired;
 
 /// Time that a change waits for guests, in units of the first retry delay of devices: 3 s by
@@ -31,11 +31,11 @@ const WAIT_PAUSES: u32 = 3;
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Devices to be released, by VM.
-pub(crate) type Releases = BTreeMap<Name, BTreeSet<VmDevice>>;
+pub(crate) type Unplugs = BTreeMap<Name, BTreeSet<VmDevice>>;
 
 /// Time at which a change closes the device behind a VM's NIC or disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Closed {
+enum CloseTime {
     Early,
     Late,
 }
@@ -45,29 +45,29 @@ enum Closed {
 /// `ports` and `disks` are those of `from`.
 pub(super) fn releases(
     from: &HostConfig,
-    (ports, disks): (&WantedPorts, &WantedDisks),
-    to: &Candidate,
+    (ports, disks): (&RequiredPorts, &RequiredDisks),
+    to: &ValidatedChange,
     acquired: &Acquired,
-) -> (Releases, Releases) {
-    let (mut early, mut late) = (Releases::new(), Releases::new());
+) -> (Unplugs, Unplugs) {
+    let (mut early, mut late) = (Unplugs::new(), Unplugs::new());
     for vm in &from.vms {
         let Some(after) = to.state.config.vm(vm.name.as_str()) else { continue };
         let nics = vm.nics.iter().filter(|nic| !after.nics.contains(nic)).map(|nic| {
             let key = PortKey::Nic(nic.clone());
-            let is_held = |spec: &PortSpec| acquired.contains(&claim(spec));
-            let closed = closed(ports.get(&key), to.wanted.get(&key), is_held);
+            let is_held = |spec: &PortSpec| acquired.contains(&resource_of(spec));
+            let closed = closed(ports.get(&key), to.required.get(&key), is_held);
             (VmDevice::Nic(nic.to_string()), closed)
         });
         let disks = vm.disks.iter().filter(|disk| !after.disks.contains(disk)).map(|disk| {
-            let is_held = |wanted: &WantedDisk| wanted.holds_any(acquired);
+            let is_held = |wanted: &RequiredDisk| wanted.holds_any(acquired);
             let closed = closed(disks.get(disk), to.disks.get(disk), is_held);
             (VmDevice::Disk(disk.to_string()), closed)
         });
         for (device, closed) in nics.chain(disks) {
             let releases = match closed {
                 None => continue,
-                Some(Closed::Early) => &mut early,
-                Some(Closed::Late) => &mut late,
+                Some(CloseTime::Early) => &mut early,
+                Some(CloseTime::Late) => &mut late,
             };
             releases.entry(vm.name.clone()).or_default().insert(device);
         }
@@ -80,12 +80,12 @@ fn closed<S: PartialEq>(
     before: Option<&S>,
     after: Option<&S>,
     is_in_the_way: impl Fn(&S) -> bool,
-) -> Option<Closed> {
+) -> Option<CloseTime> {
     let before = before?;
     match after {
-        Some(after) => (before != after).then_some(Closed::Early),
-        None if is_in_the_way(before) => Some(Closed::Early),
-        None => Some(Closed::Late),
+        Some(after) => (before != after).then_some(CloseTime::Early),
+        None if is_in_the_way(before) => Some(CloseTime::Early),
+        None => Some(CloseTime::Late),
     }
 }
 
@@ -98,7 +98,7 @@ impl Controller {
     /// [`ErrorCode::Conflict`] if a migration of one of the VMs has started.
     pub(crate) fn release_devices(
         &mut self,
-        releases: &Releases,
+        releases: &Unplugs,
         config: &HostConfig,
     ) -> Result<(), ApiError> {
         let mut waiting: Vec<(Arc<VmEntry>, &BTreeSet<VmDevice>)> = Vec::new();
@@ -125,7 +125,7 @@ impl Controller {
         }
         let moves = |vm: &Name| {
             let entry = self.shared.vms.find(vm)?;
-            let is_moving = entry.view().moving.is_some();
+            let is_moving = entry.view().migration.is_some();
             is_moving.then(|| {
                 let text = "the VM has begun to migrate to another node; change it there after \
                             the migration";
@@ -140,7 +140,9 @@ impl Controller {
 /// devices.
 fn has_any(entry: &VmEntry, devices: &BTreeSet<VmDevice>) -> bool {
     let view = entry.view();
-    let Some(run) = view.running.as_ref().filter(|_| view.moving.is_none()) else { return false };
+    let Some(run) = view.running.as_ref().filter(|_| view.migration.is_none()) else {
+        return false;
+    };
     let has = |device: &VmDevice| match device {
         VmDevice::Nic(nic) => {
             let is_it = |name: &&Name| name.as_str() == nic;
@@ -156,7 +158,7 @@ impl Driver {
     /// Requests the unplug of devices that the change in progress takes from the VM.
     pub(super) fn begin_release(&mut self, devices: BTreeSet<VmDevice>) {
         // A migrating VM stays unchanged, and the change is rejected.
-        if self.moving.is_some() {
+        if self.migration_record.is_some() {
             return;
         }
         let Some(run) = self.run.as_mut() else { return };
@@ -165,12 +167,12 @@ impl Driver {
                 continue;
             }
             // A failed request is repeated and reported when the change is committed.
-            let is_new = !run.leaving.contains(device);
-            if is_new && run.vm.tell(&VmCommand::Unplug(device.clone())).is_ok() {
-                run.leaving.insert(device.clone());
+            let is_new = !run.unplugging.contains(device);
+            if is_new && run.vm.execute(&VmCommand::Unplug(device.clone())).is_ok() {
+                run.unplugging.insert(device.clone());
             }
         }
-        run.withheld = devices;
+        run.not_replugged = devices;
         self.follow_awaited_writes();
     }
 
@@ -178,8 +180,8 @@ impl Driver {
     /// and the guest has not released it, a later unplug is requested again.
     pub(super) fn end_release(&mut self) {
         let Some(run) = &mut self.run else { return };
-        let withheld = std::mem::take(&mut run.withheld);
-        if withheld.is_empty() {
+        let not_replugged = std::mem::take(&mut run.not_replugged);
+        if not_replugged.is_empty() {
             return;
         }
         let desired = self.shared.desired();
@@ -189,7 +191,7 @@ impl Driver {
             (VmDevice::Disk(name), Some(vm)) => vm.disks.iter().any(|disk| disk.as_str() == name),
             (VmDevice::Vf(_), _) | (_, None) => false,
         };
-        run.leaving.retain(|device| !(withheld.contains(device) && stays(device)));
+        run.unplugging.retain(|device| !(not_replugged.contains(device) && stays(device)));
         self.follow_awaited_writes();
     }
 
@@ -199,7 +201,7 @@ impl Driver {
     /// # Errors
     /// [`ErrorCode::Conflict`] with the device.
     pub(super) fn check_nothing_leaves(&self) -> Result<(), ApiError> {
-        let leaves = |run: &Run| run.leaving.iter().chain(&run.withheld).next().cloned();
+        let leaves = |run: &Run| run.unplugging.iter().chain(&run.not_replugged).next().cloned();
         match self.run.as_ref().and_then(leaves) {
             None => Ok(()),
             Some(device) => {

@@ -13,7 +13,7 @@ impl Driver {
     /// state once the guest has released them; until then they are reported as waiting.
     pub(super) fn replug_cut_off(&mut self) {
         let Some(run) = &mut self.run else { return };
-        let facts = run.vm.facts();
+        let facts = run.vm.status();
         if facts.reconnects_streams {
             return;
         }
@@ -28,7 +28,7 @@ impl Driver {
         }
         for name in cut_off {
             let device = VmDevice::Nic(name.to_string());
-            let told = run.vm.tell(&VmCommand::Unplug(device.clone()));
+            let told = run.vm.execute(&VmCommand::Unplug(device.clone()));
             let why = told.err().unwrap_or_else(|| {
                 let text = format!(
                     "QEMU {} does not reconnect a legacy NIC after a restart of the daemon; the \
@@ -37,9 +37,9 @@ impl Driver {
                 );
                 VmError::new(VmErrorKind::Refused, text)
             });
-            run.leaving.insert(device.clone());
-            run.cut_off.insert(device, why);
+            run.unplugging.insert(device.clone());
+            run.disconnected.insert(device, why);
         }
-        self.look();
+        self.reconcile();
     }
 }

@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 /// Minimum interval between attempts to resume a VM that waits for space, and run time after which
 /// an attempt counts as successful, in units of the query interval.
-const TRY_AFTER: u32 = 10;
+const ATTEMPT_INTERVALS: u32 = 10;
 
 /// VM that was paused because a write found no space.
 #[derive(Clone, Debug)]
-pub(super) struct WaitsForSpace {
+pub(super) struct SpaceWait {
     /// Time of the next query of its stores or, after an attempt, at which the attempt counts as
     /// successful.
     pub(super) look_at: Instant,
@@ -30,25 +30,25 @@ pub(super) struct WaitsForSpace {
     /// Time of the last attempt to resume the VM; `None` before the first.
     tried_at: Option<Instant>,
     /// True after an attempt, until the VM is paused again or the attempt counts as successful.
-    is_on_trial: bool,
+    is_attempting: bool,
     /// Lowest number of free bytes per store since the VM was paused.
     least_free: BTreeMap<PathBuf, u64>,
 }
 
-impl WaitsForSpace {
+impl SpaceWait {
     fn new(now: Instant, every: Duration) -> Self {
         Self {
             look_at: now,
             every,
             since: now,
             tried_at: None,
-            is_on_trial: false,
+            is_attempting: false,
             least_free: BTreeMap::new(),
         }
     }
 
     /// Returns true if the VM is to be resumed, given the free bytes of its stores.
-    fn look(&mut self, now: Instant, free: &BTreeMap<PathBuf, u64>) -> bool {
+    fn check(&mut self, now: Instant, free: &BTreeMap<PathBuf, u64>) -> bool {
         self.look_at = now + self.every;
         let mut has_more = false;
         for (path, &bytes) in free {
@@ -57,22 +57,22 @@ impl WaitsForSpace {
             *least = bytes.min(*least);
         }
         let has_any = free.values().any(|bytes| *bytes > 0);
-        let is_due = now >= self.tried_at.unwrap_or(self.since) + self.every * TRY_AFTER;
+        let is_due = now >= self.tried_at.unwrap_or(self.since) + self.every * ATTEMPT_INTERVALS;
         // The space that was free at the last attempt may have been insufficient.
         (has_more && self.tried_at.is_none()) || (has_any && is_due)
     }
 
     /// Records an attempt to resume the VM, and whether the command succeeded.
-    fn note_attempt(&mut self, now: Instant, is_resumed: bool) {
-        (self.tried_at, self.is_on_trial) = (Some(now), is_resumed);
+    fn record_attempt(&mut self, now: Instant, is_resumed: bool) {
+        (self.tried_at, self.is_attempting) = (Some(now), is_resumed);
         if is_resumed {
-            self.look_at = now + self.every * TRY_AFTER;
+            self.look_at = now + self.every * ATTEMPT_INTERVALS;
         }
     }
 
     /// Ends an attempt: the VM is paused for space again.
-    fn end_trial(&mut self, now: Instant) {
-        if std::mem::take(&mut self.is_on_trial) {
+    fn end_attempt(&mut self, now: Instant) {
+        if std::mem::take(&mut self.is_attempting) {
             self.look_at = now + self.every;
         }
     }
@@ -97,40 +97,40 @@ mod tests {
     fn a_vm_goes_on_with_more_space_than_before_and_tries_now_and_then_with_any() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut space = WaitsForSpace::new(start, EVERY);
+        let mut space = SpaceWait::new(start, EVERY);
         // No report yet, then no new space, no space at all, and more than the lowest value.
-        assert!(!space.look(at(1), &BTreeMap::new()));
-        assert!(!space.look(at(2), &free(4096)));
-        assert!(!space.look(at(3), &free(0)));
-        assert!(space.look(at(4), &free(1)));
+        assert!(!space.check(at(1), &BTreeMap::new()));
+        assert!(!space.check(at(2), &free(4096)));
+        assert!(!space.check(at(3), &free(0)));
+        assert!(space.check(at(4), &free(1)));
         assert_eq!(space.look_at, at(5));
         // No space is freed while the VM waits.
-        let mut space = WaitsForSpace::new(at(5), EVERY);
-        assert!(!space.look(at(6), &free(1)));
-        assert!(!space.look(at(14), &free(1)));
-        assert!(space.look(at(15), &free(1)));
-        assert!(!space.look(at(60), &free(0)));
+        let mut space = SpaceWait::new(at(5), EVERY);
+        assert!(!space.check(at(6), &free(1)));
+        assert!(!space.check(at(14), &free(1)));
+        assert!(space.check(at(15), &free(1)));
+        assert!(!space.check(at(60), &free(0)));
     }
 
     #[test]
     fn a_vm_that_is_paused_again_is_left_alone_for_a_while() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut space = WaitsForSpace::new(start, EVERY);
-        assert!(!space.look(at(1), &free(0)));
-        assert!(space.look(at(2), &free(1)));
-        space.note_attempt(at(2), true);
+        let mut space = SpaceWait::new(start, EVERY);
+        assert!(!space.check(at(1), &free(0)));
+        assert!(space.check(at(2), &free(1)));
+        space.record_attempt(at(2), true);
         assert_eq!((space.look_at, space.waited()), (at(12), Duration::from_secs(2)));
-        space.end_trial(at(3));
+        space.end_attempt(at(3));
         assert_eq!(space.look_at, at(4));
         // More space than before, but possibly still too little.
         for seconds in 4..12 {
-            assert!(!space.look(at(seconds), &free(seconds << 20)));
+            assert!(!space.check(at(seconds), &free(seconds << 20)));
         }
-        assert!(space.look(at(12), &free(1)));
-        space.note_attempt(at(12), true);
-        space.end_trial(at(30));
-        assert!(space.look(at(30), &free(1)));
+        assert!(space.check(at(12), &free(1)));
+        space.record_attempt(at(12), true);
+        space.end_attempt(at(30));
+        assert!(space.check(at(30), &free(1)));
         assert_eq!(space.waited(), Duration::from_secs(12));
     }
 }

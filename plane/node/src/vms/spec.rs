@@ -53,7 +53,7 @@ fn spec_with(config: &HostConfig, vm: &VmConfig, entry: &VmEntry, boot: VmBoot) 
         nics: vm.nics.iter().filter_map(|nic| nic_spec(config, nic)).collect(),
         disks: vm.disks.iter().filter_map(|disk| disk_spec(config, disk)).collect(),
         cdrom: vm.cdrom.clone(),
-        arrival: None,
+        migration_source: None,
     }
 }
 
@@ -74,7 +74,7 @@ fn boot(vm: &VmConfig, host: &dyn VmHost) -> Option<VmBoot> {
     }
     match vm.firmware {
         VmFirmware::Bios => Some(VmBoot::Bios),
-        VmFirmware::Uefi => host.uefi(),
+        VmFirmware::Uefi => host.uefi_firmware(),
     }
 }
 

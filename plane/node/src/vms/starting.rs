@@ -5,8 +5,8 @@ mod driving;
 use std::time::Instant;
 
 /// Autostart that waits until the VM's disks are in service.
-pub(super) struct Awaited {
+pub(super) struct PendingAutostart {
     pub(super) look_at: Instant,
     /// True if an event has reported it. A wait of one interval emits no event.
-    is_told: bool,
+    is_reported: bool,
 }

@@ -32,7 +32,7 @@ impl Shared {
         let view = entry.view();
         status.state = view.state;
         status.reason.clone_from(&view.reason);
-        status.migration.clone_from(&view.moving);
+        status.migration.clone_from(&view.migration);
         if let Some(run) = &view.running {
             self.add_run(&mut status, run);
         }
@@ -41,7 +41,7 @@ impl Shared {
 
     fn add_run(&self, status: &mut VmStatus, run: &RunView) {
         status.waits_for_start = waits_for_start(&run.as_started, &status.config);
-        status.waits_for_start.extend(run.refused.iter().cloned());
+        status.waits_for_start.extend(run.failed_plugs.iter().cloned());
         status.process = Some(run.process);
         status.user = run.user;
         status.uptime_s = Some(run.vm.uptime().as_secs());
@@ -50,7 +50,7 @@ impl Shared {
         status.nics = run.nics.iter().cloned().collect();
         status.disks = run.disks.iter().cloned().collect();
         status.qemu_version = Some(run.qemu_version.clone());
-        status.agent = Some(run.vm.facts().has_agent);
+        status.agent = Some(run.vm.status().has_agent);
         let left = |until: Instant| until.saturating_duration_since(Instant::now()).as_secs();
         status.frozen_s = run.frozen_until.map(left);
     }

@@ -3,16 +3,16 @@
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, MigrationPhase, Name, VmState};
-use suimon_ports::{SendPhase, Vm, VmCommand, VmError, VmErrorKind, VmRunState};
+use suimon_ports::{SendingPhase, Vm, VmCommand, VmError, VmErrorKind, VmRunState};
 
 use super::driver::Driver;
 use super::entry::in_words;
-use super::leaving::{LOOK_WHILE_STILL, Leaving, Stage};
+use super::leaving::{OutgoingMigration, SWITCHOVER_POLL, Stage};
 use super::move_limits::SWITCH_LIMIT;
-use super::records::{StoredLeave, StoredMove};
+use super::records::{StoredMigration, StoredMove};
 use super::texts;
 use crate::command::Command;
-use crate::disks::DiskToHandOver;
+use crate::disks::OutgoingDisk;
 
 /// Interval between attempts to resume a VM that does not respond.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
@@ -21,30 +21,30 @@ impl Driver {
     /// Ends an outgoing migration with `error`, and has the VM continue on this node. Blocks until
     /// QEMU has cancelled the migration, at most for `SWITCH_LIMIT`. A VM that is not adopted yet
     /// continues when it is; until then the migration stays recorded, for the next daemon.
-    pub(super) fn stay(&mut self, leaving: Leaving, error: ApiError) {
-        let Leaving { leave, operation, stage, handed, marks, .. } = leaving;
+    pub(super) fn stay(&mut self, leaving: OutgoingMigration, error: ApiError) {
+        let OutgoingMigration { leave, operation, stage, handed, marks, .. } = leaving;
         // Stops the mirrors before the guest continues.
         drop(stage);
-        self.take_back(&leave, handed);
+        self.roll_back(&leave, handed);
         drop(marks);
         // Restores the switch's tables before the guest continues, so that frames reach it.
-        if let Some(moving) = &mut self.entry.view().moving {
+        if let Some(moving) = &mut self.entry.view().migration {
             moving.phase = MigrationPhase::Switching;
         }
-        self.tell_where();
+        self.report_location();
         if self.lost.is_some() {
             self.cancels_when_found = true;
             self.save_moving(Some(StoredMove::Leaving(leave.clone())));
         } else {
             self.end_move(leave.was_paused);
         }
-        if let Ok(far) = self.shared.far_node(&leave.to) {
+        if let Ok(peer) = self.shared.peer_node(&leave.to) {
             // Best effort: the destination also abandons an arrival after a silence.
-            let _ = far.abandon_arrival(&leave.id);
+            let _ = peer.abandon_arrival(&leave.id);
         }
         self.append(texts::stays(&self.entry, leave.to.as_str(), &error.message));
         let mut view = self.entry.view();
-        view.moving = None;
+        view.migration = None;
         match (&self.run, &self.lost) {
             (Some(_), _) => {}
             (None, Some(_)) => view.state = VmState::Lost,
@@ -57,14 +57,14 @@ impl Driver {
             operation.end(&Err(error));
         }
         // Applies changes that were made during the migration.
-        self.look();
+        self.reconcile();
     }
 
     /// Reopens the handed-over disks. The control thread retries failed ones.
-    fn take_back(&mut self, leave: &StoredLeave, handed: Vec<DiskToHandOver>) {
+    fn roll_back(&mut self, leave: &StoredMigration, handed: Vec<OutgoingDisk>) {
         let control = &mut self.control;
         let mut bring_back = |disk: &Name, failure| {
-            control.send(Command::BringBack { disk: disk.clone(), failure });
+            control.send(Command::ReturnDisk { disk: disk.clone(), failure });
         };
         if handed.is_empty() {
             // A previous daemon may have closed them.
@@ -73,7 +73,7 @@ impl Driver {
             left.for_each(|disk| bring_back(disk, None));
         }
         for disk in handed {
-            let (name, taken) = (disk.name().clone(), disk.take_back());
+            let (name, taken) = (disk.name().clone(), disk.reclaim());
             drop(disk);
             if let Err(error) = taken {
                 bring_back(&name, Some(error.to_string()));
@@ -86,10 +86,10 @@ impl Driver {
         if self.lost.is_some() || !std::mem::take(&mut self.cancels_when_found) {
             return;
         }
-        if let Some(StoredMove::Leaving(leave)) = self.moving.clone() {
+        if let Some(StoredMove::Leaving(leave)) = self.migration_record.clone() {
             self.end_move(leave.was_paused);
             self.follow_space_again();
-            self.look();
+            self.reconcile();
         }
     }
 
@@ -108,8 +108,8 @@ impl Driver {
         loop {
             let wait = match cancel_and_resume(&*vm, was_paused) {
                 Ok(true) => break,
-                Ok(false) => LOOK_WHILE_STILL,
-                Err(error) if error.kind == VmErrorKind::Gone => return,
+                Ok(false) => SWITCHOVER_POLL,
+                Err(error) if error.kind == VmErrorKind::NotRunning => return,
                 Err(error) => {
                     tracing::warn!(vm = %self.entry.name, %error, "cannot resume the VM after a failed migration; retrying");
                     TRY_AGAIN
@@ -122,27 +122,29 @@ impl Driver {
             }
             std::thread::sleep(wait);
         }
-        let state = vm.facts().state;
+        let state = vm.status().state;
         self.publish(in_words(state));
     }
 
     /// Resumes an outgoing migration that the previous daemon left in progress.
     pub(super) fn take_up_leaving(&mut self) {
-        match self.moving.clone() {
+        match self.migration_record.clone() {
             Some(StoredMove::Leaving(leave)) => {
                 let text = "the daemon ended during the migration";
                 let error = self.error(ErrorCode::HostError, text);
-                let leaving = Leaving::new(leave, None, Stage::Rest(Instant::now()));
+                let leaving =
+                    OutgoingMigration::new(leave, None, Stage::Switchover(Instant::now()));
                 self.stay(leaving, error);
             }
             Some(StoredMove::HandedOver(leave)) => {
-                let stage = Stage::HandedOver { is_told: false };
-                self.leaving = Some(Leaving::new(leave, None, stage));
+                let stage = Stage::HandedOver { is_reported: false };
+                self.outgoing = Some(OutgoingMigration::new(leave, None, stage));
                 self.show_leaving();
             }
-            Some(StoredMove::Left(leave)) => {
-                let stage = Stage::HandedOver { is_told: true };
-                self.entry.view().moving = Some(Leaving::new(leave, None, stage).view());
+            Some(StoredMove::Migrated(leave)) => {
+                let stage = Stage::HandedOver { is_reported: true };
+                self.entry.view().migration =
+                    Some(OutgoingMigration::new(leave, None, stage).view());
                 self.depart(None);
             }
             Some(StoredMove::Arriving { .. }) | None => {}
@@ -153,15 +155,15 @@ impl Driver {
 /// Cancels QEMU's migration, or resumes the CPUs if none is in progress. Returns true if the VM
 /// needs nothing more.
 fn cancel_and_resume(vm: &dyn Vm, was_paused: bool) -> Result<bool, VmError> {
-    let phase = vm.send_status()?.phase;
-    if !matches!(phase, SendPhase::None | SendPhase::Done | SendPhase::Failed(_)) {
-        vm.tell(&VmCommand::CancelSending)?;
+    let phase = vm.migration_status()?.phase;
+    if !matches!(phase, SendingPhase::None | SendingPhase::Done | SendingPhase::Failed(_)) {
+        vm.execute(&VmCommand::CancelMigration)?;
         return Ok(false);
     }
     // A VM that waits for space is resumed when there is some.
-    let facts = vm.facts();
+    let facts = vm.status();
     if !was_paused && facts.state == VmRunState::Paused && !facts.waits_for_space {
-        vm.tell(&VmCommand::Resume)?;
+        vm.execute(&VmCommand::Resume)?;
     }
     Ok(true)
 }

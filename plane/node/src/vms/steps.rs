@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, VmState};
-use suimon_ports::{StoreError, VmError, VmErrorKind};
+use suimon_ports::{StateStoreError, VmError, VmErrorKind};
 
 use super::VmEntry;
 use super::arriving::arriving_view;
@@ -13,25 +13,27 @@ use super::driver::Driver;
 use super::inbox::Message;
 use super::leaving::handed_over_view;
 use super::records::{StoredMove, StoredRun, StoredVm, forget_vm, load_vms, save_vm};
-use super::work::VmWork;
+use super::work::VmAction;
 use crate::control::Controller;
 use crate::disks::Moving;
 use crate::migration::uuid_of;
 use crate::state::{load_boot, save_boot};
 
 /// Recorded VM with the run and the migration state that the previous daemon left.
-pub(crate) type LeftVm = (Arc<VmEntry>, Option<StoredRun>, Option<StoredMove>);
+pub(crate) type RecordedVm = (Arc<VmEntry>, Option<StoredRun>, Option<StoredMove>);
 
 /// Returns the disks of these VMs that another node may have open: handed-over disks of VMs that
 /// have left for it, and of VMs that were arriving from it.
-pub(crate) fn disks_away(left: &[LeftVm]) -> BTreeMap<Name, Moving> {
+pub(crate) fn disks_elsewhere(left: &[RecordedVm]) -> BTreeMap<Name, Moving> {
     let away = left.iter().flat_map(|(_, _, moving)| {
         let (names, way): (&[Name], Moving) = match moving {
-            Some(StoredMove::Arriving { handed_over, .. }) => (handed_over, Moving::ComesFrom),
-            Some(StoredMove::HandedOver(leave) | StoredMove::Left(leave)) => {
-                (&leave.handed_over, Moving::GoneTo)
+            Some(StoredMove::Arriving { handed_over, .. }) => {
+                (handed_over, Moving::AwaitingHandover)
             }
-            Some(StoredMove::Leaving(_)) | None => (&[], Moving::GoneTo),
+            Some(StoredMove::HandedOver(leave) | StoredMove::Migrated(leave)) => {
+                (&leave.handed_over, Moving::HandedOver)
+            }
+            Some(StoredMove::Leaving(_)) | None => (&[], Moving::HandedOver),
         };
         names.iter().map(move |name| (name.clone(), way))
     });
@@ -47,7 +49,7 @@ pub(crate) fn no_user_left(name: &Name) -> ApiError {
 impl Controller {
     /// Creates the VMs that `to` adds and prepares the folders of stopped ones, before their
     /// devices are opened. Returns the names of the created VMs, also after a failure.
-    pub(crate) fn make_vms(&mut self, to: &HostConfig) -> (Vec<Name>, Result<(), ApiError>) {
+    pub(crate) fn create_vms(&mut self, to: &HostConfig) -> (Vec<Name>, Result<(), ApiError>) {
         let mut made = Vec::new();
         for vm in &to.vms {
             if let Some(entry) = self.shared.vms.find(&vm.name) {
@@ -92,7 +94,7 @@ impl Controller {
         let entry = Arc::new(VmEntry::new(name.clone(), uuid, user));
         if let Some(request) = comes {
             let mut view = entry.view();
-            (view.state, view.moving) = (VmState::Arriving, Some(arriving_view(&request)));
+            (view.state, view.migration) = (VmState::Arriving, Some(arriving_view(&request)));
         }
         self.shared.vms.insert(entry.clone());
         self.start_driver(&entry, None, stored.moving).map_err(|error| {
@@ -125,17 +127,17 @@ impl Controller {
             vf_orders: Vec::new(),
             runs: 0,
             stopping: None,
-            awaited: None,
-            reset_told: None,
-            moving,
-            leaving: None,
-            arriving: None,
+            pending_autostart: None,
+            reset_reported_at: None,
+            migration_record: moving,
+            outgoing: None,
+            incoming: None,
             cancels_when_found: false,
             departing: None,
-            has_given_up: false,
+            is_abandoned: false,
             control: ControlLine::new(self.devices.notices.clone()),
-            ask_far_again: self.devices.retry_first,
-            awaited_writes: BTreeSet::new(),
+            peer_request_interval: self.devices.retry_first,
+            disks_failing_writes: BTreeSet::new(),
             query_space_every: self.devices.retry_first,
         };
         let thread = std::thread::Builder::new()
@@ -159,7 +161,7 @@ impl Controller {
         }
     }
 
-    fn forget_vm(&self, name: &Name, arrived: Option<&str>) -> Result<(), StoreError> {
+    fn forget_vm(&self, name: &Name, arrived: Option<&str>) -> Result<(), StateStoreError> {
         let changes = forget_vm(self.store.as_ref(), name, arrived, (self.shared.clock)())?;
         self.store.commit(&changes)
     }
@@ -172,18 +174,18 @@ impl Controller {
     }
 
     /// Notifies all VM drivers of a change of desired state.
-    pub(crate) fn tell_vms(&self) {
+    pub(crate) fn notify_vms(&self) {
         for entry in self.shared.vms.all() {
-            entry.inbox.put(Message::Look);
+            entry.inbox.put(Message::Reconcile);
         }
     }
 
     /// Stops all VM drivers because the daemon ends, and blocks until they have stopped. VMs
     /// continue.
-    pub(crate) fn leave_vms(&self) {
+    pub(crate) fn detach_vms(&self) {
         let all = self.shared.vms.all();
         for entry in &all {
-            entry.inbox.put(Message::Leave);
+            entry.inbox.put(Message::Detach);
         }
         for entry in &all {
             entry.join();
@@ -198,7 +200,7 @@ impl Controller {
     pub(crate) fn prepare_stored_vms(
         &mut self,
         config: &HostConfig,
-    ) -> Result<Vec<LeftVm>, StoreError> {
+    ) -> Result<Vec<RecordedVm>, StateStoreError> {
         let mut left = Vec::new();
         for (name, stored) in load_vms(self.store.as_ref())? {
             if config.vm(name.as_str()).is_none() {
@@ -218,10 +220,10 @@ impl Controller {
             stored.arrived.iter().for_each(|id| entry.set_arrived(id));
             let vfs = stored.run.iter().flat_map(|run| run.vfs.keys());
             let mut view = entry.view();
-            view.vfs_left = vfs.cloned().collect();
+            view.recorded_vfs = vfs.cloned().collect();
             // Published before the switch's first tables: frames of a handed-over VM arrive from
             // elsewhere.
-            view.moving = stored.moving.as_ref().and_then(handed_over_view);
+            view.migration = stored.moving.as_ref().and_then(handed_over_view);
             drop(view);
             self.shared.vms.insert(entry.clone());
             left.push((entry, stored.run, stored.moving));
@@ -237,8 +239,8 @@ impl Controller {
     pub(crate) fn drive_stored_vms(
         &mut self,
         config: &HostConfig,
-        left: Vec<LeftVm>,
-    ) -> Result<(), StoreError> {
+        left: Vec<RecordedVm>,
+    ) -> Result<(), StateStoreError> {
         let boot = self.shared.vms.parts.boot_id.clone();
         let is_new_boot = load_boot(self.store.as_ref())?.as_ref() != Some(&boot);
         for (entry, left, moving) in left {
@@ -252,7 +254,7 @@ impl Controller {
                 continue;
             }
             if is_wanted && is_new_boot {
-                entry.inbox.put(Message::Work(VmWork::Start, None));
+                entry.inbox.put(Message::Work(VmAction::Start, None));
             }
         }
         if is_new_boot { self.store.commit(&[save_boot(&boot)]) } else { Ok(()) }
@@ -260,5 +262,5 @@ impl Controller {
 }
 
 fn unless_running(error: VmError) -> Result<(), VmError> {
-    if error.kind == VmErrorKind::Running { Ok(()) } else { Err(error) }
+    if error.kind == VmErrorKind::AlreadyRunning { Ok(()) } else { Err(error) }
 }

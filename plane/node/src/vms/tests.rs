@@ -8,8 +8,8 @@ use suimon_contract::{
 };
 use suimon_ports::{VmDevice, VmErrorKind, VmNotice, VmRunState};
 
-use super::VmWork;
-use crate::testing::{Harness, PATIENCE, StoreFailure, host, name, wait_until};
+use super::VmAction;
+use crate::testing::{DEADLINE, Harness, StoreFailure, host, name, wait_until};
 use crate::{Edit, ResourceEdit};
 
 mod finding;
@@ -47,16 +47,16 @@ cpus_max = 4
 
 fn harness() -> Harness {
     let harness = Harness::new();
-    harness.apply_well(&config());
+    harness.apply_ok(&config());
     harness
 }
 
-fn work(harness: &Harness, work: VmWork) -> Operation {
-    let operation = harness.node.work_on_vm(&name("web"), work).unwrap();
-    harness.node.wait_operation(operation.id, PATIENCE).unwrap()
+fn work(harness: &Harness, work: VmAction) -> Operation {
+    let operation = harness.node.start_vm_action(&name("web"), work).unwrap();
+    harness.node.wait_operation(operation.id, DEADLINE).unwrap()
 }
 
-fn well(harness: &Harness, asked: VmWork) {
+fn well(harness: &Harness, asked: VmAction) {
     let operation = work(harness, asked);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
 }
@@ -65,8 +65,8 @@ fn state(harness: &Harness) -> VmState {
     harness.node.vm("web").unwrap().state
 }
 
-fn refusal(harness: &Harness, asked: VmWork) -> String {
-    harness.node.work_on_vm(&name("web"), asked).unwrap_err().message
+fn refusal(harness: &Harness, asked: VmAction) -> String {
+    harness.node.start_vm_action(&name("web"), asked).unwrap_err().message
 }
 
 fn patch(harness: &Harness, patch: &str) {
@@ -79,8 +79,8 @@ fn patch(harness: &Harness, patch: &str) {
 fn uptimes_do_not_follow_steps_of_the_wall_clock() {
     let clock = Arc::new(AtomicU64::new(1_700_000_000_000));
     let harness = Harness::with_clock(Arc::clone(&clock));
-    harness.apply_well(&config());
-    well(&harness, VmWork::Start);
+    harness.apply_ok(&config());
+    well(&harness, VmAction::Start);
     harness.vms.set_uptime(Duration::from_millis(61_900));
     const DAY_MS: u64 = 86_400_000;
     for now in [1_700_000_000_000 + DAY_MS, 1_700_000_000_000 - DAY_MS] {
@@ -97,7 +97,7 @@ fn a_vm_is_made_started_paused_resumed_reset_and_stopped() {
     assert_eq!(state(&harness), VmState::Stopped);
     let folders: Vec<_> = harness.vms.folders().into_iter().collect();
     assert_eq!(folders, [std::path::Path::new("/run/suimon/vms/web")]);
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     let status = harness.node.vm("web").unwrap();
     assert_eq!((status.state, status.process), (VmState::Running, Some(1)));
     assert_eq!((status.nics, status.cpus), (vec![name("web")], Some(1)));
@@ -105,22 +105,22 @@ fn a_vm_is_made_started_paused_resumed_reset_and_stopped() {
     assert_eq!(spec.nics[0].socket.to_str(), Some("/run/suimon/vms/web/n-web"));
     assert!(spec.user >= 70_000 && spec.uuid[6] >> 4 == 4, "{spec:?}");
 
-    assert_eq!(refusal(&harness, VmWork::Start), "the VM is already running");
-    well(&harness, VmWork::Pause);
+    assert_eq!(refusal(&harness, VmAction::Start), "the VM is already running");
+    well(&harness, VmAction::Pause);
     wait_until("it is paused", || state(&harness) == VmState::Paused);
-    assert!(refusal(&harness, VmWork::Stop(StopVmRequest::default())).contains("resume"));
-    well(&harness, VmWork::Resume);
+    assert!(refusal(&harness, VmAction::Stop(StopVmRequest::default())).contains("resume"));
+    well(&harness, VmAction::Resume);
     wait_until("it runs", || state(&harness) == VmState::Running);
-    well(&harness, VmWork::Reset);
+    well(&harness, VmAction::Reset);
     wait_until("it is told", || !harness.events(EventKind::VmReset.id()).is_empty());
 
     let stop =
-        VmWork::Stop(StopVmRequest { seconds: 60, force: false, ..StopVmRequest::default() });
-    let operation = harness.node.work_on_vm(&name("web"), stop).unwrap();
+        VmAction::Stop(StopVmRequest { seconds: 60, force: false, ..StopVmRequest::default() });
+    let operation = harness.node.start_vm_action(&name("web"), stop).unwrap();
     wait_until("the guest was asked", || state(&harness) == VmState::Stopping);
     let is_orderly = true;
     harness.vms.guest("web", VmNotice::Ended { is_orderly, reason: "it is off".to_owned() });
-    let operation = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_eq!(state(&harness), VmState::Stopped);
     for kind in [EventKind::VmCreated, EventKind::VmStarted, EventKind::VmEnded] {
@@ -131,22 +131,22 @@ fn a_vm_is_made_started_paused_resumed_reset_and_stopped() {
 #[test]
 fn a_guest_that_does_not_turn_itself_off_goes_on_or_is_ended() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     let gently =
-        VmWork::Stop(StopVmRequest { seconds: 1, force: false, ..StopVmRequest::default() });
+        VmAction::Stop(StopVmRequest { seconds: 1, force: false, ..StopVmRequest::default() });
     let operation = work(&harness, gently);
     assert_eq!(operation.state, OperationState::Failed);
     assert!(operation.error.unwrap().message.contains("suimon vm kill web"));
     assert_eq!(state(&harness), VmState::Running);
     well(
         &harness,
-        VmWork::Stop(StopVmRequest { seconds: 1, force: true, ..StopVmRequest::default() }),
+        VmAction::Stop(StopVmRequest { seconds: 1, force: true, ..StopVmRequest::default() }),
     );
     assert_eq!(state(&harness), VmState::Stopped);
     assert!(harness.vms.running().is_empty());
     let absurd =
-        VmWork::Stop(StopVmRequest { seconds: 0, force: false, ..StopVmRequest::default() });
-    let error = harness.node.work_on_vm(&name("web"), absurd).unwrap_err();
+        VmAction::Stop(StopVmRequest { seconds: 0, force: false, ..StopVmRequest::default() });
+    let error = harness.node.start_vm_action(&name("web"), absurd).unwrap_err();
     assert_eq!((error.code, error.field.as_deref()), (ErrorCode::InvalidValue, Some("seconds")));
 }
 
@@ -155,24 +155,24 @@ fn a_vm_that_cannot_be_started_says_why_and_can_be_tried_again() {
     let harness = harness();
     for call in ["probe", "prepare", "start"] {
         harness.vms.refuse(call, VmErrorKind::Host, "there is no QEMU; install it");
-        let operation = work(&harness, VmWork::Start);
+        let operation = work(&harness, VmAction::Start);
         assert_eq!(operation.error.unwrap().message, "there is no QEMU; install it", "{call}");
         let status = harness.node.vm("web").unwrap();
         assert_eq!(status.state, VmState::Stopped);
         assert_eq!(status.reason.as_deref(), Some("there is no QEMU; install it"));
     }
     harness.wait_events(EventKind::VmFailed.id(), 3);
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     assert_eq!(harness.node.vm("web").unwrap().reason, None);
 }
 
 #[test]
 fn a_vm_is_made_beside_one_that_runs() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     let mut with_another = config();
     with_another.vms.push(VmConfig::new(name("db"), ByteSize::new(1 << 30)));
-    harness.apply_well(&with_another);
+    harness.apply_ok(&with_another);
     assert_eq!((harness.node.vms().len(), state(&harness)), (2, VmState::Running));
 }
 
@@ -185,36 +185,36 @@ fn a_vm_without_a_folder_is_not_made() {
     assert_eq!(operation.error.unwrap().resource.as_deref(), Some("vm/web"));
     assert!(harness.node.vms().is_empty() && harness.store.keys("vms").is_empty());
     harness.assert_consistent(&[]);
-    harness.apply_well(&config());
+    harness.apply_ok(&config());
     harness.assert_consistent(&[]);
 }
 
 #[test]
 fn a_process_that_ends_by_itself_is_told() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     let reason = "it was killed by signal 11".to_owned();
     harness.vms.guest("web", VmNotice::Ended { is_orderly: false, reason });
     wait_until("it is known", || state(&harness) == VmState::Stopped);
     let status = harness.node.vm("web").unwrap();
     assert_eq!(status.reason.as_deref(), Some("it was killed by signal 11"));
     wait_until("it is told", || harness.events(EventKind::VmFailed.id()).len() == 1);
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
 }
 
 #[test]
 fn nics_and_cpus_change_while_it_runs() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     patch(&harness, r#"{"nics": ["web", "more"], "cpus": 2, "memory_bytes": "2 GiB"}"#);
     wait_until("it has two CPUs", || harness.node.vm("web").unwrap().cpus == Some(2));
     let status = harness.node.vm("web").unwrap();
     assert_eq!(status.nics, [name("more"), name("web")]);
     assert_eq!(status.waits_for_start, ["memory_bytes"]);
-    assert_eq!(harness.vms.told(), ["web plug nic more /run/more", "web SetCpus(2)"]);
+    assert_eq!(harness.vms.commands(), ["web plug nic more /run/more", "web SetCpus(2)"]);
 
     patch(&harness, r#"{"nics": ["web"]}"#);
-    wait_until("it is asked for", || harness.vms.told().len() == 3);
+    wait_until("it is asked for", || harness.vms.commands().len() == 3);
     assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2, "the guest still has it");
     // A disk with the same name is a different device.
     let gone = |device| harness.vms.guest("web", VmNotice::Unplugged(device));
@@ -223,7 +223,7 @@ fn nics_and_cpus_change_while_it_runs() {
     assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2);
     gone(VmDevice::Nic("more".to_owned()));
     wait_until("it is gone", || harness.node.vm("web").unwrap().nics == [name("web")]);
-    assert_eq!(harness.vms.told()[2..], ["web unplug nic/more"]);
+    assert_eq!(harness.vms.commands()[2..], ["web unplug nic/more"]);
     wait_until("it is told", || harness.events(EventKind::VmDeviceUnplugged.id()).len() == 1);
 
     harness.vms.refuse("tell", VmErrorKind::Refused, "the machine has no slot left");
@@ -242,7 +242,7 @@ fn nics_and_cpus_change_while_it_runs() {
 #[test]
 fn what_was_refused_is_tried_again_at_a_change_and_told_once() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     harness.vms.refuse_all("tell", VmErrorKind::Refused, "the machine has no slot left");
     patch(&harness, r#"{"nics": ["web", "more"]}"#);
     let waits = || harness.node.vm("web").unwrap().waits_for_start;
@@ -259,7 +259,7 @@ fn what_was_refused_is_tried_again_at_a_change_and_told_once() {
 #[test]
 fn a_change_that_is_no_vms_writes_nothing_of_it() {
     let harness = harness();
-    harness.apply_well(&config());
+    harness.apply_ok(&config());
     let commits = || {
         harness.store.arm(StoreFailure::Refuse(usize::MAX));
         let edit = Edit::Nic(ResourceEdit::Patch(name("more"), br#"{"mtu": 9000}"#.to_vec()));
@@ -269,12 +269,12 @@ fn a_change_that_is_no_vms_writes_nothing_of_it() {
         assert_eq!(harness.change(edit).state, OperationState::Succeeded);
         // The driver handles messages in order: once the reset is done, it has reconciled.
         if before.state == VmState::Running {
-            well(&harness, VmWork::Reset);
+            well(&harness, VmAction::Reset);
         }
         harness.store.commits()
     };
     let stopped = commits();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     wait_until("it is told", || !harness.events(EventKind::VmStarted.id()).is_empty());
     let running = commits();
     // The reset emits an event, which is written.
@@ -284,7 +284,7 @@ fn a_change_that_is_no_vms_writes_nothing_of_it() {
 #[test]
 fn a_vm_that_runs_is_not_deleted_and_its_devices_are_in_use() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     let delete = || harness.node.submit(Edit::Vm(ResourceEdit::Delete(name("web"))));
     let error = delete().unwrap_err().remove(0);
     assert_eq!(error.code, ErrorCode::InUse);
@@ -296,13 +296,13 @@ fn a_vm_that_runs_is_not_deleted_and_its_devices_are_in_use() {
     let error = harness.node.submit(Edit::Apply(Box::new(elsewhere.clone()))).unwrap_err();
     assert_eq!((error[0].code, error[0].field.as_deref()), (ErrorCode::InUse, Some("vm_folder")));
 
-    well(&harness, VmWork::Kill);
-    harness.apply_well(&elsewhere);
+    well(&harness, VmAction::Kill);
+    harness.apply_ok(&elsewhere);
     assert!(harness.vms.folders().contains(std::path::Path::new("/elsewhere/web")));
-    well(&harness, VmWork::Start);
-    well(&harness, VmWork::Kill);
+    well(&harness, VmAction::Start);
+    well(&harness, VmAction::Kill);
     let operation = delete().unwrap();
-    harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     let nic = harness.node.nic("web").unwrap();
     assert!(nic.condition.reason.unwrap().contains("neither a VM nor a socket"));
     harness.assert_consistent(&[]);
@@ -313,7 +313,7 @@ fn a_vm_that_runs_is_not_deleted_and_its_devices_are_in_use() {
 #[test]
 fn the_next_daemon_finds_vms_again() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     let uuid = harness.vms.spec("web").uuid;
     let vms = harness.vms.clone();
     vms.forget_observers();
@@ -329,14 +329,14 @@ fn the_next_daemon_finds_vms_again() {
     harness.node.stop();
     assert_eq!(vms.running(), ["web"]);
     let (store, devices) = harness.kill();
-    vms.refuse("adopt", VmErrorKind::Silent, "it has not answered in 10 s");
+    vms.refuse("adopt", VmErrorKind::Timeout, "it has not answered in 10 s");
     let harness = Harness::with_vms(store, devices, vms.clone());
     wait_until("it is asked", || harness.events(EventKind::VmLost.id()).len() == 1);
     assert_eq!(state(&harness), VmState::Lost);
-    assert!(refusal(&harness, VmWork::Pause).contains("suimon vm kill web"));
-    well(&harness, VmWork::Kill);
+    assert!(refusal(&harness, VmAction::Pause).contains("suimon vm kill web"));
+    well(&harness, VmAction::Kill);
     assert!(vms.running().is_empty());
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     assert_eq!(vms.spec("web").uuid, uuid);
 }
 
@@ -349,13 +349,13 @@ fn vms_start_with_the_host_and_not_with_each_daemon() {
     let (store, devices) = harness.kill();
     let harness = Harness::with_vms(store, devices, vms.clone());
     wait_until("it was started", || state(&harness) == VmState::Running);
-    well(&harness, VmWork::Kill);
+    well(&harness, VmAction::Kill);
     let (store, devices) = harness.kill();
     let harness = Harness::with_vms(store, devices, vms.clone());
-    harness.apply_well(&config());
+    harness.apply_ok(&config());
     assert_eq!(state(&harness), VmState::Stopped);
 
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     vms.reboot("third");
     let (store, devices) = harness.kill();
     let harness = Harness::with_vms(store, devices, vms);

@@ -3,23 +3,27 @@
 use std::time::Duration;
 
 use suimon_contract::{EventKind, MigrationPhase, Name, VmMigration, VmState};
-use suimon_ports::{VmAccelerator, VmFacts, VmIdentity};
-use suimon_quantity::Count;
+use suimon_ports::{RunningVmStatus, VmAccelerator, VmIdentity};
+use suimon_quantity::CountedNoun;
 
 use super::VmEntry;
 use crate::events::Draft;
 
-pub(super) fn started(entry: &VmEntry, identity: &VmIdentity, facts: &VmFacts) -> Draft {
-    let by = match facts.accelerator {
+pub(super) fn started(
+    entry: &VmEntry,
+    identity: &VmIdentity,
+    properties: &RunningVmStatus,
+) -> Draft {
+    let by = match properties.accelerator {
         VmAccelerator::Kvm => "KVM",
         VmAccelerator::Tcg => "software emulation (TCG)",
     };
     let text = format!("The VM was started with {by}.");
     Draft::new(EventKind::VmStarted, entry.label(), text)
         .with("process", identity.process)
-        .with("user", facts.user.unwrap_or(entry.user))
-        .with("cpus", facts.cpus)
-        .with("qemu_version", &facts.qemu_version)
+        .with("user", properties.user.unwrap_or(entry.user))
+        .with("cpus", properties.cpus)
+        .with("qemu_version", &properties.qemu_version)
 }
 
 pub(super) fn not_started(entry: &VmEntry, reason: &str) -> Draft {
@@ -93,7 +97,7 @@ pub(super) fn plugged(entry: &VmEntry, what: &str) -> Draft {
 }
 
 pub(super) fn cpus(entry: &VmEntry, cpus: u16) -> Draft {
-    let text = format!("CPUs were hot-plugged: the VM has {} now.", Count::new(cpus, "CPU"));
+    let text = format!("CPUs were hot-plugged: the VM has {} now.", CountedNoun::new(cpus, "CPU"));
     Draft::new(EventKind::VmDevicePlugged, entry.label(), text).with("cpus", cpus)
 }
 

@@ -11,25 +11,25 @@ use std::time::Instant;
 
 use suimon_contract::Name;
 
-use crate::virtual_functions::VfPlace;
+use crate::virtual_functions::VfAddress;
 
 /// Order of the control thread about a NIC's VF.
 #[derive(Clone, Debug)]
 pub(crate) enum VfOrder {
     /// Plug the VF into the VM.
-    Give { nic: Name, vf: VfPlace },
+    Give { nic: Name, vf: VfAddress },
     /// Unplug the VF from the VM.
-    Take { nic: Name, vf: VfPlace },
+    Take { nic: Name, vf: VfAddress },
 }
 
 /// State of a running VM's VFs that is not recorded.
 #[derive(Debug, Default)]
-pub(super) struct RunVfs {
+pub(super) struct VmVfs {
     /// Standby NICs whose guest driver has negotiated `VIRTIO_NET_F_STANDBY`.
-    pub(super) takers: std::collections::BTreeSet<Name>,
+    pub(super) failover_nics: std::collections::BTreeSet<Name>,
     /// VFs that are plugged and not yet present in the guest.
-    offered: BTreeMap<Name, VfPlace>,
+    plugging: BTreeMap<Name, VfAddress>,
     /// VFs whose hot-unplug was requested.
-    leaving: BTreeMap<Name, VfPlace>,
-    pub(super) ask_at: Option<Instant>,
+    unplugging: BTreeMap<Name, VfAddress>,
+    pub(super) request_at: Option<Instant>,
 }

@@ -6,7 +6,7 @@ use suimon_contract::{ApiError, ErrorCode, FreezeVmRequest, Name, StopVmRequest,
 
 /// Operation on a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VmWork {
+pub enum VmAction {
     /// Starts the VM.
     Start,
     /// Requests a shutdown from the guest and waits until the guest has powered off.
@@ -25,7 +25,7 @@ pub enum VmWork {
     Thaw,
 }
 
-impl VmWork {
+impl VmAction {
     /// Returns the verb of the CLI and of error messages: `start`, `stop`, …
     #[must_use]
     pub const fn verb(&self) -> &'static str {

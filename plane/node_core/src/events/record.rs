@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use suimon_contract::{Event, EventFilter, Severity};
-use suimon_ports::StoreError;
+use suimon_ports::StateStoreError;
 
 use crate::state::{EVENTS, StoreChange, decode, encode, event_key};
 
@@ -20,12 +20,12 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn new(event: &Event) -> Result<Self, StoreError> {
+    pub(super) fn new(event: &Event) -> Result<Self, StateStoreError> {
         Ok(Self::with_json(event, encode(EVENTS, event)?.into()))
     }
 
     /// Returns the record of an entry of the state store.
-    pub(super) fn read(key: &str, value: &[u8]) -> Result<Self, StoreError> {
+    pub(super) fn read(key: &str, value: &[u8]) -> Result<Self, StateStoreError> {
         Ok(Self::with_json(&decode(EVENTS, key, value)?, value.into()))
     }
 

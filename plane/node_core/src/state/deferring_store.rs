@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
-use suimon_ports::{StateStore, StoreError, StoreErrorKind};
+use suimon_ports::{StateStore, StateStoreError, StoreErrorKind};
 
 /// Maximum number of changes kept in memory. Reaching it fails the start.
 pub const DEFERRED_MAX: usize = 16_384;
@@ -35,7 +35,7 @@ struct State {
     starting: Option<ThreadId>,
     deferred: Changes,
     /// Error of the last commit, if the store could not be written.
-    failure: Option<StoreError>,
+    failure: Option<StateStoreError>,
     /// Number of commits that were not written since the start.
     refused: u64,
 }
@@ -47,7 +47,7 @@ impl State {
     }
 
     /// Returns the error of the last commit if the calling thread starts the node.
-    fn failure_at_start(&self) -> Option<StoreError> {
+    fn failure_at_start(&self) -> Option<StateStoreError> {
         self.failure.clone().filter(|_| self.is_starting())
     }
 }
@@ -69,7 +69,7 @@ impl DeferringStore {
     }
 
     /// Returns why the last commit could not be written; `None` if it was written.
-    pub fn failure(&self) -> Option<StoreError> {
+    pub fn failure(&self) -> Option<StateStoreError> {
         self.state().failure.clone()
     }
 
@@ -83,7 +83,7 @@ impl DeferringStore {
     ///
     /// # Errors
     /// They stay in memory.
-    pub fn write_deferred(&self) -> Result<(), StoreError> {
+    pub fn write_deferred(&self) -> Result<(), StateStoreError> {
         self.commit(&[])
     }
 
@@ -92,7 +92,7 @@ impl DeferringStore {
     }
 
     /// Writes deferred changes, followed by `changes`. Returns false if there are none.
-    fn write(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<bool, StoreError> {
+    fn write(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<bool, StateStoreError> {
         let mut all = self.state().deferred.clone();
         if all.is_empty() {
             self.store.commit(changes)?;
@@ -110,7 +110,7 @@ impl DeferringStore {
 }
 
 impl StateStore for DeferringStore {
-    fn read(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    fn read(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, StateStoreError> {
         let deferred = self.state().deferred.get(&(table.to_owned(), key.to_owned())).cloned();
         deferred.map_or_else(|| self.store.read(table, key), Ok)
     }
@@ -120,7 +120,7 @@ impl StateStore for DeferringStore {
         table: &str,
         from: &str,
         limit: usize,
-    ) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+    ) -> Result<Vec<(String, Vec<u8>)>, StateStoreError> {
         let start = (table.to_owned(), from.to_owned());
         let deferred: Vec<(String, Option<Vec<u8>>)> = self
             .state()
@@ -144,7 +144,7 @@ impl StateStore for DeferringStore {
         Ok(entries.into_iter().take(limit).collect())
     }
 
-    fn commit(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StoreError> {
+    fn commit(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StateStoreError> {
         let _writing = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         // While a node starts, a store that was unwritable is not tried again.
         let known = self.state().failure_at_start().filter(|_| !changes.is_empty());

@@ -27,7 +27,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use suimon_contract::HostConfig;
-use suimon_ports::{StateStore, StoreError};
+use suimon_ports::{StateStore, StateStoreError};
 
 const DESIRED: &str = "desired";
 pub(crate) const EVENTS: &str = "events";
@@ -67,22 +67,22 @@ pub struct Intent {
 }
 
 /// Reads the desired state; `None` if the store is new.
-pub fn load_state(store: &dyn StateStore) -> Result<Option<StoredState>, StoreError> {
+pub fn load_state(store: &dyn StateStore) -> Result<Option<StoredState>, StateStoreError> {
     load(store, DESIRED, CURRENT)
 }
 
 /// Reads the change that was in progress when the last daemon process ended.
-pub fn load_intent(store: &dyn StateStore) -> Result<Option<Intent>, StoreError> {
+pub fn load_intent(store: &dyn StateStore) -> Result<Option<Intent>, StateStoreError> {
     load(store, DESIRED, INTENT)
 }
 
 /// Returns the change that stores the desired state.
-pub fn save_state(state: &StoredState) -> Result<StoreChange, StoreError> {
+pub fn save_state(state: &StoredState) -> Result<StoreChange, StateStoreError> {
     Ok((DESIRED, CURRENT.to_owned(), Some(encode(CURRENT, state)?)))
 }
 
 /// Returns the change that records a change in progress.
-pub fn save_intent(intent: &Intent) -> Result<StoreChange, StoreError> {
+pub fn save_intent(intent: &Intent) -> Result<StoreChange, StateStoreError> {
     Ok((DESIRED, INTENT.to_owned(), Some(encode(INTENT, intent)?)))
 }
 
@@ -97,7 +97,7 @@ pub fn path_key(path: &Path) -> String {
 }
 
 /// Reads the highest reserved sequence of events; 0 if none was reserved.
-pub(crate) fn load_reserved_events(store: &dyn StateStore) -> Result<u64, StoreError> {
+pub(crate) fn load_reserved_events(store: &dyn StateStore) -> Result<u64, StateStoreError> {
     Ok(load(store, HOST, EVENTS)?.unwrap_or_default())
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn save_reserved_events(last: u64) -> StoreChange {
 }
 
 /// Returns the boot id of the host when a daemon last ran; `None` before the first run.
-pub fn load_boot(store: &dyn StateStore) -> Result<Option<String>, StoreError> {
+pub fn load_boot(store: &dyn StateStore) -> Result<Option<String>, StateStoreError> {
     let bytes = store.read(HOST, BOOT)?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
@@ -122,14 +122,14 @@ pub(crate) fn event_key(sequence: u64) -> String {
 }
 
 /// Function that receives the key and the value of an entry.
-type EachEntry<'f> = dyn FnMut(&str, &[u8]) -> Result<(), StoreError> + 'f;
+type EachEntry<'f> = dyn FnMut(&str, &[u8]) -> Result<(), StateStoreError> + 'f;
 
 /// Calls `each` for every entry of a table, in the order of the keys.
 pub fn scan_all(
     store: &dyn StateStore,
     table: &str,
     each: &mut EachEntry<'_>,
-) -> Result<(), StoreError> {
+) -> Result<(), StateStoreError> {
     let mut from = String::new();
     loop {
         let entries = store.scan(table, &from, SCAN_ENTRIES)?;
@@ -147,21 +147,25 @@ fn load<T: DeserializeOwned>(
     store: &dyn StateStore,
     table: &str,
     key: &str,
-) -> Result<Option<T>, StoreError> {
+) -> Result<Option<T>, StateStoreError> {
     store.read(table, key)?.map(|value| decode(table, key, &value)).transpose()
 }
 
 /// Encodes a value. `what` names it in the error.
-pub fn encode<T: Serialize>(what: &str, value: &T) -> Result<Vec<u8>, StoreError> {
+pub fn encode<T: Serialize>(what: &str, value: &T) -> Result<Vec<u8>, StateStoreError> {
     suimon_contract::to_stored(value).map_err(|error| {
-        StoreError::new(format!("`{what}` cannot be written to the state store: {error}"))
+        StateStoreError::new(format!("`{what}` cannot be written to the state store: {error}"))
     })
 }
 
 /// Decodes the value of an entry.
-pub fn decode<T: DeserializeOwned>(table: &str, key: &str, value: &[u8]) -> Result<T, StoreError> {
+pub fn decode<T: DeserializeOwned>(
+    table: &str,
+    key: &str,
+    value: &[u8],
+) -> Result<T, StateStoreError> {
     suimon_contract::from_json(value).map_err(|error| {
-        StoreError::new(format!(
+        StateStoreError::new(format!(
             "entry `{key}` of table `{table}` in the state store cannot be read: {error}; it was written by \
              another version or is damaged. Start the version that wrote it, or start with \
              another --state-dir"

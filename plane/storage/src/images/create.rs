@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use suimon_image::{ImageError, ImageFile};
-use suimon_ports::{FileName, FileUse, StoreFault, StoreFiles};
-use suimon_vhd::{BLOCK_SIZE_DEFAULT, NewDisk, NewSize, NewVhd, Parent, ParentLocator};
+use suimon_ports::{FileLockMode, FileName, StoreFault, StoreFiles};
+use suimon_vhd::{BLOCK_SIZE_DEFAULT, NewDisk, NewVhd, Parent, ParentLocator, SizeEncoding};
 use suimon_vhdx::NewImage;
 
 use super::draft::Draft;
@@ -12,7 +12,7 @@ use super::error::{DiskError, DiskFault};
 use super::layer::{Identity, OpenLayer, Opened};
 use super::locate_parent::relative_path;
 use super::plan::{DiskFormat, DiskKind, DiskPlan};
-use super::{Seeds, vhd_time};
+use super::{HostInputs, vhd_time};
 
 /// Usual block size of a VHDX image according to its specification (MS-VHDX), in bytes.
 const VHDX_BLOCK_DEFAULT: u64 = 32 << 20;
@@ -34,7 +34,7 @@ pub(crate) struct MakingParent {
 }
 
 /// Complete description of an image to create.
-pub(crate) struct Making {
+pub(crate) struct NewImageSpec {
     pub(crate) format: DiskFormat,
     pub(crate) kind: DiskKind,
     pub(crate) size: u64,
@@ -69,7 +69,7 @@ pub fn exists(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<bool, DiskError
 pub fn create(
     files: &Arc<dyn StoreFiles>,
     plan: &DiskPlan,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<(), DiskError> {
     plan.check()?;
     let name = plan.named()?;
@@ -100,13 +100,16 @@ pub fn create(
 
 /// Refuses a fixed disk that is larger than the free space. Reserving more would fill the store
 /// temporarily and affect other disks.
-pub(crate) fn refuse_too_large(files: &dyn StoreFiles, making: &Making) -> Result<(), DiskFault> {
+pub(crate) fn refuse_too_large(
+    files: &dyn StoreFiles,
+    making: &NewImageSpec,
+) -> Result<(), DiskFault> {
     if making.kind != DiskKind::Fixed {
         return Ok(());
     }
     let free_bytes = files.space().map_err(|error| error.fault)?.free_bytes;
     if free_bytes < making.size {
-        return Err(DiskFault::NoRoom { needed: making.size, free: free_bytes });
+        return Err(DiskFault::NoSpace { required: making.size, free: free_bytes });
     }
     Ok(())
 }
@@ -114,8 +117,8 @@ pub(crate) fn refuse_too_large(files: &dyn StoreFiles, making: &Making) -> Resul
 fn make(
     files: &dyn StoreFiles,
     draft: &Draft,
-    making: &Making,
-    seeds: &mut Seeds<'_>,
+    making: &NewImageSpec,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<(), DiskError> {
     let failed = |error| DiskError::new(draft.name(), error);
     write_image(draft.file()?.as_image_file(), making, seeds).map_err(failed)?;
@@ -128,7 +131,7 @@ fn make(
 fn open_parent(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<Option<OpenLayer>, DiskError> {
     if plan.new_kind() != DiskKind::Differencing {
         return Ok(None);
@@ -138,7 +141,7 @@ fn open_parent(
         let value = "missing".to_owned();
         return Err(plan.error(DiskFault::Plan { field: "parent", value, allowed }));
     };
-    let options = plan.layer_options(FileUse::Read);
+    let options = plan.layer_options(FileLockMode::Read);
     match OpenLayer::open(files, parent, options, seeds) {
         Err(error) if error.is_missing() => Err(plan
             .error(DiskFault::ParentMissing { recorded: Vec::new(), tried: vec![parent.clone()] })),
@@ -162,7 +165,7 @@ pub(crate) fn parent_of(
         Opened::Vhd(image) => ParentClaim::Vhd(Parent {
             unique_id: image.footer().unique_id,
             modified: parent.modified(files)?,
-            name: parent.name.last().to_owned(),
+            name: parent.name.file_name().to_owned(),
             locators: vec![ParentLocator::WindowsRelative(path)],
         }),
         Opened::Raw(_) => {
@@ -182,7 +185,10 @@ pub(crate) fn parent_of(
 }
 
 /// Determines the properties that a plan leaves open.
-pub(crate) fn decide(plan: &DiskPlan, parent: Option<MakingParent>) -> Result<Making, DiskError> {
+pub(crate) fn decide(
+    plan: &DiskPlan,
+    parent: Option<MakingParent>,
+) -> Result<NewImageSpec, DiskError> {
     let refuse =
         |field, value: String, allowed| Err(plan.error(DiskFault::Plan { field, value, allowed }));
     let of_parent = parent.as_ref().map(|parent| parent.size);
@@ -208,7 +214,7 @@ pub(crate) fn decide(plan: &DiskPlan, parent: Option<MakingParent>) -> Result<Ma
         _ => BLOCK_SIZE_DEFAULT.into(),
     };
     let of_parent = parent.as_ref().and_then(|parent| parent.block_bytes);
-    Ok(Making {
+    Ok(NewImageSpec {
         format: plan.format,
         kind: plan.new_kind(),
         size,
@@ -223,8 +229,8 @@ pub(crate) fn decide(plan: &DiskPlan, parent: Option<MakingParent>) -> Result<Ma
 /// Writes a new image to an empty file, and flushes it.
 pub(crate) fn write_image(
     file: &dyn ImageFile,
-    making: &Making,
-    seeds: &mut Seeds<'_>,
+    making: &NewImageSpec,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<(), ImageError> {
     match (making.format, &making.claim) {
         (DiskFormat::Raw | DiskFormat::PassThrough, _) => file
@@ -243,7 +249,7 @@ pub(crate) fn write_image(
             let image = NewVhd {
                 disk,
                 size: making.size,
-                size_told: NewSize::Exact,
+                size_encoding: SizeEncoding::Exact,
                 unique_id: match making.identity {
                     Identity::Vhd(kept) => kept,
                     _ => (seeds.random)(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use suimon_ports::{BadFileName, DiskFile, FileName, FileUse, StoreFault, StoreFiles};
+use suimon_ports::{DiskFile, FileLockMode, FileName, FileNameError, StoreFault, StoreFiles};
 
 use super::error::{DiskError, DiskFault};
 
@@ -39,7 +39,7 @@ impl Draft {
         unit: u32,
     ) -> Result<Option<Self>, DiskError> {
         let name = Self::name_for(target)?;
-        match files.open(&name, FileUse::Write, unit) {
+        match files.open(&name, FileLockMode::Write, unit) {
             Ok(file) => {
                 let (files, target) = (Arc::clone(files), target.clone());
                 Ok(Some(Self { files, target, name, file: Some(file) }))
@@ -56,8 +56,8 @@ impl Draft {
 
     /// Returns the name of the draft for `target`.
     pub(crate) fn name_for(target: &FileName) -> Result<FileName, DiskError> {
-        let last = target.last();
-        target.sibling(&format!(".{last}{DRAFT_ENDING}")).map_err(|bad: BadFileName| {
+        let last = target.file_name();
+        target.with_file_name(&format!(".{last}{DRAFT_ENDING}")).map_err(|bad: FileNameError| {
             let value = format!("{last} ({bad})");
             let allowed = "a name that leaves room for 12 bytes";
             DiskError::new(target, DiskFault::Plan { field: "file", value, allowed })
@@ -126,7 +126,7 @@ impl Drop for Draft {
 
 /// Removes an incomplete file unless it is in use.
 pub(crate) fn remove_left(files: &dyn StoreFiles, name: &FileName) -> Result<bool, DiskError> {
-    match files.open(name, FileUse::Write, 1) {
+    match files.open(name, FileLockMode::Write, 1) {
         Ok(left) => {
             files.remove(name)?;
             drop(left);
@@ -153,7 +153,7 @@ pub fn draft_name(target: &FileName) -> Result<FileName, DiskError> {
 pub fn sweep(files: &dyn StoreFiles, kept: &[FileName]) -> Result<Vec<FileName>, DiskError> {
     let mut removed = Vec::new();
     let drafts = files.names(DRAFT_ENDING)?;
-    let is_left = |name: &FileName| name.last().starts_with('.') && !kept.contains(name);
+    let is_left = |name: &FileName| name.file_name().starts_with('.') && !kept.contains(name);
     for name in drafts.into_iter().filter(is_left) {
         match remove_left(files, &name) {
             Ok(true) => removed.push(name),

@@ -129,12 +129,12 @@ pub enum DiskFault {
     },
     /// The store has less free space than a fixed disk needs.
     #[error(
-        "the disk needs {needed} bytes and the store has {free} free; free space on it, choose \
+        "the disk needs {required} bytes and the store has {free} free; free space on it, choose \
          another store, or create a dynamic disk"
     )]
-    NoRoom {
+    NoSpace {
         /// Size of the disk in bytes.
-        needed: u64,
+        required: u64,
         /// Free bytes of the store.
         free: u64,
     },

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use suimon_image::{Image, ImageError, Linear, Redo, Shape};
-use suimon_ports::{DiskFile, FileName, FileTime, FileUse, StoreFiles};
-use suimon_vhd::{Access, DiskType, OpenOptions, SizeRule, Vhd};
-use suimon_vhdx::{Guid, Kind, Vhdx};
+use suimon_image::{DiskGeometry, Image, ImageError, Linear, RedoChanges};
+use suimon_ports::{DiskFile, FileLockMode, FileName, FileTime, StoreFiles};
+use suimon_vhd::{Access, DiskType, OpenOptions, SizeSource, Vhd};
+use suimon_vhdx::{Guid, ImageType, Vhdx};
 
 use super::error::DiskError;
 use super::plan::{DiskFormat, DiskKind};
-use super::redoing::LeftRedo;
+use super::redoing::RemainingRedo;
 use super::unfinished::refuse_unfinished;
-use super::{Seeds, vhd_time};
+use super::{HostInputs, vhd_time};
 use crate::disk::DiskLayer;
 
 /// Opened image, by its format.
@@ -40,7 +40,7 @@ pub(crate) enum Identity {
 #[derive(Clone, Copy)]
 pub(crate) struct LayerOptions {
     pub(crate) format: DiskFormat,
-    pub(crate) used: FileUse,
+    pub(crate) used: FileLockMode,
     pub(crate) unit: u32,
     /// Logical and physical sector sizes of a raw file; other formats record theirs.
     pub(crate) sectors: (u32, u32),
@@ -52,9 +52,9 @@ impl OpenLayer {
         files: &dyn StoreFiles,
         name: &FileName,
         options: LayerOptions,
-        seeds: &mut Seeds<'_>,
+        seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
-        if options.used == FileUse::Read {
+        if options.used == FileLockMode::Read {
             Self::redo_left(files, name, options, seeds)?;
         } else if options.format.has_metadata() {
             refuse_unfinished(files, name)?;
@@ -69,21 +69,21 @@ impl OpenLayer {
         files: &dyn StoreFiles,
         name: &FileName,
         options: LayerOptions,
-        seeds: &mut Seeds<'_>,
+        seeds: &mut HostInputs<'_>,
     ) -> Result<(), DiskError> {
         if seeds.records.is_none() || !options.format.has_metadata() {
             return Ok(());
         }
-        let reading = LayerOptions { used: FileUse::Read, ..options };
+        let reading = LayerOptions { used: FileLockMode::Read, ..options };
         let file = files.open(name, reading.used, options.unit)?;
-        if LeftRedo::of(file.as_ref(), name, seeds)?.is_none() {
+        if RemainingRedo::of(file.as_ref(), name, seeds)?.is_none() {
             return Ok(());
         }
         let content = match Self::on(file, name, reading, None, seeds)?.identity() {
             Identity::Vhdx { content, .. } => Some(content),
             Identity::None | Identity::Vhd(_) => None,
         };
-        let writing = LayerOptions { used: FileUse::Write, ..options };
+        let writing = LayerOptions { used: FileLockMode::Write, ..options };
         let file = files.open(name, writing.used, options.unit)?;
         Self::on(file, name, writing, content, seeds)?.close()
     }
@@ -96,14 +96,14 @@ impl OpenLayer {
         name: &FileName,
         options: LayerOptions,
         content: Option<Guid>,
-        seeds: &mut Seeds<'_>,
+        seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
-        let left = if options.used == FileUse::Write && options.format.has_metadata() {
-            LeftRedo::of(file.as_ref(), name, seeds)?
+        let left = if options.used == FileLockMode::Write && options.format.has_metadata() {
+            RemainingRedo::of(file.as_ref(), name, seeds)?
         } else {
             None
         };
-        let nothing = Redo::default();
+        let nothing = RedoChanges::default();
         let redo = left.as_ref().map_or(&nothing, |left| &left.redo);
         let modified = file.modified().ok();
         let image = match (open_image(file.as_ref(), options, content, redo, seeds), left) {
@@ -139,9 +139,9 @@ impl OpenLayer {
                 DiskType::Differencing => DiskKind::Differencing,
             }),
             Opened::Vhdx(image) => Some(match image.kind() {
-                Kind::Fixed => DiskKind::Fixed,
-                Kind::Dynamic => DiskKind::Dynamic,
-                Kind::Differencing => DiskKind::Differencing,
+                ImageType::Fixed => DiskKind::Fixed,
+                ImageType::Dynamic => DiskKind::Dynamic,
+                ImageType::Differencing => DiskKind::Differencing,
             }),
         }
     }
@@ -152,11 +152,11 @@ impl OpenLayer {
     }
 
     /// Returns the size and sector sizes that a guest sees.
-    pub(crate) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> DiskGeometry {
         match &self.image {
-            Opened::Raw(image) => image.shape(),
-            Opened::Vhd(image) => Image::shape(image.as_ref()),
-            Opened::Vhdx(image) => Image::shape(image.as_ref()),
+            Opened::Raw(image) => image.disk_geometry(),
+            Opened::Vhd(image) => Image::disk_geometry(image.as_ref()),
+            Opened::Vhdx(image) => Image::disk_geometry(image.as_ref()),
         }
     }
 
@@ -205,23 +205,23 @@ fn open_image(
     file: &dyn DiskFile,
     options: LayerOptions,
     content: Option<Guid>,
-    redo: &Redo,
-    seeds: &mut Seeds<'_>,
+    redo: &RedoChanges,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<Opened, ImageError> {
-    let is_read_only = options.used == FileUse::Read;
+    let is_read_only = options.used == FileLockMode::Read;
     match options.format {
         DiskFormat::Raw | DiskFormat::PassThrough => {
             let (logical_sector, physical_sector) = options.sectors;
             let len = file.len().map_err(|error| ImageError::new("file", 0, error))?;
             // A partial sector at the end is not part of the disk.
             let size = len - len % u64::from(logical_sector.max(1));
-            let shape = Shape { size, logical_sector, physical_sector, block: 0 };
+            let shape = DiskGeometry { size, logical_sector, physical_sector, block: 0 };
             Ok(Opened::Raw(Linear::new(shape, 0, is_read_only)))
         }
         DiskFormat::Vhd => {
             let access = if is_read_only { Access::Read } else { Access::Write };
-            let options = OpenOptions { access, size: SizeRule::Creator };
-            Ok(Opened::Vhd(Box::new(Vhd::open_and_redo(file.as_image_file(), options, redo)?)))
+            let options = OpenOptions { access, size: SizeSource::Creator };
+            Ok(Opened::Vhd(Box::new(Vhd::open_with_redo(file.as_image_file(), options, redo)?)))
         }
         DiskFormat::Vhdx if is_read_only => {
             Ok(Opened::Vhdx(Box::new(Vhdx::open_read_only(file.as_image_file())?)))
@@ -230,9 +230,9 @@ fn open_image(
             let mut guids = seeds.write_guids();
             guids.data_write = content.unwrap_or(guids.data_write);
             if !redo.changes.is_empty() {
-                guids.file_write = Guid::from_stored(redo.redone_as);
+                guids.file_write = Guid::from_stored(redo.new_write_id);
             }
-            Ok(Opened::Vhdx(Box::new(Vhdx::open_and_redo(file.as_image_file(), &guids, redo)?)))
+            Ok(Opened::Vhdx(Box::new(Vhdx::open_with_redo(file.as_image_file(), &guids, redo)?)))
         }
     }
 }

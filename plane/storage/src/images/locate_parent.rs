@@ -32,7 +32,7 @@ pub(crate) fn candidates(child: &OpenLayer) -> Vec<Candidate> {
     }
     for path in relative.into_iter().chain(elsewhere) {
         let last = path.rsplit(['\\', '/']).next().unwrap_or(path);
-        add(child.name.sibling(last).ok(), true);
+        add(child.name.with_file_name(last).ok(), true);
     }
     found
 }
@@ -101,7 +101,7 @@ pub(crate) fn relative_path(child: &FileName, parent: &FileName) -> String {
         parts.push(".".to_owned());
     }
     parts.extend(to.into_iter().skip(shared));
-    parts.push(parent.last().to_owned());
+    parts.push(parent.file_name().to_owned());
     parts.join("\\")
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn verify(
     let judged = match (&child.image, &parent.image) {
         (Opened::Vhd(of_child), Opened::Vhd(of_parent)) => {
             let Some(claim) = of_child.parent() else { return Ok(()) };
-            judge_vhd(claim, of_parent.footer().unique_id, parent.modified(files)?, &parent.name)
+            check_vhd(claim, of_parent.footer().unique_id, parent.modified(files)?, &parent.name)
         }
         (Opened::Vhdx(of_child), Opened::Vhdx(of_parent)) => {
             let Some(locator) = of_child.parent_locator() else { return Ok(()) };
@@ -152,7 +152,7 @@ pub(crate) fn is_child_of(layer: &OpenLayer, parent: &OpenLayer) -> bool {
     is_linked && candidates(layer).iter().any(|candidate| candidate.name == parent.name)
 }
 
-fn judge_vhd(
+fn check_vhd(
     claim: &Parent,
     unique_id: [u8; 16],
     modified: u32,

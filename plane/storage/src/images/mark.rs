@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use suimon_ports::{FileName, FileUse, StoreFault, StoreFiles};
+use suimon_ports::{FileLockMode, FileName, StoreFault, StoreFiles};
 use thiserror::Error;
 
 use super::draft::Draft;
@@ -48,7 +48,7 @@ impl StoreMark {
     /// The store is not known to be the same.
     pub fn check(files: &dyn StoreFiles, token: &str) -> Result<(), MarkFault> {
         let name = Draft::name_for(&target(token)?)?;
-        match files.open(&name, FileUse::Write, 1) {
+        match files.open(&name, FileLockMode::Write, 1) {
             Ok(_) => Err(MarkFault::NotLocked),
             Err(error) => match error.fault {
                 StoreFault::InUse { .. } => Ok(()),

@@ -1,7 +1,7 @@
 //! Images of a store's disks: specification ([`DiskPlan`]), creation ([`create`]), and opening with
 //! all parents ([`open`]).
 //!
-//! This module generates no random numbers and reads no clock ([`Seeds`]), and resizes nothing
+//! This module generates no random numbers and reads no clock ([`HostInputs`]), and resizes nothing
 //! ([`jobs`](crate::jobs)).
 //!
 //! Life cycle of a disk's file
@@ -44,7 +44,7 @@ pub use redoing::discard_left;
 pub(crate) use redoing::has_left;
 pub use verify_metadata::verify_metadata;
 
-pub(crate) use create::{Making, decide, parent_of, refuse_too_large, write_image};
+pub(crate) use create::{NewImageSpec, decide, parent_of, refuse_too_large, write_image};
 pub(crate) use draft::{Draft, remove_left};
 pub(crate) use layer::{Identity, LayerOptions, OpenLayer, Opened};
 pub(crate) use locate_parent::{candidates, is_child_of, recorded_paths, relative_path, verify};
@@ -55,7 +55,7 @@ pub(crate) use unfinished::{unfinished_backup, unfinished_name};
 use suimon_ports::RedoRecords;
 
 /// Inputs from the host for the creation and opening of images.
-pub struct Seeds<'a> {
+pub struct HostInputs<'a> {
     /// Generator of unique random values of 128 bits.
     pub random: &'a mut dyn FnMut() -> [u8; 16],
     /// Current time in seconds since 1970-01-01 UTC.
@@ -64,12 +64,12 @@ pub struct Seeds<'a> {
     /// commit.
     pub records: Option<&'a dyn RedoRecords>,
     /// Handling of records that a killed process left of images that are opened.
-    pub left: LeftRecords,
+    pub left: RemainingRecords,
 }
 
 /// Handling of the record that a killed process left of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LeftRecords {
+pub enum RemainingRecords {
     /// Changes of the record are repeated.
     #[default]
     Redo,
@@ -80,14 +80,14 @@ pub enum LeftRecords {
     Keep,
 }
 
-impl Seeds<'_> {
+impl HostInputs<'_> {
     /// Returns seeds for reading images whose files must not be written, with any records kept.
-    pub(crate) fn keeping_records(&mut self) -> Seeds<'_> {
-        Seeds {
+    pub(crate) fn keeping_records(&mut self) -> HostInputs<'_> {
+        HostInputs {
             random: &mut *self.random,
             now_unix_s: self.now_unix_s,
             records: self.records,
-            left: LeftRecords::Keep,
+            left: RemainingRecords::Keep,
         }
     }
 

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use suimon_image::{Linear, Shape};
-use suimon_ports::{FileName, FileUse, StoreFiles};
+use suimon_image::{DiskGeometry, Linear};
+use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
-use super::Seeds;
+use super::HostInputs;
 use super::error::{DiskError, DiskFault};
 use super::layer::{LayerOptions, OpenLayer};
 use super::locate_parent::{Candidate, candidates, recorded_paths, verify};
@@ -26,7 +26,7 @@ pub struct OpenedDisk {
     /// Kind of the disk's own image; for a raw file or block device, the planned kind.
     pub kind: DiskKind,
     /// Size and sector sizes that a guest sees.
-    pub shape: Shape,
+    pub shape: DiskGeometry,
     /// Bytes that the disk's own file occupies on the store; the size of a block device.
     pub allocated_bytes: u64,
     /// Files of the disk: its own, its parent's, and so on. Empty for a block device.
@@ -50,7 +50,7 @@ pub struct OpenedDisk {
 pub fn open(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<OpenedDisk, DiskError> {
     open_up_to(files, plan, LAYERS_MAX, seeds)
 }
@@ -60,7 +60,7 @@ pub(crate) fn open_up_to(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
     layers_max: usize,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<OpenedDisk, DiskError> {
     plan.check()?;
     if plan.format == DiskFormat::PassThrough {
@@ -111,10 +111,10 @@ pub fn close(spec: DiskSpec, label: &str) -> Result<(), DiskError> {
 }
 
 fn open_device(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<OpenedDisk, DiskError> {
-    let used = if plan.is_read_only { FileUse::Read } else { FileUse::Write };
+    let used = if plan.is_read_only { FileLockMode::Read } else { FileLockMode::Write };
     let file = files.open_device(used, plan.unit())?;
-    let len = file.facts().len;
-    let shape = Shape {
+    let len = file.properties().len;
+    let shape = DiskGeometry {
         size: len - len % u64::from(plan.logical_sector),
         logical_sector: plan.logical_sector,
         physical_sector: plan.physical_sector,
@@ -131,9 +131,9 @@ pub(crate) fn open_layers(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
     layers_max: usize,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<Vec<OpenLayer>, DiskError> {
-    let used = if plan.is_read_only { FileUse::Read } else { FileUse::Write };
+    let used = if plan.is_read_only { FileLockMode::Read } else { FileLockMode::Write };
     let options = plan.layer_options(used);
     let own = OpenLayer::open(files, plan.named()?, options, seeds)?;
     let mut layers = vec![own];
@@ -185,10 +185,10 @@ fn agree(plan: &DiskPlan, layers: &[OpenLayer]) -> Result<(), DiskError> {
 pub fn parents(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<Vec<FileName>, DiskError> {
     let seeds = &mut seeds.keeping_records();
-    let options = plan.layer_options(FileUse::Read);
+    let options = plan.layer_options(FileLockMode::Read);
     let mut layers = vec![OpenLayer::open(files, plan.named()?, options, seeds)?];
     // Faults of parents are errors of opening the disk, and not of this function.
     let _ = add_parents(files, &mut layers, plan.parent.as_ref(), options, LAYERS_MAX, seeds);
@@ -201,9 +201,9 @@ fn add_parents(
     named: Option<&FileName>,
     own: LayerOptions,
     layers_max: usize,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<(), DiskError> {
-    let options = LayerOptions { used: FileUse::Read, ..own };
+    let options = LayerOptions { used: FileLockMode::Read, ..own };
     let mut named = named.cloned();
     while let Some(child) = layers.last() {
         if !child.is_differencing() {
@@ -248,7 +248,7 @@ pub(crate) fn find_parent(
     recorded: Vec<String>,
     tried: &[Candidate],
     options: LayerOptions,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<OpenLayer, DiskError> {
     let mut first_error = None;
     for candidate in tried {

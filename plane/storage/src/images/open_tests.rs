@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use suimon_image::testing::Fate;
+use suimon_image::testing::WriteOutcome;
 use suimon_ports::RedoRecords;
 use suimon_ports::testing::{MemoryRecords, MemoryStore};
-use suimon_ports::{FileName, FileUse, StoreFiles};
+use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
 use super::draft::Draft;
 use super::*;
@@ -38,7 +38,7 @@ pub(crate) fn child(format: DiskFormat, file: &str, parent: &str) -> DiskPlan {
 }
 
 /// Runs with consecutive numbers as seeds.
-pub(crate) fn seeded<T>(first: u128, run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
+pub(crate) fn seeded<T>(first: u128, run: impl FnOnce(&mut HostInputs<'_>) -> T) -> T {
     recorded(first, None, run)
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn seeded<T>(first: u128, run: impl FnOnce(&mut Seeds<'_>) -> T) -> T
 pub(crate) fn recorded<T>(
     first: u128,
     records: Option<&MemoryRecords>,
-    run: impl FnOnce(&mut Seeds<'_>) -> T,
+    run: impl FnOnce(&mut HostInputs<'_>) -> T,
 ) -> T {
     let records = records.map(|records| records as &dyn RedoRecords);
     let mut next = first;
@@ -54,7 +54,12 @@ pub(crate) fn recorded<T>(
         next += 1;
         next.to_be_bytes()
     };
-    run(&mut Seeds { random: &mut random, now_unix_s: NOW, records, left: LeftRecords::Redo })
+    run(&mut HostInputs {
+        random: &mut random,
+        now_unix_s: NOW,
+        records,
+        left: RemainingRecords::Redo,
+    })
 }
 
 fn made(files: &Arc<dyn StoreFiles>, plan: &DiskPlan, first: u128) -> Result<(), DiskError> {
@@ -113,7 +118,11 @@ fn a_crash_while_a_disk_is_made_leaves_none_or_a_whole_one() {
         made(&files, &plan, 1).unwrap();
         let ops = store.ops().len();
         for begun in 0..=ops {
-            for of_all in [Fate::Kept, Fate::Lost, Fate::Torn(0x5555_5555_5555_5555)] {
+            for of_all in [
+                WriteOutcome::Persisted,
+                WriteOutcome::Lost,
+                WriteOutcome::Torn(0x5555_5555_5555_5555),
+            ] {
                 let crashed = store.crashed(begun, || of_all);
                 let swept = sweep(&crashed, &[]).unwrap();
                 let files: Arc<dyn StoreFiles> = Arc::new(crashed.clone());
@@ -135,11 +144,11 @@ fn a_full_store_is_told_and_nothing_stays() {
     for plan in formats() {
         for room in 0.. {
             let (store, files) = store();
-            store.set_room(Some(room));
+            store.set_change_limit(Some(room));
             match made(&files, &plan, 1) {
                 Ok(()) => break,
                 Err(error) => {
-                    let has_no_room = matches!(*error.fault, DiskFault::NoRoom { .. });
+                    let has_no_room = matches!(*error.fault, DiskFault::NoSpace { .. });
                     assert!(error.is_full() || has_no_room, "{room}: {error}");
                     assert_eq!(error.file, "disk", "{room}");
                     let text = error.to_string();
@@ -254,8 +263,8 @@ fn a_chain_is_found_by_what_its_images_say() {
             assert_eq!(disk.layers, [name("top"), name("sub/mid"), name("base")]);
             assert_eq!(disk.shape.size, 3 * MB);
             // Parents are opened for reading and shared.
-            assert!(store.open(&name("base"), FileUse::Read, 1).is_ok());
-            assert!(store.open(&name("base"), FileUse::Write, 1).is_err());
+            assert!(store.open(&name("base"), FileLockMode::Read, 1).is_ok());
+            assert!(store.open(&name("base"), FileLockMode::Write, 1).is_err());
             close(disk.spec, "top").unwrap();
         }
     }
@@ -393,7 +402,7 @@ fn a_chain_that_comes_round_or_does_not_end_is_an_error() {
 
 #[test]
 fn paths_of_an_image_lead_nowhere_but_to_the_store() {
-    use suimon_vhd::{NewDisk, NewSize, NewVhd, Parent, ParentLocator};
+    use suimon_vhd::{NewDisk, NewVhd, Parent, ParentLocator, SizeEncoding};
     let (_, files) = store();
     let hostile = [r"..\..\etc\passwd", r"\etc\passwd", r"C:\p", "/etc/passwd", "a:b", r".."];
     let mut locators: Vec<_> =
@@ -404,7 +413,7 @@ fn paths_of_an_image_lead_nowhere_but_to_the_store() {
     let image = NewVhd {
         disk: NewDisk::Differencing { block_size: 2 << 20, parent },
         size: 3 * MB,
-        size_told: NewSize::Exact,
+        size_encoding: SizeEncoding::Exact,
         unique_id: [8; 16],
         created: 0,
     };

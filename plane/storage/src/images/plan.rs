@@ -1,6 +1,6 @@
 //! Specification of a disk.
 
-use suimon_ports::{FileName, FileUse};
+use suimon_ports::{FileLockMode, FileName};
 use suimon_vhd::SIZE_MAX;
 use suimon_vhdx::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DISK_BYTES_MAX};
 
@@ -143,7 +143,7 @@ impl DiskPlan {
     }
 
     /// Returns the options for opening the file.
-    pub(crate) const fn layer_options(&self, used: FileUse) -> LayerOptions {
+    pub(crate) const fn layer_options(&self, used: FileLockMode) -> LayerOptions {
         let sectors = (self.logical_sector, self.physical_sector);
         LayerOptions { format: self.format, used, unit: self.unit(), sectors }
     }

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, Extent, FileError, Image, ImageError, ImageFile, Located,
-    MetadataChange, OpenedImage, RangeSet, Shape,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, FileError, Image, ImageError,
+    ImageFile, ImageIdentity, MetadataChange, RangeSet, Translation,
 };
 use suimon_ports::RedoRecord;
 
@@ -80,7 +80,7 @@ pub struct RecordedImage {
     /// others.
     committing: (u64, usize),
     /// Reservations for changes of writes in flight by range, and the sum of the reservations.
-    under_way: BTreeMap<(u64, u64), Reservation>,
+    in_flight: BTreeMap<(u64, u64), Reservation>,
     reserved: u64,
 }
 
@@ -138,8 +138,8 @@ impl RecordedImage {
     }
 
     fn with(mut image: Box<dyn Image>, record: Option<Box<dyn RedoRecord>>) -> Self {
-        image.remember_changes();
-        let first = record.as_ref().map_or(0, |record| record.next());
+        image.enable_change_log();
+        let first = record.as_ref().map_or(0, |record| record.next_position());
         Self {
             image,
             has_failed: record.is_none(),
@@ -149,7 +149,7 @@ impl RecordedImage {
             unrecorded: Unrecorded::default(),
             committing_unrecorded: Unrecorded::default(),
             committing: (first, 0),
-            under_way: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             reserved: 0,
         }
     }
@@ -162,25 +162,25 @@ impl RecordedImage {
     /// Returns the number of changes that can be recorded and are not reserved.
     fn free(&self) -> u64 {
         self.usable().map_or(u64::MAX, |record| {
-            let kept = record.next().saturating_sub(self.first);
-            record.room().saturating_sub(kept).saturating_sub(self.reserved)
+            let kept = record.next_position().saturating_sub(self.first);
+            record.remaining_capacity().saturating_sub(kept).saturating_sub(self.reserved)
         })
     }
 
     /// Returns true if the record will have more room after a commit, or after the writes in
     /// flight.
     fn can_have_more_room(&self) -> bool {
-        self.usable().is_some_and(|record| self.free() < record.room())
+        self.usable().is_some_and(|record| self.free() < record.remaining_capacity())
     }
 
     /// Releases the reservation of a placed write that has ended.
     fn release(&mut self, range: ByteRange) {
         let key = (range.offset(), range.len());
-        let Some(reservation) = self.under_way.get_mut(&key) else { return };
+        let Some(reservation) = self.in_flight.get_mut(&key) else { return };
         reservation.writes = reservation.writes.saturating_sub(1);
         if reservation.writes == 0 {
             self.reserved = self.reserved.saturating_sub(reservation.changes);
-            self.under_way.remove(&key);
+            self.in_flight.remove(&key);
         }
     }
 
@@ -190,7 +190,7 @@ impl RecordedImage {
         self.committing_unrecorded = Unrecorded::default();
         if !self.has_failed {
             self.unkept.drain(..others.min(self.unkept.len()));
-            match self.record.as_mut().map(|record| record.forget(before)) {
+            match self.record.as_mut().map(|record| record.truncate_before(before)) {
                 None | Some(Ok(())) => self.first = before,
                 Some(Err(_)) => self.give_up_record(),
             }
@@ -203,7 +203,7 @@ impl RecordedImage {
     /// and the record is abandoned.
     fn keep_or_abandon(&mut self) {
         self.keep(None);
-        let has_kept = self.usable().is_some_and(|record| record.next() > self.first);
+        let has_kept = self.usable().is_some_and(|record| record.next_position() > self.first);
         let has_both = has_kept && !self.unkept.is_empty();
         debug_assert!(!has_both, "room was reserved for all changes");
         if has_both {
@@ -220,19 +220,19 @@ impl RecordedImage {
     /// the previous call.
     fn keep(&mut self, range: Option<ByteRange>) {
         let before = self.unkept.len();
-        self.image.take_changes(&mut self.unkept);
+        self.image.take_logged_changes(&mut self.unkept);
         let has_new = self.unkept.len() > before;
         if self.unkept.is_empty() {
             return;
         }
-        let block = self.image.shape().block;
+        let block = self.image.disk_geometry().block;
         let Some(record) = self.record.as_mut().filter(|_| !self.has_failed) else {
             // Their contents are not needed any more.
             self.unkept.clear();
             return self.unrecorded.insert(range, block);
         };
         // A change that is not recorded waits for a commit, as without a record.
-        match record.keep(&self.unkept, self.image.opened().file_len) {
+        match record.append(&self.unkept, self.image.identity().file_len) {
             Ok(true) => {
                 self.unkept.clear();
                 self.committing.1 = 0;
@@ -255,32 +255,32 @@ impl RecordedImage {
 }
 
 impl Image for RecordedImage {
-    fn shape(&self) -> Shape {
-        self.image.shape()
+    fn disk_geometry(&self) -> DiskGeometry {
+        self.image.disk_geometry()
     }
 
     fn linear_offset(&self) -> Option<u64> {
         self.image.linear_offset()
     }
 
-    fn locate(
+    fn translate_read(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError> {
-        self.image.locate(range, extents)
+    ) -> Result<Translation, ImageError> {
+        self.image.translate_read(range, extents)
     }
 
-    fn place_write(
+    fn translate_write(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
-    ) -> Result<Located, ImageError> {
-        let changes = self.image.changes_max(range);
+    ) -> Result<Translation, ImageError> {
+        let changes = self.image.logged_changes_max(range);
         if changes > self.free() && self.can_have_more_room() {
-            return Ok(Located::NeedCommit);
+            return Ok(Translation::NeedsCommit);
         }
-        let located = self.image.place_write(range, extents)?;
+        let located = self.image.translate_write(range, extents)?;
         if self.has_failed {
             // Placing may allocate a sector bitmap.
             self.keep(Some(range));
@@ -288,8 +288,8 @@ impl Image for RecordedImage {
         let key = (range.offset(), range.len());
         // A write without changes counts together with others of the same range. The reservation is
         // released when all have ended, because their ends cannot be distinguished.
-        if located == Located::Ready && (changes > 0 || self.under_way.contains_key(&key)) {
-            let reservation = self.under_way.entry(key).or_default();
+        if located == Translation::Ready && (changes > 0 || self.in_flight.contains_key(&key)) {
+            let reservation = self.in_flight.entry(key).or_default();
             reservation.writes = reservation.writes.saturating_add(1);
             reservation.changes = reservation.changes.saturating_add(changes);
             self.reserved = self.reserved.saturating_add(changes);
@@ -313,8 +313,8 @@ impl Image for RecordedImage {
         &mut self,
         range: ByteRange,
         kept: &mut Vec<ByteRange>,
-    ) -> Result<Located, ImageError> {
-        let (before, block) = (kept.len(), self.image.shape().block);
+    ) -> Result<Translation, ImageError> {
+        let (before, block) = (kept.len(), self.image.disk_geometry().block);
         let mut rest = range;
         while !rest.is_empty() {
             if block == 0 {
@@ -328,17 +328,17 @@ impl Image for RecordedImage {
             let end = (rest.offset() / block).saturating_add(blocks).saturating_mul(block);
             let (part, behind) = rest.split_at(end.saturating_sub(rest.offset()));
             let located = match part.is_empty() {
-                true => Located::NeedCommit,
+                true => Translation::NeedsCommit,
                 false => self.image.discard(part, kept)?,
             };
             self.keep(Some(part));
-            if located != Located::Ready {
+            if located != Translation::Ready {
                 kept.truncate(before);
                 return Ok(located);
             }
             rest = behind;
         }
-        Ok(Located::Ready)
+        Ok(Translation::Ready)
     }
 
     fn handle_metadata(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), ImageError> {
@@ -350,7 +350,8 @@ impl Image for RecordedImage {
     }
 
     fn uncommitted_bytes(&self) -> u64 {
-        let kept = self.usable().map_or(0, |record| record.next().saturating_sub(self.first));
+        let kept =
+            self.usable().map_or(0, |record| record.next_position().saturating_sub(self.first));
         self.image.uncommitted_bytes().max(kept.saturating_mul(BYTES_PER_CHANGE))
     }
 
@@ -362,13 +363,13 @@ impl Image for RecordedImage {
         self.image.handle_zeroed(is_zero);
     }
 
-    fn outlives_process(&self, range: ByteRange) -> bool {
+    fn has_redo_record(&self, range: ByteRange) -> bool {
         !self.unrecorded.intersects(range) && !self.committing_unrecorded.intersects(range)
     }
 
     fn begin_commit(&mut self) -> Option<Commit> {
         self.keep_or_abandon();
-        let recorded = self.record.as_ref().map_or(0, |record| record.next());
+        let recorded = self.record.as_ref().map_or(0, |record| record.next_position());
         self.committing = (recorded, self.unkept.len());
         self.committing_unrecorded = core::mem::take(&mut self.unrecorded);
         let commit = self.image.begin_commit();
@@ -394,12 +395,12 @@ impl Image for RecordedImage {
         let _ = self.record.as_mut().map(|record| record.abandon());
     }
 
-    fn changes_max(&self, range: ByteRange) -> u64 {
-        self.image.changes_max(range)
+    fn logged_changes_max(&self, range: ByteRange) -> u64 {
+        self.image.logged_changes_max(range)
     }
 
-    fn opened(&self) -> OpenedImage {
-        self.image.opened()
+    fn identity(&self) -> ImageIdentity {
+        self.image.identity()
     }
 
     fn close(mut self: Box<Self>, file: &dyn ImageFile) -> Result<(), ImageError> {

@@ -1,38 +1,38 @@
 //! Records of images: repetition of changes that a killed process left, and recording of further
 //! changes.
 
-use suimon_image::{ImageError, ImageFault, Redo};
-use suimon_ports::{DiskFile, FileName, FileUse, RedoRecords, StoreFault, StoreFiles};
+use suimon_image::{ImageError, ImageFault, RedoChanges};
+use suimon_ports::{DiskFile, FileLockMode, FileName, RedoRecords, StoreFault, StoreFiles};
 
 use super::error::{DiskError, DiskFault};
 use super::plan::DiskPlan;
 use super::recorded::RecordedImage;
-use super::{LeftRecords, Seeds};
+use super::{HostInputs, RemainingRecords};
 use crate::disk::DiskLayer;
 
 /// Changes that a killed process left of an image.
-pub(super) struct LeftRedo<'a> {
+pub(super) struct RemainingRedo<'a> {
     records: &'a dyn RedoRecords,
     key: String,
-    pub(super) redo: Redo,
+    pub(super) redo: RedoChanges,
 }
 
-impl<'a> LeftRedo<'a> {
+impl<'a> RemainingRedo<'a> {
     /// Loads the changes; `None` if there are none.
     pub(super) fn of(
         file: &dyn DiskFile,
         name: &FileName,
-        seeds: &Seeds<'a>,
+        seeds: &HostInputs<'a>,
     ) -> Result<Option<Self>, DiskError> {
-        let Some((records, key)) = place(file, seeds) else { return Ok(None) };
-        if seeds.left == LeftRecords::Keep {
+        let Some((records, key)) = location(file, seeds) else { return Ok(None) };
+        if seeds.left == RemainingRecords::Keep {
             return Ok(None);
         }
         let failed = |error| {
-            let record = records.place(&key);
+            let record = records.location(&key);
             DiskError::new(name, DiskFault::RecordUnusable { record, error })
         };
-        if seeds.left == LeftRecords::Discard {
+        if seeds.left == RemainingRecords::Discard {
             return records.discard(&key).map(|()| None).map_err(failed);
         }
         let redo = records.load(&key).map_err(failed)?;
@@ -43,7 +43,7 @@ impl<'a> LeftRedo<'a> {
     /// repeated over later writes.
     pub(super) fn finish(self, name: &FileName) -> Result<(), DiskError> {
         self.records.discard(&self.key).map_err(|error| {
-            let record = self.records.place(&self.key);
+            let record = self.records.location(&self.key);
             DiskError::new(name, DiskFault::RecordUnusable { record, error })
         })
     }
@@ -62,23 +62,26 @@ impl<'a> LeftRedo<'a> {
             let _ = self.records.discard(&self.key);
             return DiskError::new(name, DiskFault::FlushFailed { error: error.to_owned() });
         }
-        if !matches!(error.fault, ImageFault::Changed { .. } | ImageFault::Overlap { .. }) {
+        if !matches!(error.fault, ImageFault::ParentChanged { .. } | ImageFault::Overlap { .. }) {
             return DiskError::new(name, error).or_full();
         }
-        let record = self.records.place(&self.key);
+        let record = self.records.location(&self.key);
         DiskError::new(name, DiskFault::NotRedone { record, error })
     }
 }
 
 /// Begins the recording of an image that was opened for writing. If that is not possible, returns
 /// the reason with the image, of which each change waits for a commit.
-pub(super) fn recorded(layer: DiskLayer, seeds: &Seeds<'_>) -> (DiskLayer, Option<std::io::Error>) {
+pub(super) fn recorded(
+    layer: DiskLayer,
+    seeds: &HostInputs<'_>,
+) -> (DiskLayer, Option<std::io::Error>) {
     if layer.image.linear_offset().is_some() {
         return (layer, None);
     }
     let DiskLayer { image, file } = layer;
-    let begun = place(file.as_ref(), seeds)
-        .map(|(records, key)| records.begin(&key, image.opened()))
+    let begun = location(file.as_ref(), seeds)
+        .map(|(records, key)| records.create(&key, image.identity()))
         .transpose();
     let (image, error) = match begun {
         Ok(Some(record)) => (RecordedImage::new(image, record), None),
@@ -95,19 +98,19 @@ pub(super) fn recorded(layer: DiskLayer, seeds: &Seeds<'_>) -> (DiskLayer, Optio
 pub fn discard_left(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
-    seeds: &Seeds<'_>,
+    seeds: &HostInputs<'_>,
 ) -> Result<(), DiskError> {
     let (Some(name), true) = (&plan.file, plan.format.has_metadata()) else { return Ok(()) };
     if seeds.records.is_none() {
         return Ok(());
     }
-    let file = match files.open(name, FileUse::Read, plan.unit()) {
+    let file = match files.open(name, FileLockMode::Read, plan.unit()) {
         Err(error) if matches!(error.fault, StoreFault::Missing) => return Ok(()),
         opened => opened?,
     };
-    let Some((records, key)) = place(file.as_ref(), seeds) else { return Ok(()) };
+    let Some((records, key)) = location(file.as_ref(), seeds) else { return Ok(()) };
     records.discard(&key).map_err(|error| {
-        let record = records.place(&key);
+        let record = records.location(&key);
         DiskError::new(name, DiskFault::RecordUnusable { record, error })
     })
 }
@@ -116,12 +119,15 @@ pub fn discard_left(
 pub(crate) fn has_left(
     file: &dyn DiskFile,
     name: &FileName,
-    seeds: &Seeds<'_>,
+    seeds: &HostInputs<'_>,
 ) -> Result<bool, DiskError> {
-    Ok(LeftRedo::of(file, name, seeds)?.is_some())
+    Ok(RemainingRedo::of(file, name, seeds)?.is_some())
 }
 
 /// Returns the records, and the key of a file's record.
-fn place<'a>(file: &dyn DiskFile, seeds: &Seeds<'a>) -> Option<(&'a dyn RedoRecords, String)> {
-    Some((seeds.records?, file.facts().id?.to_string()))
+fn location<'a>(
+    file: &dyn DiskFile,
+    seeds: &HostInputs<'a>,
+) -> Option<(&'a dyn RedoRecords, String)> {
+    Some((seeds.records?, file.properties().id?.to_string()))
 }

@@ -10,7 +10,7 @@ const ENDING: &str = ".backup-unfinished";
 /// Returns the name of the backup of an incomplete change of an image; `None` if the image's name
 /// is too long, so that no change can have begun.
 pub(crate) fn unfinished_name(image: &FileName) -> Option<FileName> {
-    image.sibling(&format!("{}{ENDING}", image.last())).ok()
+    image.with_file_name(&format!("{}{ENDING}", image.file_name())).ok()
 }
 
 /// Returns the backup of an incomplete change of an image, if there is one.

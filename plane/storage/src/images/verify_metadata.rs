@@ -1,6 +1,6 @@
 //! Check of the metadata of an open image.
 
-use suimon_vhd::{Severity, SizeRule};
+use suimon_vhd::{Severity, SizeSource};
 
 use super::error::DiskError;
 use super::open::OpenedDisk;
@@ -17,7 +17,7 @@ pub fn verify_metadata(opened: &OpenedDisk, plan: &DiskPlan) -> Result<(), DiskE
     let damage = match plan.format {
         DiskFormat::Raw | DiskFormat::PassThrough => None,
         DiskFormat::Vhd => {
-            let findings = suimon_vhd::check(file, SizeRule::Creator).findings;
+            let findings = suimon_vhd::check(file, SizeSource::Creator).findings;
             let damage = findings.into_iter().find(|of| of.severity == Severity::Damage);
             damage.map(|finding| finding.error)
         }

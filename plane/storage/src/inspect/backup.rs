@@ -18,7 +18,7 @@ use core::fmt::Write as _;
 use std::sync::Arc;
 
 use suimon_image::{ByteRange, FileError, ImageError, ImageFile};
-use suimon_ports::{DiskFile, FileName, FileTime, FileUse, StoreFault};
+use suimon_ports::{DiskFile, FileLockMode, FileName, FileTime, StoreFault};
 
 use super::planned_file::{Lengths, PlannedFile, SECTOR, SECTORS_MAX, pieces};
 use super::{ImageTarget, UNIT};
@@ -138,13 +138,13 @@ impl Backup {
             }
         }
         draft.publish()?;
-        let file = target.files.open(&name, FileUse::Read, UNIT)?;
+        let file = target.files.open(&name, FileLockMode::Read, UNIT)?;
         Ok(Self { name, head, file, content_at })
     }
 
     /// Opens a backup and decodes its head.
     pub(super) fn open(target: ImageTarget<'_>, name: &FileName) -> Result<Self, DiskError> {
-        let file = target.files.open(name, FileUse::Read, UNIT)?;
+        let file = target.files.open(name, FileLockMode::Read, UNIT)?;
         let failed = |error| DiskError::new(target.show(name), in_file(error));
         let found = read_head(file.as_image_file()).map_err(failed)?;
         let decoded = found.and_then(|(bytes, len)| {
@@ -257,7 +257,7 @@ fn unfinished_of(target: ImageTarget<'_>) -> Result<FileName, DiskError> {
 }
 
 fn no_room(target: ImageTarget<'_>) -> DiskError {
-    let value = target.name.last().to_owned();
+    let value = target.name.file_name().to_owned();
     let allowed = "a name that leaves room for 30 bytes";
     DiskError::new(target.show(target.name), DiskFault::Plan { field: "file", value, allowed })
 }
@@ -267,8 +267,8 @@ fn free_name(target: ImageTarget<'_>, now_unix_s: u64) -> Result<FileName, DiskE
     let mut nth = 1;
     loop {
         let more = if nth == 1 { String::new() } else { format!("-{nth}") };
-        let last = format!("{}.backup-{now_unix_s}{more}", target.name.last());
-        let name = target.name.sibling(&last).map_err(|_| no_room(target))?;
+        let last = format!("{}.backup-{now_unix_s}{more}", target.name.file_name());
+        let name = target.name.with_file_name(&last).map_err(|_| no_room(target))?;
         match target.files.status(&name) {
             Err(error) if error.is_missing() => return Ok(name),
             Err(error) => return Err(error.into()),

@@ -2,8 +2,8 @@
 
 use suimon_contract::{ImageChange, ImageChanges};
 use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
-use suimon_ports::{DiskFile, FileName, FileTime, FileUse};
-use suimon_vhd::{Parent, ParentLocator, SizeRule};
+use suimon_ports::{DiskFile, FileLockMode, FileName, FileTime};
+use suimon_vhd::{Parent, ParentLocator, SizeSource};
 use suimon_vhdx::Vhdx;
 
 use super::backup::{Backup, Head, error_of, in_file, to_usize};
@@ -12,7 +12,7 @@ use super::planned_file::{GuardedFile, PlannedFile, Ranges, SECTOR, pieces};
 use super::undo::{take_back_unfinished, unfinished_error, write_back};
 use super::{ImageTarget, UNIT};
 use crate::images::{
-    DiskError, DiskFault, DiskFormat, OpenLayer, Opened, Seeds, has_left, recorded_paths,
+    DiskError, DiskFault, DiskFormat, HostInputs, OpenLayer, Opened, has_left, recorded_paths,
     relative_path, verify,
 };
 
@@ -31,14 +31,14 @@ type Run<'a> = dyn FnMut(&dyn ImageFile) -> Result<Vec<String>, ImageError> + 'a
 pub fn repair(
     target: ImageTarget<'_>,
     dry_run: bool,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<ImageChanges, DiskError> {
     let format = changeable(target)?;
     let taken_back = take_back_unfinished(target, format, dry_run)?;
     let guids = seeds.write_guids();
     let mut run = |file: &dyn ImageFile| match format {
         DiskFormat::Vhd => {
-            let done = suimon_vhd::repair(file, SizeRule::Creator)?;
+            let done = suimon_vhd::repair(file, SizeSource::Creator)?;
             Ok(done.into_iter().map(vhd_action).collect())
         }
         _ => {
@@ -51,12 +51,12 @@ pub fn repair(
     Ok(changes)
 }
 
-fn vhd_action(repair: suimon_vhd::Repair) -> String {
-    use suimon_vhd::Repair;
+fn vhd_action(repair: suimon_vhd::RepairAction) -> String {
+    use suimon_vhd::RepairAction;
     match repair {
-        Repair::Footer { offset } => format!("write the footer at {offset} from its copy"),
-        Repair::FooterCopy => "write the copy of the footer".to_owned(),
-        Repair::Reclaimed { bytes } => {
+        RepairAction::Footer { offset } => format!("write the footer at {offset} from its copy"),
+        RepairAction::FooterCopy => "write the copy of the footer".to_owned(),
+        RepairAction::SpaceReleased { bytes } => {
             format!("remove {bytes} unreferenced bytes at the end of the file")
         }
     }
@@ -73,7 +73,7 @@ fn vhdx_action(repair: suimon_vhdx::Repair) -> String {
         Repair::LogReplayed { entries } => {
             format!("replay {entries} entries of the log and close the image")
         }
-        Repair::Reclaimed { bytes } => {
+        Repair::SpaceReleased { bytes } => {
             format!("remove {bytes} unreferenced bytes at the end of the file")
         }
     }
@@ -87,13 +87,13 @@ fn vhdx_action(repair: suimon_vhdx::Repair) -> String {
 pub fn redo_left(
     target: ImageTarget<'_>,
     dry_run: bool,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<(), DiskError> {
-    let options = target.options(target.write_format()?, FileUse::Read);
+    let options = target.options(target.write_format()?, FileLockMode::Read);
     if !dry_run {
         return OpenLayer::redo_left(target.files.as_ref(), target.name, options, seeds);
     }
-    let file = target.files.open(target.name, FileUse::Read, UNIT)?;
+    let file = target.files.open(target.name, FileLockMode::Read, UNIT)?;
     if !has_left(file.as_ref(), target.name, seeds)? {
         return Ok(());
     }
@@ -112,12 +112,12 @@ pub fn relink(
     target: ImageTarget<'_>,
     parent: &FileName,
     dry_run: bool,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<ImageChanges, DiskError> {
     let format = changeable(target)?;
     let taken_back = take_back_unfinished(target, format, dry_run)?;
-    let options = target.options(format, FileUse::Read);
-    let file = target.files.open(target.name, FileUse::Read, UNIT)?;
+    let options = target.options(format, FileLockMode::Read);
+    let file = target.files.open(target.name, FileLockMode::Read, UNIT)?;
     let child = OpenLayer::on(file, target.name, options, None, seeds)?;
     if !child.is_differencing() {
         let allowed = "a differencing image; other images have no parent";
@@ -144,13 +144,13 @@ pub fn relink(
                 let parent = Parent {
                     unique_id,
                     modified: identity.1,
-                    name: parent.last().to_owned(),
+                    name: parent.file_name().to_owned(),
                     locators: vec![ParentLocator::WindowsRelative(path.clone())],
                 };
-                suimon_vhd::relink(file, &parent, SizeRule::Creator)?;
+                suimon_vhd::set_parent_path(file, &parent, SizeSource::Creator)?;
             }
             crate::images::Identity::Vhdx { content, .. } => {
-                suimon_vhdx::relink(file, content, &path, file_write)?;
+                suimon_vhdx::set_parent_path(file, content, &path, file_write)?;
             }
             crate::images::Identity::None => {}
         }
@@ -182,7 +182,7 @@ fn change(
     let label = target.show(target.name);
     let failed = |error: ImageError| DiskError::new(label.clone(), error).or_full();
     let of_file = |error| failed(in_file(error));
-    let used = if dry_run { FileUse::Read } else { FileUse::Write };
+    let used = if dry_run { FileLockMode::Read } else { FileLockMode::Write };
     let file = target.files.open(target.name, used, UNIT)?;
     let modified = file.modified().map_err(|error| failed(error_of(error)))?;
     let planned = PlannedFile::new(file.as_image_file()).map_err(of_file)?;
@@ -291,7 +291,7 @@ pub(super) fn each_payload(
     take: &mut dyn FnMut(ByteRange) -> Result<(), ImageError>,
 ) -> Result<bool, ImageError> {
     match format {
-        DiskFormat::Vhd => match suimon_vhd::payload_ranges(file, SizeRule::Creator) {
+        DiskFormat::Vhd => match suimon_vhd::payload_ranges(file, SizeSource::Creator) {
             Ok(ranges) => ranges.into_iter().try_for_each(take).map(|()| true),
             Err(_) => Ok(false),
         },

@@ -2,8 +2,8 @@
 
 use suimon_contract::{ImageCheck, ImageFinding, ImageSeverity, ImageVerdict};
 use suimon_image::ImageFile;
-use suimon_ports::FileUse;
-use suimon_vhd::{Severity, SizeRule};
+use suimon_ports::FileLockMode;
+use suimon_vhd::{Severity, SizeSource};
 
 use super::{ImageTarget, UNIT, contract_format};
 use crate::images::{DiskError, DiskFault, DiskFormat, unfinished_backup};
@@ -18,7 +18,7 @@ const FINDINGS_MAX: usize = 1000;
 /// The file is missing, locked, or cannot be read. Damage of the image is part of the report.
 pub fn check(target: ImageTarget<'_>) -> Result<ImageCheck, DiskError> {
     let format = target.read_format()?;
-    let file = target.files.open(target.name, FileUse::Read, UNIT)?;
+    let file = target.files.open(target.name, FileLockMode::Read, UNIT)?;
     let mut check = check_file(file.as_image_file(), format, target.show(target.name));
     if let Some(backup) = unfinished_backup(target.files.as_ref(), target.name)? {
         let fault = DiskFault::ChangeUnfinished { backup: target.show(&backup) };
@@ -72,18 +72,18 @@ fn add(check: &mut ImageCheck, severity: ImageSeverity, message: String) {
 }
 
 fn check_vhd(file: &dyn ImageFile, check: &mut ImageCheck) {
-    let report = suimon_vhd::check(file, SizeRule::Creator);
+    let report = suimon_vhd::check(file, SizeSource::Creator);
     (check.blocks, check.allocated_blocks) = (report.blocks, report.blocks_allocated);
     for finding in &report.findings {
         let severity = match finding.severity {
             Severity::Note => ImageSeverity::Note,
-            Severity::Copy | Severity::Damage => ImageSeverity::Error,
+            Severity::Repairable | Severity::Damage => ImageSeverity::Error,
         };
         add(check, severity, finding.error.to_string());
     }
     // Omitted findings are not classified and count as errors.
-    check.errors += report.findings_left_off;
-    check.findings_left_off += report.findings_left_off;
+    check.errors += report.findings_omitted;
+    check.findings_left_off += report.findings_omitted;
     check.leaked_bytes = report.tail_bytes;
     check.unused_bytes = report.unused_bytes.saturating_sub(report.tail_bytes);
 }
@@ -94,8 +94,8 @@ fn check_vhdx(file: &dyn ImageFile, check: &mut ImageCheck) {
     for fault in &report.faults {
         add(check, ImageSeverity::Error, fault.to_string());
     }
-    check.errors += report.more_faults;
-    check.findings_left_off += report.more_faults;
+    check.errors += report.faults_omitted;
+    check.findings_left_off += report.faults_omitted;
     if report.is_dirty {
         let text = format!(
             "the image was not closed, and its log has {} entries; the next writer or a repair \

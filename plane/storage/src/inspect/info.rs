@@ -1,11 +1,11 @@
 //! Properties of an image file.
 
 use suimon_contract::{ImageInfo, ImageParent};
-use suimon_ports::FileUse;
+use suimon_ports::FileLockMode;
 
 use super::{ImageTarget, UNIT, contract_format};
 use crate::images::{
-    DiskError, DiskFormat, DiskKind, Identity, OpenLayer, Seeds, candidates, find_parent,
+    DiskError, DiskFormat, DiskKind, HostInputs, Identity, OpenLayer, candidates, find_parent,
     recorded_paths,
 };
 
@@ -14,10 +14,10 @@ use crate::images::{
 ///
 /// # Errors
 /// The file is missing, locked, not of the format, or damaged so that it cannot be opened.
-pub fn info(target: ImageTarget<'_>, seeds: &mut Seeds<'_>) -> Result<ImageInfo, DiskError> {
+pub fn info(target: ImageTarget<'_>, seeds: &mut HostInputs<'_>) -> Result<ImageInfo, DiskError> {
     let format = target.read_format()?;
-    let options = target.options(format, FileUse::Read);
-    let file = target.files.open(target.name, FileUse::Read, UNIT)?;
+    let options = target.options(format, FileLockMode::Read);
+    let file = target.files.open(target.name, FileLockMode::Read, UNIT)?;
     let layer = OpenLayer::on(file, target.name, options, None, seeds)?;
     let status = target.files.status(target.name)?;
     let shape = layer.shape();

@@ -34,7 +34,7 @@ mod undo_tests;
 use std::sync::Arc;
 
 use suimon_image::ImageError;
-use suimon_ports::{FileName, FileUse, StoreFiles};
+use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
 pub use change::{redo_left, relink, repair};
 pub use check::check;
@@ -67,7 +67,7 @@ impl ImageTarget<'_> {
         format!("{}{name}", self.prefix)
     }
 
-    fn options(&self, format: DiskFormat, used: FileUse) -> LayerOptions {
+    fn options(&self, format: DiskFormat, used: FileLockMode) -> LayerOptions {
         LayerOptions { format, used, unit: UNIT, sectors: RAW_SECTORS }
     }
 
@@ -96,7 +96,7 @@ impl ImageTarget<'_> {
 
     /// Detects the format by the file's signatures, or by the name's suffix if they are damaged.
     fn detect(&self) -> Result<DiskFormat, DiskError> {
-        let file = self.files.open(self.name, FileUse::Read, UNIT)?;
+        let file = self.files.open(self.name, FileLockMode::Read, UNIT)?;
         let failed =
             |error| DiskError::new(self.show(self.name), ImageError::new("file", 0, error));
         let len = file.len().map_err(failed)?;
@@ -122,7 +122,7 @@ impl ImageTarget<'_> {
 
 /// Returns the format that a name's suffix indicates.
 fn by_ending(name: &FileName) -> DiskFormat {
-    let ending = name.last().rsplit_once('.').map_or("", |(_, ending)| ending);
+    let ending = name.file_name().rsplit_once('.').map_or("", |(_, ending)| ending);
     match ending.to_ascii_lowercase().as_str() {
         "vhd" | "avhd" => DiskFormat::Vhd,
         "vhdx" | "avhdx" => DiskFormat::Vhdx,

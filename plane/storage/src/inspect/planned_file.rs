@@ -158,7 +158,7 @@ impl ImageFile for PlannedFile<'_> {
         let state = self.state.borrow();
         let end = offset.saturating_add(bytes.len() as u64);
         if end > state.len {
-            return Err(FileError::End { len: state.len, wanted: end });
+            return Err(FileError::End { len: state.len, offset: end });
         }
         read_padded(self.base, state.base_end, offset, bytes)?;
         for (start, sector) in state.sectors.range(offset.saturating_sub(SECTOR - 1)..end) {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use suimon_contract::{ImageCheck, ImageSeverity, ImageVerdict};
 use suimon_ports::testing::MemoryStore;
-use suimon_ports::{FileName, FileUse, StoreFault, StoreFiles};
+use suimon_ports::{FileLockMode, FileName, StoreFault, StoreFiles};
 
 use super::*;
 use crate::images::open_tests::{child, name, plan, seeded};
 use crate::images::{DiskFormat, DiskKind, DiskPlan, close, create, open};
-use crate::jobs::still_disk::{Depth, StillDisk, Whereabouts};
+use crate::jobs::still_disk::{Depth, OfflineDisk, RangeLocation};
 
 pub(super) const MB: u64 = 1 << 20;
 pub(super) const NOW: u64 = 1_700_000_000;
@@ -38,7 +38,7 @@ impl Bench {
 
     fn fill(&self, plan: &DiskPlan, byte: u8) {
         let opened = seeded(50, |seeds| open(self.files.as_ref(), plan, seeds)).unwrap();
-        let mut disk = StillDisk::from(opened);
+        let mut disk = OfflineDisk::from(opened);
         let range = suimon_image::ByteRange::new(MB, MB).unwrap();
         disk.write(range, &vec![byte; MB as usize]).unwrap();
         disk.close().unwrap();
@@ -57,7 +57,7 @@ impl Bench {
     }
 
     pub(super) fn damage(&self, name: &FileName, (at, len): Damage) {
-        let file = self.files.open(name, FileUse::Write, 1).unwrap();
+        let file = self.files.open(name, FileLockMode::Write, 1).unwrap();
         let from =
             if at < 0 { file.len().unwrap().checked_add_signed(at).unwrap() } else { at as u64 };
         let mut bytes = vec![0; len];
@@ -80,10 +80,10 @@ impl Bench {
         };
         let opened = seeded(60, |seeds| open(self.files.as_ref(), &plan, seeds)).unwrap();
         let range = suimon_image::ByteRange::new(MB, MB).unwrap();
-        let mut disk = StillDisk::from(opened);
+        let mut disk = OfflineDisk::from(opened);
         let mut bytes = vec![0; MB as usize];
         for (piece, place) in disk.pieces(range, Depth::All).unwrap() {
-            let Whereabouts::File { layer, offset } = place else { continue };
+            let RangeLocation::File { layer, offset } = place else { continue };
             let at = (piece.offset() - MB) as usize..(piece.end() - MB) as usize;
             disk.read(layer, offset, &mut bytes[at]).unwrap();
         }
@@ -176,7 +176,7 @@ fn unreferenced_space_at_the_end_is_a_leak_and_given_back() {
     for format in formats() {
         let (bench, file) = Bench::new(format);
         let len = bench.bytes(&file).len() as u64;
-        let opened = bench.files.open(&file, FileUse::Write, 1).unwrap();
+        let opened = bench.files.open(&file, FileLockMode::Write, 1).unwrap();
         let added = 80 * MB;
         let mut footer = [0; 512];
         opened.read_at(len - 512, &mut footer).unwrap();

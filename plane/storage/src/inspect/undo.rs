@@ -2,7 +2,7 @@
 
 use suimon_contract::ImageChanges;
 use suimon_image::{ImageError, ImageFile};
-use suimon_ports::{DiskFile, FileName, FileTime, FileUse};
+use suimon_ports::{DiskFile, FileLockMode, FileName, FileTime};
 
 use super::backup::{Backup, error_of, in_file, refused};
 use super::change::{changeable, each_payload, image_change, keep_time, refuse_payload};
@@ -35,7 +35,7 @@ pub fn undo(
         return Err(DiskError::new(target.show(target.name), fault));
     }
     let kept = Backup::open(target, backup)?;
-    take_back(target, format, &kept, is_unfinished, dry_run)
+    revert(target, format, &kept, is_unfinished, dry_run)
 }
 
 /// Reverts an incomplete change before another change. Returns the action in words, if there was
@@ -55,12 +55,12 @@ pub(super) fn take_back_unfinished(
         let fault = DiskFault::ChangeUnfinished { backup };
         return Err(DiskError::new(target.show(target.name), fault));
     }
-    take_back(target, format, &kept, true, false)?;
+    revert(target, format, &kept, true, false)?;
     let name = target.show(&kept.name);
     Ok(Some(format!("revert an incomplete change whose backup is {name}")))
 }
 
-fn take_back(
+fn revert(
     target: ImageTarget<'_>,
     format: DiskFormat,
     kept: &Backup,
@@ -69,7 +69,7 @@ fn take_back(
 ) -> Result<ImageChanges, DiskError> {
     let label = target.show(target.name);
     let failed = |error: ImageError| DiskError::new(label.clone(), error).or_full();
-    let used = if dry_run { FileUse::Read } else { FileUse::Write };
+    let used = if dry_run { FileLockMode::Read } else { FileLockMode::Write };
     let file = target.files.open(target.name, used, UNIT)?;
     let len = file.len().map_err(|error| failed(in_file(error)))?;
     let modified = file.modified().map_err(|error| failed(error_of(error)))?;

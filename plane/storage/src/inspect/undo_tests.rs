@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use suimon_contract::{ImageChanges, ImageVerdict};
-use suimon_image::testing::Fate;
+use suimon_image::testing::WriteOutcome;
 use suimon_ports::testing::{MemoryRecords, MemoryStore};
-use suimon_ports::{FileName, FileUse};
+use suimon_ports::{FileLockMode, FileName};
 
 use super::tests::{Bench, Damage, MB, NOW, formats};
 use super::*;
 use crate::images::open_tests::{child, name, plan, recorded, seeded};
-use crate::images::{DiskFormat, DiskKind, DiskPlan, LeftRecords, Seeds, close, create, open};
+use crate::images::{
+    DiskFormat, DiskKind, DiskPlan, HostInputs, RemainingRecords, close, create, open,
+};
 
 /// Damage that a repair fixes.
 fn damages() -> [(DiskFormat, Damage); 4] {
@@ -61,7 +63,7 @@ fn an_image_whose_payload_was_written_since_is_not_taken_back() {
         let repaired = bench.bytes(&file);
         // Only payload: no sector that the repair wrote.
         let payload = repaired.windows(512).position(|part| part == [7; 512]).unwrap();
-        let writer = bench.files.open(&file, FileUse::Write, 1).unwrap();
+        let writer = bench.files.open(&file, FileLockMode::Write, 1).unwrap();
         writer.write_at(payload as u64, &[8; 512]).unwrap();
         drop(writer);
         let written = bench.files.status(&file).unwrap();
@@ -131,7 +133,7 @@ fn a_change_that_was_cut_off_is_taken_back_and_made_again() {
             bench.store.set_time(NOW + 500);
             let backup = is_undo.then(|| bench.repair(&file, false).backup.unwrap());
             bench.store.set_time(NOW + 600);
-            bench.store.forget();
+            bench.store.clear_log();
             match &backup {
                 Some(backup) => drop(undone(&bench, &file, backup).unwrap()),
                 None => drop(bench.repair(&file, false)),
@@ -140,7 +142,11 @@ fn a_change_that_was_cut_off_is_taken_back_and_made_again() {
             assert!(ops > 5, "{ops}");
             let mut unfinished_seen = 0;
             for begun in 0..=ops {
-                for fate in [Fate::Kept, Fate::Lost, Fate::Torn(0x5555_5555_5555_5555)] {
+                for fate in [
+                    WriteOutcome::Persisted,
+                    WriteOutcome::Lost,
+                    WriteOutcome::Torn(0x5555_5555_5555_5555),
+                ] {
                     let crashed = of(bench.store.crashed(begun, || fate));
                     crashed.store.set_time(NOW + 610);
                     if crashed.store.files().contains_key(&unfinished(&file)) {
@@ -155,7 +161,7 @@ fn a_change_that_was_cut_off_is_taken_back_and_made_again() {
                         let dry = seeded(1, |seeds| repair(crashed.target(&file), true, seeds));
                         assert!(dry.is_err());
                         // Reversal without a further repair.
-                        let other = of(crashed.store.crashed(0, || Fate::Kept));
+                        let other = of(crashed.store.crashed(0, || WriteOutcome::Persisted));
                         undone(&other, &file, unfinished(&file).as_str()).unwrap();
                         assert_eq!(other.bytes(&file), damaged, "{begun} {fate:?}");
                         let now = other.files.status(&file).unwrap().modified_unix_s;
@@ -180,18 +186,18 @@ fn an_image_written_to_after_a_change_was_cut_off_is_left() {
     let (bench, file) = Bench::new(DiskFormat::Vhd);
     bench.damage(&file, (-512, 512));
     bench.store.set_time(NOW + 500);
-    bench.store.forget();
+    bench.store.clear_log();
     bench.repair(&file, false);
     let ops = bench.store.ops();
     let named = ops.iter().position(|op| {
         matches!(op, suimon_ports::testing::StoreOp::Rename(_, to) if *to == unfinished(&file))
     });
-    let crashed = of(bench.store.crashed(named.unwrap() + 2, || Fate::Kept));
+    let crashed = of(bench.store.crashed(named.unwrap() + 2, || WriteOutcome::Persisted));
     assert!(crashed.store.files().contains_key(&unfinished(&file)));
     // Another program, which ignores the backup, writes payload an hour later.
     crashed.store.set_time(NOW + 4100);
     let payload = crashed.bytes(&file).windows(512).position(|part| part == [7; 512]).unwrap();
-    let writer = crashed.files.open(&file, FileUse::Write, 1).unwrap();
+    let writer = crashed.files.open(&file, FileLockMode::Write, 1).unwrap();
     writer.write_at(payload as u64, &[8; 512]).unwrap();
     drop(writer);
     let before = crashed.store.files();
@@ -210,9 +216,9 @@ fn a_change_that_fails_names_its_backup_and_can_be_taken_back() {
             let (bench, file) = Bench::new(format);
             bench.damage(&file, damage);
             let damaged = bench.bytes(&file);
-            bench.store.set_room(Some(room));
+            bench.store.set_change_limit(Some(room));
             let done = seeded(700, |seeds| repair(bench.target(&file), false, seeds));
-            bench.store.set_room(None);
+            bench.store.set_change_limit(None);
             let Err(error) = done else { break };
             if bench.store.files().contains_key(&unfinished(&file)) {
                 failed += 1;
@@ -258,10 +264,10 @@ fn a_parent_with_a_record_is_not_written_by_a_description() {
         let made = child(format, top.as_str(), base.as_str());
         seeded(100, |seeds| create(&bench.files, &made, seeds)).unwrap();
         let records = MemoryRecords::default();
-        let key = bench.files.open(&base, FileUse::Read, 1).unwrap().facts().id.unwrap();
+        let key = bench.files.open(&base, FileLockMode::Read, 1).unwrap().properties().id.unwrap();
         leave_record(&bench, &base, &records);
         assert_eq!(records.count(), 1, "{key}");
-        bench.store.forget();
+        bench.store.clear_log();
         let described =
             recorded(5, Some(&records), |seeds| info(bench.target(&top), seeds)).unwrap();
         let linked =
@@ -279,20 +285,22 @@ fn a_parent_with_a_record_is_not_written_by_a_description() {
 /// Leaves a record of the image as a killed process does.
 fn leave_record(bench: &Bench, file: &FileName, records: &MemoryRecords) {
     let format = bench.target(file).read_format().unwrap();
-    let modified = bench.files.open(file, FileUse::Read, 1).unwrap().modified().unwrap();
+    let modified = bench.files.open(file, FileLockMode::Read, 1).unwrap().modified().unwrap();
     let plan = DiskPlan { size: None, ..plan(format, DiskKind::Dynamic, file.as_str()) };
-    let left = LeftRecords::Redo;
+    let left = RemainingRecords::Redo;
     let mut next = 4000_u128;
     let mut random = || {
         next += 1;
         next.to_be_bytes()
     };
-    let seeds = &mut Seeds { random: &mut random, now_unix_s: NOW, records: Some(records), left };
-    let mut disk =
-        crate::jobs::still_disk::StillDisk::from(open(bench.files.as_ref(), &plan, seeds).unwrap());
+    let seeds =
+        &mut HostInputs { random: &mut random, now_unix_s: NOW, records: Some(records), left };
+    let mut disk = crate::jobs::still_disk::OfflineDisk::from(
+        open(bench.files.as_ref(), &plan, seeds).unwrap(),
+    );
     let range = suimon_image::ByteRange::new(0, 4096).unwrap();
     disk.write(range, &[5; 4096]).unwrap();
     drop(disk);
-    let opened = bench.files.open(file, FileUse::Write, 1).unwrap();
+    let opened = bench.files.open(file, FileLockMode::Write, 1).unwrap();
     opened.set_modified(modified).unwrap();
 }

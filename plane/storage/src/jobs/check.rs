@@ -1,12 +1,14 @@
 //! Check of a disk's image and payload.
 
 use suimon_image::{ByteRange, ImageError};
-use suimon_ports::{FileName, FileUse, StoreFiles};
-use suimon_vhd::{Severity, SizeRule};
+use suimon_ports::{FileLockMode, FileName, StoreFiles};
+use suimon_vhd::{Severity, SizeSource};
 
-use super::still_disk::{Depth, StillDisk, Whereabouts};
+use super::still_disk::{Depth, OfflineDisk, RangeLocation};
 use super::{Checkpoint, DiskJob, JobProgress, STEP_BYTES};
-use crate::images::{DiskError, DiskFault, DiskFormat, DiskPlan, OpenLayer, Seeds, close, open};
+use crate::images::{
+    DiskError, DiskFault, DiskFormat, DiskPlan, HostInputs, OpenLayer, close, open,
+};
 
 /// Largest number of findings in a report; further ones are counted.
 const FINDINGS_MAX: usize = 1000;
@@ -56,7 +58,7 @@ impl CheckReport {
 /// Checks the structures of a disk's image at the beginning, and then reads all payload in steps,
 /// including the parents'. Nothing is written; [`repair`] does that.
 pub struct CheckJob {
-    disk: Option<StillDisk>,
+    disk: Option<OfflineDisk>,
     at: u64,
     report: CheckReport,
 }
@@ -70,18 +72,19 @@ impl CheckJob {
     pub fn begin(
         files: &dyn StoreFiles,
         plan: &DiskPlan,
-        seeds: &mut Seeds<'_>,
+        seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
         plan.check()?;
         let mut report = CheckReport::default();
         if let Some(name) = &plan.file {
             // A failure is reported by opening the disk.
-            let _ = OpenLayer::redo_left(files, name, plan.layer_options(FileUse::Read), seeds);
+            let _ =
+                OpenLayer::redo_left(files, name, plan.layer_options(FileLockMode::Read), seeds);
             check_structures(files, plan, name, &mut report)?;
         }
         let reading = DiskPlan { is_read_only: true, ..plan.clone() };
         let disk = match open(files, &reading, seeds) {
-            Ok(disk) => Some(StillDisk::from(disk)),
+            Ok(disk) => Some(OfflineDisk::from(disk)),
             Err(error) if matches!(*error.fault, DiskFault::Store(_)) => return Err(error),
             // The fault is among the findings already.
             Err(error) if is_own(&error, plan) && report.is_damaged() => None,
@@ -107,13 +110,13 @@ impl CheckJob {
 
     /// Reads the payload of a range.
     fn read(
-        disk: &mut StillDisk,
+        disk: &mut OfflineDisk,
         range: ByteRange,
         report: &mut CheckReport,
     ) -> Result<(), DiskError> {
         let mut bytes = Vec::new();
         for (range, place) in disk.pieces(range, Depth::All)? {
-            let Whereabouts::File { layer, offset } = place else { continue };
+            let RangeLocation::File { layer, offset } = place else { continue };
             for (_, piece) in range.blocks(STEP_BYTES) {
                 let offset = offset.saturating_add(piece.offset() - range.offset());
                 bytes.resize(usize::try_from(piece.len()).unwrap_or(0), 0);
@@ -135,7 +138,7 @@ impl CheckJob {
 pub fn repair(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<(), DiskError> {
     let disk = open(files, &DiskPlan { is_read_only: false, ..plan.clone() }, seeds)?;
     close(disk.spec, &plan.label())
@@ -151,14 +154,14 @@ fn check_structures(
     name: &FileName,
     report: &mut CheckReport,
 ) -> Result<(), DiskError> {
-    let file = files.open(name, FileUse::Read, plan.unit())?;
+    let file = files.open(name, FileLockMode::Read, plan.unit())?;
     let found = |error: ImageError| DiskError::new(name, error);
     match plan.format {
         DiskFormat::Raw | DiskFormat::PassThrough => {}
         DiskFormat::Vhd => {
-            let of_format = suimon_vhd::check(file.as_image_file(), SizeRule::Creator);
+            let of_format = suimon_vhd::check(file.as_image_file(), SizeSource::Creator);
             report.unused_bytes = of_format.unused_bytes;
-            report.findings_left_off = of_format.findings_left_off;
+            report.findings_left_off = of_format.findings_omitted;
             for finding in of_format.findings {
                 report.add(finding.severity == Severity::Damage, found(finding.error));
             }
@@ -166,7 +169,7 @@ fn check_structures(
         DiskFormat::Vhdx => {
             let of_format = suimon_vhdx::check(file.as_image_file());
             report.unused_bytes = of_format.unused_bytes;
-            report.findings_left_off = of_format.more_faults;
+            report.findings_left_off = of_format.faults_omitted;
             for fault in of_format.faults {
                 report.add(true, found(fault));
             }

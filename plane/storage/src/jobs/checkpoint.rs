@@ -38,7 +38,7 @@ impl Sources {
         Self { names }
     }
 
-    fn look(&self, files: &dyn StoreFiles) -> Result<Vec<SourceFile>, DiskError> {
+    fn inspect(&self, files: &dyn StoreFiles) -> Result<Vec<SourceFile>, DiskError> {
         let look = |name: &FileName| {
             let status = files.status(name)?;
             let (len, modified_unix_s) = (status.len, status.modified_unix_s);
@@ -55,7 +55,7 @@ impl Sources {
         at_bytes: u64,
         now_unix_s: u64,
     ) -> Result<Option<Checkpoint>, DiskError> {
-        let sources = self.look(files)?;
+        let sources = self.inspect(files)?;
         let is_old = |of: &SourceFile| of.modified_unix_s.saturating_add(SAME_TIME_S) <= now_unix_s;
         let can_be_told = !sources.is_empty() && sources.iter().all(is_old);
         Ok(can_be_told.then_some(Checkpoint { at_bytes, sources }))
@@ -71,7 +71,7 @@ impl Sources {
         let Some(checkpoint) = checkpoint.filter(|of| !of.sources.is_empty()) else {
             return Ok(0);
         };
-        let is_as_before = self.look(files)? == checkpoint.sources;
+        let is_as_before = self.inspect(files)? == checkpoint.sources;
         Ok(if is_as_before { checkpoint.at_bytes } else { 0 })
     }
 }

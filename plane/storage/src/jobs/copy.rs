@@ -7,12 +7,12 @@ use suimon_image::ByteRange;
 use suimon_ports::{FileName, StoreFiles};
 
 use super::checkpoint::Sources;
-use super::made_image::{Made, content_of, reopened};
-use super::still_disk::{Depth, StillDisk, Whereabouts};
+use super::made_image::{DraftImage, content_of, reopened};
+use super::still_disk::{Depth, OfflineDisk, RangeLocation};
 use super::{Checkpoint, DiskJob, JobProgress, STEP_BYTES};
 use crate::images::{
-    DiskError, DiskKind, DiskPlan, Draft, LAYERS_READ_MAX, Seeds, decide, open_layers, open_up_to,
-    parent_of, refuse_too_large,
+    DiskError, DiskKind, DiskPlan, Draft, HostInputs, LAYERS_READ_MAX, decide, open_layers,
+    open_up_to, parent_of, refuse_too_large,
 };
 
 /// Ranges without payload that a step checks.
@@ -24,28 +24,28 @@ const GRAIN: usize = 4096;
 
 /// Copies the content of a disk to another one in steps.
 pub(super) struct Copy {
-    pub(super) source: StillDisk,
-    pub(super) target: StillDisk,
+    pub(super) source: OfflineDisk,
+    pub(super) target: OfflineDisk,
     depth: Depth,
     /// True if the target may read as other data where the source has zeros.
     zeros_matter: bool,
-    pieces: VecDeque<(ByteRange, Whereabouts)>,
+    pieces: VecDeque<(ByteRange, RangeLocation)>,
     at: u64,
     buffer: Vec<u8>,
 }
 
 impl Copy {
     /// Copies the whole source to a target that reads as zeros.
-    pub(super) fn all(source: StillDisk, target: StillDisk) -> Self {
+    pub(super) fn all(source: OfflineDisk, target: OfflineDisk) -> Self {
         Self::new(source, target, Depth::All, false)
     }
 
     /// Copies the source's own content over the content that the target has or reads from a parent.
-    pub(super) fn own(source: StillDisk, target: StillDisk) -> Self {
+    pub(super) fn own(source: OfflineDisk, target: OfflineDisk) -> Self {
         Self::new(source, target, Depth::Own, true)
     }
 
-    fn new(source: StillDisk, target: StillDisk, depth: Depth, zeros_matter: bool) -> Self {
+    fn new(source: OfflineDisk, target: OfflineDisk, depth: Depth, zeros_matter: bool) -> Self {
         let pieces = VecDeque::new();
         Self { source, target, depth, zeros_matter, pieces, at: 0, buffer: Vec::new() }
     }
@@ -101,9 +101,9 @@ impl Copy {
     }
 
     /// Copies a piece. Returns the number of bytes transferred.
-    fn copy_piece(&mut self, range: ByteRange, place: Whereabouts) -> Result<u64, DiskError> {
-        let Whereabouts::File { layer, offset } = place else {
-            if self.zeros_matter && place == Whereabouts::Zero {
+    fn copy_piece(&mut self, range: ByteRange, place: RangeLocation) -> Result<u64, DiskError> {
+        let RangeLocation::File { layer, offset } = place else {
+            if self.zeros_matter && place == RangeLocation::Zero {
                 self.target.write_zeros(range)?;
             }
             self.at = range.end();
@@ -142,11 +142,14 @@ impl Copy {
 }
 
 /// Splits a piece into the part that is copied at a time, and the rest.
-fn split(range: ByteRange, place: Whereabouts) -> (ByteRange, Option<(ByteRange, Whereabouts)>) {
-    let Whereabouts::File { layer, offset } = place else { return (range, None) };
+fn split(
+    range: ByteRange,
+    place: RangeLocation,
+) -> (ByteRange, Option<(ByteRange, RangeLocation)>) {
+    let RangeLocation::File { layer, offset } = place else { return (range, None) };
     let (here, rest) = range.split_at(STEP_BYTES);
     let offset = offset.saturating_add(here.len());
-    (here, (!rest.is_empty()).then_some((rest, Whereabouts::File { layer, offset })))
+    (here, (!rest.is_empty()).then_some((rest, RangeLocation::File { layer, offset })))
 }
 
 fn is_zeros(bytes: &[u8]) -> bool {
@@ -186,7 +189,7 @@ impl CopyJob {
         source: &DiskPlan,
         target: &DiskPlan,
         left: Option<&Checkpoint>,
-        seeds: &mut Seeds<'_>,
+        seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
         target.check()?;
         let kind = target.new_kind();
@@ -206,7 +209,7 @@ impl CopyJob {
         let reading = DiskPlan { is_read_only: true, ..source.clone() };
         let source = open_up_to(files.as_ref(), &reading, LAYERS_READ_MAX, seeds)?;
         let sources = Sources::new(source.layers.clone());
-        let source = StillDisk::from(source);
+        let source = OfflineDisk::from(source);
         if is_made {
             return Ok(Self::done(files, sources, source.size()));
         }
@@ -219,10 +222,10 @@ impl CopyJob {
         let at = sources.resumed_at(files.as_ref(), left)?;
         let made = match reopened(files, target, (at, size), None, seeds)? {
             Some(made) => made,
-            None => Made::new(files, target, &making, seeds)?,
+            None => DraftImage::new(files, target, &making, seeds)?,
         };
-        let Made { draft, image, at } = made;
-        let mut copy = Copy::all(source, StillDisk::from(vec![image]));
+        let DraftImage { draft, image, at } = made;
+        let mut copy = Copy::all(source, OfflineDisk::from(vec![image]));
         copy.go_on_at(at);
         Ok(Self::new(files, sources, copy, draft, kind, None))
     }
@@ -236,7 +239,7 @@ impl CopyJob {
         files: &Arc<dyn StoreFiles>,
         plan: &DiskPlan,
         left: Option<&Checkpoint>,
-        seeds: &mut Seeds<'_>,
+        seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
         plan.check()?;
         let reading = DiskPlan { is_read_only: true, ..plan.clone() };
@@ -267,11 +270,11 @@ impl CopyJob {
         let content = content_of(making.identity);
         let made = match reopened(files, &same, (at, shape.size), content, seeds)? {
             Some(made) => made,
-            None => Made::new(files, &same, &making, seeds)?,
+            None => DraftImage::new(files, &same, &making, seeds)?,
         };
-        let Made { draft, image, at } = made;
-        let target = StillDisk::from(vec![image]);
-        let source = StillDisk::from(layers);
+        let DraftImage { draft, image, at } = made;
+        let target = OfflineDisk::from(vec![image]);
+        let source = OfflineDisk::from(layers);
         let mut copy = match kind {
             DiskKind::Differencing => Copy::own(source, target),
             _ => Copy::all(source, target),

@@ -1,6 +1,6 @@
 //! After a crash, on a full store, or after dropping a job, the disk opens with its content.
 
-use suimon_image::testing::Fate;
+use suimon_image::testing::WriteOutcome;
 use suimon_ports::FileName;
 
 use super::tests::{BASE, Bench, CHILD, MB, compact, convert, kinds, merge, model, plan_of_parent};
@@ -15,7 +15,7 @@ fn crash_everywhere(
     job: impl Fn(&Bench) -> Result<(), DiskError>,
     is_good: impl Fn(&Bench, bool),
 ) {
-    bench.store.forget();
+    bench.store.clear_log();
     job(bench).unwrap();
     let ops = bench.store.ops().len();
     let stride = (ops / 16).max(1);
@@ -26,11 +26,12 @@ fn crash_everywhere(
         let modes = if ops - begun < 8 { 0..3 } else { begun % 3..begun % 3 + 1 };
         for mode in modes {
             let crashed = Bench::on(bench.store.crashed(begun, || match mode {
-                0 => Fate::Kept,
-                1 => Fate::Lost,
+                0 => WriteOutcome::Persisted,
+                1 => WriteOutcome::Lost,
                 _ => {
                     bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-                    [Fate::Kept, Fate::Lost, Fate::Torn(bits)][(bits >> 60) as usize % 3]
+                    [WriteOutcome::Persisted, WriteOutcome::Lost, WriteOutcome::Torn(bits)]
+                        [(bits >> 60) as usize % 3]
                 }
             }));
             sweep(crashed.files.as_ref(), &[]).unwrap();
@@ -41,7 +42,7 @@ fn crash_everywhere(
                 // A completed job is not repeated.
                 Err(error) => assert!(error.to_string().contains("already"), "{begun}: {error}"),
             }
-            let left = |file: &FileName| file.last().starts_with('.');
+            let left = |file: &FileName| file.file_name().starts_with('.');
             assert!(!crashed.store.files().keys().any(left), "{begun}");
         }
     }
@@ -135,9 +136,9 @@ fn a_job_that_is_dropped_or_finds_no_room_leaves_the_disk() {
         for work in [compact, merge] {
             for room in (0..).step_by(7) {
                 let (bench, top) = Bench::with_child(format);
-                bench.store.set_room(Some(room));
+                bench.store.set_change_limit(Some(room));
                 let outcome = work(&bench, &top);
-                bench.store.set_room(None);
+                bench.store.set_change_limit(None);
                 assert!(bench.read(&top) == content, "{room}");
                 assert_eq!(bench.store.files().len(), 2, "{room}");
                 match outcome {

@@ -2,26 +2,28 @@
 
 use std::sync::Arc;
 
-use suimon_ports::{FileUse, StoreFiles};
+use suimon_ports::{FileLockMode, StoreFiles};
 use suimon_vhdx::Guid;
 
-use crate::images::{DiskError, DiskPlan, Draft, Identity, Making, OpenLayer, Seeds, write_image};
+use crate::images::{
+    DiskError, DiskPlan, Draft, HostInputs, Identity, NewImageSpec, OpenLayer, write_image,
+};
 
 /// Image that the job writes to.
-pub(super) struct Made {
+pub(super) struct DraftImage {
     pub(super) draft: Draft,
     pub(super) image: OpenLayer,
     /// Bytes from the beginning that the image contains already.
     pub(super) at: u64,
 }
 
-impl Made {
+impl DraftImage {
     /// Creates an empty image as a draft.
     pub(super) fn new(
         files: &Arc<dyn StoreFiles>,
         plan: &DiskPlan,
-        making: &Making,
-        seeds: &mut Seeds<'_>,
+        making: &NewImageSpec,
+        seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
         let draft = Draft::new(files, plan.named()?, plan.unit())?;
         let written = write_image(draft.file()?.as_image_file(), making, seeds);
@@ -38,15 +40,15 @@ pub(super) fn reopened(
     plan: &DiskPlan,
     (at, size): (u64, u64),
     content: Option<Guid>,
-    seeds: &mut Seeds<'_>,
-) -> Result<Option<Made>, DiskError> {
+    seeds: &mut HostInputs<'_>,
+) -> Result<Option<DraftImage>, DiskError> {
     if at == 0 {
         return Ok(None);
     }
     let Some(draft) = Draft::reopen(files, plan.named()?, plan.unit())? else { return Ok(None) };
     match open_draft(&draft, plan, content, seeds) {
         Ok(image) if image.shape().size == size && at <= size => {
-            Ok(Some(Made { draft, image, at }))
+            Ok(Some(DraftImage { draft, image, at }))
         }
         // Dropping the draft removes it; a new one is created.
         Ok(_) | Err(_) => Ok(None),
@@ -58,9 +60,9 @@ fn open_draft(
     draft: &Draft,
     plan: &DiskPlan,
     content: Option<Guid>,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<OpenLayer, DiskError> {
-    let options = plan.layer_options(FileUse::Write);
+    let options = plan.layer_options(FileLockMode::Write);
     OpenLayer::on(Arc::clone(draft.file()?), draft.name(), options, content, seeds)
 }
 

@@ -9,15 +9,15 @@
 use std::sync::Arc;
 
 use suimon_image::ImageError;
-use suimon_ports::{DiskFile, FileName, FileUse, StoreFault, StoreFiles};
-use suimon_vhd::SizeRule;
+use suimon_ports::{DiskFile, FileLockMode, FileName, StoreFault, StoreFiles};
+use suimon_vhd::SizeSource;
 
 use super::checkpoint::Sources;
 use super::copy::Copy;
 use super::{Checkpoint, DiskJob, JobProgress};
 use crate::images::{
-    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, Draft, Identity, LAYERS_READ_MAX,
-    LayerOptions, OpenLayer, Seeds, is_child_of, open_layers,
+    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, Draft, HostInputs, Identity,
+    LAYERS_READ_MAX, LayerOptions, OpenLayer, is_child_of, open_layers,
 };
 
 /// Suffix of the names of note files; the names begin with a dot.
@@ -54,7 +54,7 @@ impl MergeJob {
         files: &Arc<dyn StoreFiles>,
         plan: &DiskPlan,
         left: Option<&Checkpoint>,
-        seeds: &mut Seeds<'_>,
+        seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
         plan.check()?;
         let reading = DiskPlan { is_read_only: true, ..plan.clone() };
@@ -68,7 +68,7 @@ impl MergeJob {
             let allowed = "differencing; only a disk with a parent can be merged";
             return Err(plan.refuse("kind", &plan.new_kind().word(), allowed));
         };
-        let options = plan.layer_options(FileUse::Read);
+        let options = plan.layer_options(FileLockMode::Read);
         refuse_siblings(files.as_ref(), &child, &parent, options, seeds)?;
         let (size, before, identity) = (child.shape().size, parent.shape().size, parent.identity());
         let name = parent.name.clone();
@@ -95,7 +95,7 @@ impl MergeJob {
             note,
             done: JobProgress { done_bytes: total_bytes, total_bytes, is_done: true },
         };
-        let file = files.open(&name, FileUse::Write, plan.unit())?;
+        let file = files.open(&name, FileLockMode::Write, plan.unit())?;
         if size > before {
             enlarge(file.as_ref(), plan.format, size, identity, seeds)
                 .map_err(|error| DiskError::new(&name, error).or_full())?;
@@ -104,7 +104,7 @@ impl MergeJob {
             Identity::Vhdx { content, .. } => Some(content),
             _ => None,
         };
-        let options = LayerOptions { used: FileUse::Write, ..options };
+        let options = LayerOptions { used: FileLockMode::Write, ..options };
         let target = OpenLayer::on(file, &name, options, content, seeds)?;
         let mut copy = Copy::own(vec![child].into(), vec![target].into());
         copy.go_on_at(at);
@@ -165,7 +165,7 @@ fn refuse_siblings(
     child: &OpenLayer,
     parent: &OpenLayer,
     options: LayerOptions,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<(), DiskError> {
     let endings = match options.format {
         DiskFormat::Vhdx => [".vhdx", ".avhdx"],
@@ -198,20 +198,20 @@ fn enlarge(
     format: DiskFormat,
     size: u64,
     identity: Identity,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<(), ImageError> {
     match (format, identity) {
         (DiskFormat::Vhdx, Identity::Vhdx { content, .. }) => {
             let guids = suimon_vhdx::WriteGuids { data_write: content, ..seeds.write_guids() };
             suimon_vhdx::resize(file.as_image_file(), size, &guids)
         }
-        _ => suimon_vhd::resize(file.as_image_file(), size, SizeRule::Creator).map(|_| ()),
+        _ => suimon_vhd::resize(file.as_image_file(), size, SizeSource::Creator).map(|_| ()),
     }
 }
 
 fn note_name(parent: &FileName) -> Result<FileName, DiskError> {
-    let last = parent.last();
-    parent.sibling(&format!(".{last}{NOTE_ENDING}")).map_err(|bad| {
+    let last = parent.file_name();
+    parent.with_file_name(&format!(".{last}{NOTE_ENDING}")).map_err(|bad| {
         let value = format!("{last} ({bad})");
         let allowed = "a name that leaves room for 14 bytes";
         DiskError::new(parent, DiskFault::Plan { field: "parent", value, allowed })
@@ -229,15 +229,15 @@ fn write_note(
     let draft = Draft::new(files, &name, 1)?;
     draft.write(modified.to_string().as_bytes())?;
     draft.publish()?;
-    let file = files.open(&name, FileUse::Write, 1)?;
+    let file = files.open(&name, FileLockMode::Write, 1)?;
     Ok((name, file))
 }
 
 /// Applies a note and removes it.
 fn settle(files: &dyn StoreFiles, note: &FileName, file: &dyn DiskFile) -> Result<(), DiskError> {
-    let last = note.last();
+    let last = note.file_name();
     let of = last.strip_prefix('.').and_then(|last| last.strip_suffix(NOTE_ENDING));
-    let parent = of.and_then(|of| note.sibling(of).ok());
+    let parent = of.and_then(|of| note.with_file_name(of).ok());
     let failed = |error| DiskError::new(note, ImageError::new("file", 0, error));
     let len = file.len().map_err(failed)?.min(NOTE_BYTES_MAX);
     let mut text = vec![0; usize::try_from(len).unwrap_or(0)];
@@ -254,7 +254,7 @@ fn settle(files: &dyn StoreFiles, note: &FileName, file: &dyn DiskFile) -> Resul
 
 /// Applies a note if it exists and is not in use.
 fn recover(files: &dyn StoreFiles, note: &FileName) -> Result<bool, DiskError> {
-    match files.open(note, FileUse::Write, 1) {
+    match files.open(note, FileLockMode::Write, 1) {
         Ok(file) => settle(files, note, file.as_ref()).map(|()| true),
         Err(error) if error.is_missing() => Ok(false),
         Err(error) => Err(error.into()),
@@ -269,7 +269,7 @@ fn recover(files: &dyn StoreFiles, note: &FileName) -> Result<bool, DiskError> {
 pub fn recover_merges(files: &dyn StoreFiles) -> Result<Vec<FileName>, DiskError> {
     let mut found = Vec::new();
     let notes = files.names(NOTE_ENDING)?;
-    for note in notes.into_iter().filter(|note| note.last().starts_with('.')) {
+    for note in notes.into_iter().filter(|note| note.file_name().starts_with('.')) {
         match recover(files, &note) {
             Ok(true) => found.push(note),
             Ok(false) => {}

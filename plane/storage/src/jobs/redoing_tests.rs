@@ -4,13 +4,13 @@ use suimon_image::ByteRange;
 use suimon_ports::RedoRecords;
 use suimon_ports::testing::MemoryRecords;
 
-use super::still_disk::StillDisk;
+use super::still_disk::OfflineDisk;
 use super::tests::{BASE, Bench, CHILD, Fill, MB, model, run};
 use super::{CheckJob, CopyJob, MergeJob};
 use crate::images::open_tests::{child, name, plan, recorded};
 use crate::images::{
-    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, LeftRecords, OpenedDisk, Seeds, create,
-    discard_left, open,
+    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, HostInputs, OpenedDisk, RemainingRecords,
+    create, discard_left, open,
 };
 
 const FORMATS: [DiskFormat; 2] = [DiskFormat::Vhd, DiskFormat::Vhdx];
@@ -25,7 +25,7 @@ fn opened(
 
 /// Writes to a disk and simulates a killed process.
 fn write_and_die(bench: &Bench, plan: &DiskPlan, fills: &[Fill], records: &MemoryRecords) {
-    let mut disk = StillDisk::from(opened(bench, plan, records).unwrap());
+    let mut disk = OfflineDisk::from(opened(bench, plan, records).unwrap());
     for (from, len, byte) in fills {
         let bytes = vec![*byte; len.div_ceil(512) * 512];
         let range = ByteRange::new(*from as u64, bytes.len() as u64).unwrap();
@@ -50,7 +50,7 @@ fn left(format: DiskFormat) -> (Bench, DiskPlan, MemoryRecords) {
 fn the_next_writer_has_it() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
-        let disk = StillDisk::from(opened(&bench, &base, &records).unwrap());
+        let disk = OfflineDisk::from(opened(&bench, &base, &records).unwrap());
         assert_eq!(records.count(), 1, "{format:?}: the new writer's");
         disk.close().unwrap();
         assert_eq!(records.count(), 0, "{format:?}");
@@ -80,7 +80,7 @@ fn readers_children_and_jobs_have_it() {
 
         // Merge while both records are left.
         write_and_die(&bench, &top, &[(0, 512, 9)], &records);
-        let merge = |seeds: &mut Seeds<'_>| MergeJob::begin(&bench.files, &top, None, seeds);
+        let merge = |seeds: &mut HostInputs<'_>| MergeJob::begin(&bench.files, &top, None, seeds);
         run(&mut recorded(200, Some(&records), merge).unwrap()).unwrap();
         let all = model(&[&BASE, &CHILD, &[(0, 512, 9)]], 3 * MB);
         assert_eq!(bench.read(&base), all, "{format:?}");
@@ -88,13 +88,14 @@ fn readers_children_and_jobs_have_it() {
         let (bench, base, records) = left(format);
         let raw = plan(DiskFormat::Raw, DiskKind::Fixed, "raw");
         let convert =
-            |seeds: &mut Seeds<'_>| CopyJob::convert(&bench.files, &base, &raw, None, seeds);
+            |seeds: &mut HostInputs<'_>| CopyJob::convert(&bench.files, &base, &raw, None, seeds);
         run(&mut recorded(300, Some(&records), convert).unwrap()).unwrap();
         assert_eq!(bench.read(&raw), model(&[&BASE], 3 * MB), "{format:?}");
 
         let (bench, base, records) = left(format);
         let [first, again] = [400, 500].map(|seed| {
-            let check = |seeds: &mut Seeds<'_>| CheckJob::begin(bench.files.as_ref(), &base, seeds);
+            let check =
+                |seeds: &mut HostInputs<'_>| CheckJob::begin(bench.files.as_ref(), &base, seeds);
             let mut job = recorded(seed, Some(&records), check).unwrap();
             run(&mut job).unwrap();
             job.into_report()
@@ -111,7 +112,7 @@ fn what_another_host_may_have_overwritten_is_not_redone() {
         let content = bench.read(&base);
         let reading = DiskPlan { is_read_only: true, ..base.clone() };
         let taken_over = recorded(100, Some(&records), |seeds| {
-            seeds.left = LeftRecords::Discard;
+            seeds.left = RemainingRecords::Discard;
             open(bench.files.as_ref(), &reading, seeds)
         });
         drop(taken_over.unwrap());
@@ -137,9 +138,9 @@ fn who_was_killed_while_redoing_leaves_it_to_the_next() {
         drop(opened(&bench, &base, &records).unwrap());
         for begun in before..bench.store.ops().len() {
             let (bench, base, records) = left(format);
-            bench.store.set_room(Some(begun - before));
+            bench.store.set_change_limit(Some(begun - before));
             drop(opened(&bench, &base, &records));
-            bench.store.set_room(None);
+            bench.store.set_change_limit(None);
             drop(opened(&bench, &base, &records).unwrap());
             assert_eq!(bench.read(&base), model(&[&BASE], 3 * MB), "{format:?} {begun}");
         }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use suimon_image::ImageError;
-use suimon_ports::{FileName, FileUse, StoreFiles};
-use suimon_vhd::SizeRule;
+use suimon_ports::{FileLockMode, FileName, StoreFiles};
+use suimon_vhd::SizeSource;
 
 use crate::images::{
-    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, LAYERS_MAX, Seeds, close, create, open,
+    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, HostInputs, LAYERS_MAX, close, create,
+    open,
 };
 
 /// Extends a disk to `size` bytes; new space reads as zeros. The disk must be closed: the caller
@@ -24,7 +25,7 @@ pub fn resize(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
     size: u64,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<u64, DiskError> {
     plan.check()?;
     plan.check_size(size)?;
@@ -43,17 +44,17 @@ pub fn resize(
     if kind == DiskKind::Fixed {
         let (needed, free) = (size - before, files.space()?.free_bytes);
         if free < needed {
-            return Err(plan.error(DiskFault::NoRoom { needed, free }));
+            return Err(plan.error(DiskFault::NoSpace { required: needed, free }));
         }
     }
-    let file = files.open(name, FileUse::Write, plan.unit())?;
+    let file = files.open(name, FileLockMode::Write, plan.unit())?;
     let resized = match plan.format {
         DiskFormat::Raw | DiskFormat::PassThrough => file
             .set_len(size)
             .and_then(|()| file.flush())
             .map(|()| size)
             .map_err(|error| ImageError::new("file", 0, error)),
-        DiskFormat::Vhd => suimon_vhd::resize(file.as_image_file(), size, SizeRule::Creator),
+        DiskFormat::Vhd => suimon_vhd::resize(file.as_image_file(), size, SizeSource::Creator),
         DiskFormat::Vhdx => {
             suimon_vhdx::resize(file.as_image_file(), size, &seeds.write_guids()).map(|()| size)
         }
@@ -76,7 +77,7 @@ pub fn snapshot(
     files: &Arc<dyn StoreFiles>,
     plan: &DiskPlan,
     child: FileName,
-    seeds: &mut Seeds<'_>,
+    seeds: &mut HostInputs<'_>,
 ) -> Result<DiskPlan, DiskError> {
     if !matches!(plan.format, DiskFormat::Vhd | DiskFormat::Vhdx) {
         let allowed = "vhd or vhdx; convert the disk first";

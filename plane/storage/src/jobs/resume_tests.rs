@@ -1,6 +1,6 @@
 //! An interrupted job continues from its checkpoint, with the same result as an uninterrupted one.
 
-use suimon_image::testing::Fate;
+use suimon_image::testing::WriteOutcome;
 use suimon_ports::FileName;
 
 use super::crash_tests::is_of_full_store;
@@ -89,7 +89,7 @@ impl Case {
                 _ => self.target(),
             };
             assert!(self.bench.read(&made) == content, "{:?}", self.work);
-            let left = |file: &FileName| file.last().starts_with('.');
+            let left = |file: &FileName| file.file_name().starts_with('.');
             assert!(!self.bench.store.files().keys().any(left), "{:?}", self.work);
         }
     }
@@ -113,16 +113,17 @@ fn what_a_crash_cuts_off_goes_on_from_its_checkpoint() {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         for work in WORKS {
             let case = Case::new(format, work);
-            case.bench.store.forget();
+            case.bench.store.clear_log();
             let (job, checkpoint, durable) = cut_off(&case);
             let ops = case.bench.store.ops().len();
             for (nth, begun) in (durable..=ops).step_by(((ops - durable) / 3).max(1)).enumerate() {
                 let store = case.bench.store.crashed(begun, || match nth % 3 {
-                    0 => Fate::Kept,
-                    1 => Fate::Lost,
+                    0 => WriteOutcome::Persisted,
+                    1 => WriteOutcome::Lost,
                     _ => {
                         bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-                        [Fate::Kept, Fate::Lost, Fate::Torn(bits)][(bits >> 60) as usize % 3]
+                        [WriteOutcome::Persisted, WriteOutcome::Lost, WriteOutcome::Torn(bits)]
+                            [(bits >> 60) as usize % 3]
                     }
                 });
                 let crashed = Case { bench: Bench::on(store), top: case.top.clone(), work };
@@ -189,7 +190,8 @@ fn a_draft_that_is_broken_or_gone_is_made_anew() {
             if is_gone {
                 case.bench.files.remove(&draft).unwrap();
             } else {
-                let file = case.bench.files.open(&draft, suimon_ports::FileUse::Write, 1).unwrap();
+                let file =
+                    case.bench.files.open(&draft, suimon_ports::FileLockMode::Write, 1).unwrap();
                 file.set_len(4096).unwrap();
             }
             let mut job = case.begin(Some(&checkpoint)).unwrap();
@@ -219,7 +221,7 @@ fn what_was_done_before_its_end_was_noted_is_done() {
 fn run_held_up(case: &Case, room: usize, checkpoint: &mut Checkpoint) -> (bool, usize) {
     const HELD_UP: usize = 4;
     let mut job = case.begin(None).unwrap();
-    case.bench.store.set_room(Some(room));
+    case.bench.store.set_change_limit(Some(room));
     let mut held_up = 0;
     for _ in 0..10_000 {
         match job.step() {
@@ -239,7 +241,7 @@ fn run_held_up(case: &Case, room: usize, checkpoint: &mut Checkpoint) -> (bool, 
             }
         }
         if held_up >= HELD_UP {
-            case.bench.store.set_room(None);
+            case.bench.store.set_change_limit(None);
         }
     }
     panic!("{:?}, room {room}: it does not end", case.work);
@@ -254,7 +256,7 @@ fn a_full_store_holds_jobs_up_and_they_go_on() {
                 let case = Case::new(format, work);
                 let mut checkpoint = Checkpoint::default();
                 let (is_done, held_up) = run_held_up(&case, room, &mut checkpoint);
-                case.bench.store.set_room(None);
+                case.bench.store.set_change_limit(None);
                 was_held_up |= is_done && held_up > 0;
                 if !is_done {
                     // The image could not be closed. Another job continues from the checkpoint.

@@ -2,7 +2,7 @@
 
 use suimon_image::{
     ByteRange, CommitOutcome, Extent, FailedStep, FileError, Image, ImageError, ImageFault,
-    ImageFile, Located, Place, zero_freed,
+    ImageFile, Location, Translation, zero_freed,
 };
 
 use crate::disk::DiskLayer;
@@ -17,7 +17,7 @@ const ANSWERS_MAX: usize = 1 << 20;
 
 /// Location of a range of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whereabouts {
+pub(crate) enum RangeLocation {
     /// Range of a layer's file.
     File { layer: usize, offset: u64 },
     /// Zeros without a location.
@@ -36,34 +36,34 @@ pub(crate) enum Depth {
 }
 
 /// Disk that is not in service.
-pub(crate) struct StillDisk {
+pub(crate) struct OfflineDisk {
     layers: Vec<DiskLayer>,
     names: Vec<String>,
 }
 
-impl From<OpenedDisk> for StillDisk {
+impl From<OpenedDisk> for OfflineDisk {
     fn from(disk: OpenedDisk) -> Self {
         let names = disk.layers.iter().map(String::from).collect();
         Self { layers: disk.spec.layers, names }
     }
 }
 
-impl From<Vec<OpenLayer>> for StillDisk {
+impl From<Vec<OpenLayer>> for OfflineDisk {
     fn from(layers: Vec<OpenLayer>) -> Self {
         let names = layers.iter().map(|layer| String::from(&layer.name)).collect();
         Self { layers: layers.into_iter().map(OpenLayer::into_layer).collect(), names }
     }
 }
 
-impl StillDisk {
+impl OfflineDisk {
     /// Returns the size of the disk in bytes.
     pub(crate) fn size(&self) -> u64 {
-        self.layers.first().map_or(0, |layer| layer.image.shape().size)
+        self.layers.first().map_or(0, |layer| layer.image.disk_geometry().size)
     }
 
     /// Returns the length of ranges that are processed together: whole blocks, few per range.
     pub(crate) fn stretch(&self) -> u64 {
-        let block = self.layers.first().map_or(0, |layer| layer.image.shape().block);
+        let block = self.layers.first().map_or(0, |layer| layer.image.disk_geometry().block);
         block.max(super::STEP_BYTES)
     }
 
@@ -74,7 +74,7 @@ impl StillDisk {
 
     fn layer(&mut self, number: usize) -> Result<&mut DiskLayer, DiskError> {
         if number >= self.layers.len() {
-            return Err(self.error(0, ImageError::new("parent", 0, ImageFault::Missing)));
+            return Err(self.error(0, ImageError::new("parent", 0, ImageFault::MissingStructure)));
         }
         Ok(&mut self.layers[number])
     }
@@ -84,35 +84,35 @@ impl StillDisk {
         &mut self,
         range: ByteRange,
         depth: Depth,
-    ) -> Result<Vec<(ByteRange, Whereabouts)>, DiskError> {
+    ) -> Result<Vec<(ByteRange, RangeLocation)>, DiskError> {
         let mut found = Vec::new();
         let mut open = vec![(0, range)];
         while let Some((number, range)) = open.pop() {
-            let size = self.layer(number)?.image.shape().size.max(range.offset());
+            let size = self.layer(number)?.image.disk_geometry().size.max(range.offset());
             // A parent reads as zeros beyond its end.
             let (inside, behind) = range.split_at(size - range.offset());
             let mut extents: Vec<Extent> = Vec::new();
             if !inside.is_empty() {
-                self.ask(number, |image| image.locate(inside, &mut extents))?;
+                self.wait_for(number, |image| image.translate_read(inside, &mut extents))?;
             }
             let mut below = Vec::new();
             let mut rest = inside;
-            for Extent { place, len } in extents {
+            for Extent { location: place, len } in extents {
                 let (here, next) = rest.split_at(len);
                 rest = next;
                 match place {
-                    Place::File(offset) => {
-                        found.push((here, Whereabouts::File { layer: number, offset }));
+                    Location::File(offset) => {
+                        found.push((here, RangeLocation::File { layer: number, offset }));
                     }
-                    Place::Zero => found.push((here, Whereabouts::Zero)),
-                    Place::Parent if depth == Depth::Own => {
-                        found.push((here, Whereabouts::Parent));
+                    Location::Zero => found.push((here, RangeLocation::Zero)),
+                    Location::Parent if depth == Depth::Own => {
+                        found.push((here, RangeLocation::Parent));
                     }
-                    Place::Parent => below.push((number + 1, here)),
+                    Location::Parent => below.push((number + 1, here)),
                 }
             }
             if !behind.is_empty() {
-                found.push((behind, Whereabouts::Zero));
+                found.push((behind, RangeLocation::Zero));
             }
             open.append(&mut below);
         }
@@ -135,13 +135,17 @@ impl StillDisk {
     /// Writes to the disk's own image.
     pub(crate) fn write(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), DiskError> {
         let mut extents: Vec<Extent> = Vec::new();
-        self.ask(0, |image| image.place_write(range, &mut extents))?;
+        self.wait_for(0, |image| image.translate_write(range, &mut extents))?;
         let DiskLayer { image, file } = self.layer(0)?;
         let mut rest = bytes;
         let write = || {
-            for Extent { place, len } in extents {
-                let Place::File(offset) = place else {
-                    return Err(ImageError::new("payload", range.offset(), ImageFault::Missing));
+            for Extent { location: place, len } in extents {
+                let Location::File(offset) = place else {
+                    return Err(ImageError::new(
+                        "payload",
+                        range.offset(),
+                        ImageFault::MissingStructure,
+                    ));
                 };
                 let (here, next) = rest.split_at(usize::try_from(len).unwrap_or(0).min(rest.len()));
                 rest = next;
@@ -165,7 +169,7 @@ impl StillDisk {
         if self.layer(0)?.image.linear_offset().is_some() {
             kept.push(range);
         } else {
-            self.ask(0, |image| {
+            self.wait_for(0, |image| {
                 kept.clear();
                 image.discard(range, &mut kept)
             })?;
@@ -194,7 +198,7 @@ impl StillDisk {
         let done = match image.begin_commit() {
             None => file.flush(),
             Some(commit) => {
-                let done = commit.carry_out(file.as_image_file());
+                let done = commit.execute(file.as_image_file());
                 let outcome = done.as_ref().err().map_or(CommitOutcome::Done, FailedStep::outcome);
                 image.handle_commit(outcome);
                 done.map_err(|failed| failed.error)
@@ -206,20 +210,20 @@ impl StillDisk {
     }
 
     /// Repeats a query to a layer's image until the image has the metadata to answer.
-    fn ask(
+    fn wait_for(
         &mut self,
         number: usize,
-        mut question: impl FnMut(&mut dyn Image) -> Result<Located, ImageError>,
+        mut question: impl FnMut(&mut dyn Image) -> Result<Translation, ImageError>,
     ) -> Result<(), DiskError> {
         for _ in 0..ANSWERS_MAX {
             let layer = self.layer(number)?;
             let wanted = match question(layer.image.as_mut()) {
-                Ok(Located::Ready) => return Ok(()),
-                Ok(Located::NeedCommit) => {
+                Ok(Translation::Ready) => return Ok(()),
+                Ok(Translation::NeedsCommit) => {
                     self.commit(number)?;
                     continue;
                 }
-                Ok(Located::Need(wanted)) => wanted,
+                Ok(Translation::NeedsMetadata(wanted)) => wanted,
                 Err(error) => return Err(self.error(number, error)),
             };
             let mut bytes = vec![0; usize::try_from(wanted.len()).unwrap_or(0)];
@@ -232,7 +236,8 @@ impl StillDisk {
             };
             read.map_err(|error| self.error(number, error))?;
         }
-        let fault = ImageFault::Value { value: ANSWERS_MAX as u64, allowed: "fewer questions" };
+        let fault =
+            ImageFault::InvalidValue { value: ANSWERS_MAX as u64, allowed: "fewer questions" };
         Err(self.error(number, ImageError::new("metadata", 0, fault)))
     }
 }

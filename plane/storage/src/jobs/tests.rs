@@ -6,7 +6,7 @@ use suimon_image::ByteRange;
 use suimon_ports::StoreFiles;
 use suimon_ports::testing::MemoryStore;
 
-use super::still_disk::{Depth, StillDisk, Whereabouts};
+use super::still_disk::{Depth, OfflineDisk, RangeLocation};
 use super::*;
 use crate::images::open_tests::{child, name, plan, seeded};
 use crate::images::{DiskFault, DiskFormat, DiskKind, DiskPlan, create, open, sweep};
@@ -48,7 +48,7 @@ impl Bench {
         Self::on(store)
     }
 
-    fn still(&self, plan: &DiskPlan) -> StillDisk {
+    fn still(&self, plan: &DiskPlan) -> OfflineDisk {
         seeded(5000, |seeds| open(self.files.as_ref(), plan, seeds)).unwrap().into()
     }
 
@@ -72,7 +72,7 @@ impl Bench {
         for (range, place) in
             disk.pieces(ByteRange::new(0, disk.size()).unwrap(), Depth::All).unwrap()
         {
-            if let Whereabouts::File { layer, offset } = place {
+            if let RangeLocation::File { layer, offset } = place {
                 let range = range.offset() as usize..range.end() as usize;
                 disk.read(layer, offset, &mut bytes[range]).unwrap();
             }

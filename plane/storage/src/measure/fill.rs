@@ -1,10 +1,10 @@
 //! Filling of a measurement's file: a device may not read ranges that were never written.
 
 use core::time::Duration;
-use suimon_ports::{FileDone, FileOp};
+use suimon_ports::{FileCompletion, FileRequest};
 use suimon_quantity::Time;
 
-use super::{Device, FILE_BYTES_MIN, MIB, MeasureError};
+use super::{FILE_BYTES_MIN, MIB, MeasureError, MeasuredDevice};
 
 /// Number of writes in flight.
 const DEPTH: usize = 8;
@@ -19,25 +19,25 @@ pub(super) struct Fill {
     bytes: u64,
     /// Position up to which writes were submitted.
     at: u64,
-    began: Option<Time>,
+    started: Option<Time>,
     is_flushing: bool,
     noise: Vec<u8>,
 }
 
 impl Fill {
     pub(super) const fn new(bytes: u64) -> Self {
-        Self { bytes, at: 0, began: None, is_flushing: false, noise: Vec::new() }
+        Self { bytes, at: 0, started: None, is_flushing: false, noise: Vec::new() }
     }
 
     /// Submits writes. Returns true if the file is filled and durable.
     pub(super) fn step(
         &mut self,
         now: Time,
-        device: &mut Device,
-        ended: &mut Vec<FileDone>,
+        device: &mut MeasuredDevice,
+        ended: &mut Vec<FileCompletion>,
     ) -> Result<bool, MeasureError> {
-        let began = *self.began.get_or_insert(now);
-        for FileDone { token, outcome } in ended.drain(..) {
+        let began = *self.started.get_or_insert(now);
+        for FileCompletion { token, result: outcome } in ended.drain(..) {
             let what = if token == FLUSH { "flushing" } else { "filling" };
             let offset = if token == FLUSH { 0 } else { token };
             outcome.map_err(|error| MeasureError::Io { what, offset, error })?;
@@ -49,16 +49,16 @@ impl Fill {
         if self.at >= FILE_BYTES_MIN && now.since(began) >= PATIENCE {
             self.bytes = self.at;
         }
-        while self.at < self.bytes && device.io.under_way() < DEPTH {
+        while self.at < self.bytes && device.io.in_flight() < DEPTH {
             let bytes = self.bytes_of(device);
-            let op = FileOp::WriteBytes { offset: self.at, bytes };
+            let op = FileRequest::WriteBytes { offset: self.at, bytes };
             if !device.io.submit(device.slot, op, self.at) {
                 break;
             }
             self.at += MIB;
         }
-        if self.at >= self.bytes && device.io.under_way() == 0 && !self.is_flushing {
-            self.is_flushing = device.io.submit(device.slot, FileOp::Flush, FLUSH);
+        if self.at >= self.bytes && device.io.in_flight() == 0 && !self.is_flushing {
+            self.is_flushing = device.io.submit(device.slot, FileRequest::Flush, FLUSH);
         }
         Ok(false)
     }
@@ -68,7 +68,7 @@ impl Fill {
     }
 
     /// Returns data that can be neither compressed nor deduplicated.
-    fn bytes_of(&mut self, device: &mut Device) -> Vec<u8> {
+    fn bytes_of(&mut self, device: &mut MeasuredDevice) -> Vec<u8> {
         if self.noise.is_empty() {
             let words = (0..MIB / 8).map(|_| device.draw().to_le_bytes());
             self.noise = words.flatten().collect();

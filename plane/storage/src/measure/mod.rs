@@ -29,8 +29,8 @@ use std::sync::Arc;
 
 use core::time::Duration;
 use suimon_ports::{
-    DiskFile, FileDone, FileIo, FileName, FileSlot, FileUse, StoreFault, StoreFileError,
-    StoreFiles, Wakeup,
+    ArmResult, DiskFile, FileCompletion, FileIo, FileLockMode, FileName, FileSlot, StoreFault,
+    StoreFileError, StoreFiles,
 };
 use suimon_quantity::Time;
 use suimon_storage_qos::StoreSpec;
@@ -113,7 +113,7 @@ pub enum MeasureError {
     Store(#[from] StoreFileError),
     /// The file of an earlier measurement cannot be removed.
     #[error(transparent)]
-    Left(#[from] DiskError),
+    WorkerEnded(#[from] DiskError),
     /// Too little free space for a measurement.
     #[error(
         "{free_mib} MiB are free in the store, but a measurement needs twice its test file of at \
@@ -168,12 +168,12 @@ pub struct MeasurePlan {
 
 /// Measurement in progress.
 pub struct Measurement {
-    device: Device,
+    device: MeasuredDevice,
     plan: MeasurePlan,
     patterns: Vec<Pattern>,
     stage: Stage,
     measured: Measured,
-    ended: Vec<FileDone>,
+    ended: Vec<FileCompletion>,
 }
 
 enum Stage {
@@ -183,7 +183,7 @@ enum Stage {
 }
 
 /// File or device under measurement.
-pub(super) struct Device {
+pub(super) struct MeasuredDevice {
     pub(super) io: Box<dyn FileIo>,
     pub(super) slot: FileSlot,
     /// Size in bytes of the range that requests access.
@@ -191,7 +191,7 @@ pub(super) struct Device {
     pub(super) random: u64,
 }
 
-impl Device {
+impl MeasuredDevice {
     fn new(
         mut io: Box<dyn FileIo>,
         file: Arc<dyn DiskFile>,
@@ -222,7 +222,7 @@ impl Measurement {
         plan: MeasurePlan,
     ) -> Result<Self, MeasureError> {
         let unit = plan.spec.normalization.bytes();
-        match files.open_device(FileUse::Read, unit) {
+        match files.open_device(FileLockMode::Read, unit) {
             Ok(file) => Self::of_device(file, io, plan),
             Err(error) if matches!(error.fault, StoreFault::WrongStore { .. }) => {
                 Self::of_directory(files, io, plan)
@@ -247,8 +247,8 @@ impl Measurement {
         remove_left(files, &name)?;
         let file = files.create(&name, plan.spec.normalization.bytes())?;
         files.remove(&name)?;
-        let is_direct = file.facts().is_direct;
-        let device = Device::new(io, file, plan.seed)?;
+        let is_direct = file.properties().is_direct;
+        let device = MeasuredDevice::new(io, file, plan.seed)?;
         let stage = Stage::Fill(Fill::new(bytes));
         Ok(Self::new(device, plan, &Pattern::ALL, stage, is_direct))
     }
@@ -258,18 +258,18 @@ impl Measurement {
         io: Box<dyn FileIo>,
         plan: MeasurePlan,
     ) -> Result<Self, MeasureError> {
-        let facts = file.facts();
+        let facts = file.properties();
         if facts.len < FILE_BYTES_MIN {
             return Err(MeasureError::NoRoom { free_mib: facts.len / MIB });
         }
-        let mut device = Device::new(io, file, plan.seed)?;
+        let mut device = MeasuredDevice::new(io, file, plan.seed)?;
         device.bytes = facts.len;
         let run = Box::new(PatternRun::new(Pattern::Read, &plan, &mut device));
         Ok(Self::new(device, plan, &[Pattern::Read], Stage::Run(run), facts.is_direct))
     }
 
     fn new(
-        device: Device,
+        device: MeasuredDevice,
         plan: MeasurePlan,
         patterns: &[Pattern],
         stage: Stage,
@@ -308,12 +308,12 @@ impl Measurement {
             self.stage = next;
         }
         // Operations that the system does not accept now are submitted by the next step.
-        let _ = self.device.io.kick();
+        let _ = self.device.io.submit_queued();
         Ok(self.progress(now))
     }
 
     /// Requests a wake-up for the next completion.
-    pub fn arm(&mut self) -> Wakeup {
+    pub fn arm(&mut self) -> ArmResult {
         self.device.io.arm()
     }
 

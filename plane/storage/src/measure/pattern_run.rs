@@ -2,14 +2,14 @@
 
 use core::time::Duration;
 use suimon_image::ByteRange;
-use suimon_ports::{FileDone, FileOp};
+use suimon_ports::{FileCompletion, FileRequest};
 use suimon_quantity::{DiskId, Time};
 use suimon_storage_qos::{
-    Assignment, Capability, DiskSlot, Limits, Next, Operation, Proposal, Store, StoreScheduler,
+    Assignment, Capacity, DiskSlot, Limits, Next, Operation, Proposal, Store, StoreScheduler,
     StoreSpec, Submitted,
 };
 
-use super::{Device, MIB, MeasureError, MeasurePlan, Pattern, PatternFigure};
+use super::{MIB, MeasureError, MeasurePlan, MeasuredDevice, Pattern, PatternFigure};
 use crate::latency::LatencyCounts;
 
 /// Number of requests that are always queued, so that the device is never idle.
@@ -22,7 +22,7 @@ const DISK: DiskId = DiskId(0);
 
 /// Dispatched request.
 #[derive(Clone, Copy, Default)]
-struct Sent {
+struct SentRequest {
     at: Time,
     offset: u64,
     is_write: bool,
@@ -36,9 +36,9 @@ pub(super) struct PatternRun {
     scheduler: StoreScheduler,
     slot: DiskSlot,
     /// Dispatched and queued requests by tag.
-    sent: Vec<Sent>,
+    sent: Vec<SentRequest>,
     free: Vec<u32>,
-    began: Option<Time>,
+    started: Option<Time>,
     counted_from: Option<Time>,
     counted_until: Option<Time>,
     requests: u64,
@@ -48,7 +48,7 @@ pub(super) struct PatternRun {
 }
 
 impl PatternRun {
-    pub(super) fn new(pattern: Pattern, plan: &MeasurePlan, device: &mut Device) -> Self {
+    pub(super) fn new(pattern: Pattern, plan: &MeasurePlan, device: &mut MeasuredDevice) -> Self {
         let capacity = u32::try_from(device.io.capacity()).unwrap_or(u32::MAX);
         let depth_max = plan.spec.depth_max.min(capacity);
         let all = depth_max.saturating_add(WAITING);
@@ -57,7 +57,7 @@ impl PatternRun {
         let spec = StoreSpec { depth_max, waiting_max: all, alone_latency, ..plan.spec.clone() };
         let request_bytes = spec.normalization.bytes();
         let mut scheduler = StoreScheduler::new(spec);
-        let mut store = Store::new(Capability::Unknown);
+        let mut store = Store::new(Capacity::Unknown);
         let disk = Proposal::Disk(DISK, Assignment::Own(Limits::default()));
         // One disk without limits is always accepted.
         for change in store.propose(&[disk], true).unwrap_or_default() {
@@ -73,9 +73,9 @@ impl PatternRun {
             request_bytes,
             scheduler,
             slot: store.slot(DISK).unwrap_or(DiskSlot(0)),
-            sent: vec![Sent::default(); all as usize],
+            sent: vec![SentRequest::default(); all as usize],
             free: (0..all).collect(),
-            began: None,
+            started: None,
             counted_from: None,
             counted_until: None,
             requests: 0,
@@ -88,10 +88,10 @@ impl PatternRun {
     pub(super) fn step(
         &mut self,
         now: Time,
-        device: &mut Device,
-        ended: &mut Vec<FileDone>,
+        device: &mut MeasuredDevice,
+        ended: &mut Vec<FileCompletion>,
     ) -> Result<Option<PatternFigure>, MeasureError> {
-        let began = *self.began.get_or_insert(now);
+        let began = *self.started.get_or_insert(now);
         let warm = began + self.each / 3;
         for done in ended.drain(..) {
             self.handle_done(now, done)?;
@@ -104,27 +104,27 @@ impl PatternRun {
             self.counted_until = Some(now);
         }
         if let (Some(from), Some(until)) = (self.counted_from, self.counted_until) {
-            if device.io.under_way() > 0 {
+            if device.io.in_flight() > 0 {
                 return Ok(None);
             }
             return self.figure(until.since(from)).map(Some);
         }
-        self.ask(now, device);
+        self.submit_requests(now, device);
         Ok(None)
     }
 
     pub(super) fn text(&self, now: Time) -> String {
         let all = self.each + self.each / 3;
-        let done = self.began.map_or(Duration::ZERO, |began| now.since(began)).min(all);
+        let done = self.started.map_or(Duration::ZERO, |began| now.since(began)).min(all);
         format!("{}: {} of {} s", self.pattern.word(), done.as_secs(), all.as_secs())
     }
 
-    fn handle_done(&mut self, now: Time, done: FileDone) -> Result<(), MeasureError> {
+    fn handle_done(&mut self, now: Time, done: FileCompletion) -> Result<(), MeasureError> {
         let tag = u32::try_from(done.token).unwrap_or(u32::MAX);
         let Some(sent) = self.sent.get(tag as usize).copied() else { return Ok(()) };
         let what = if sent.is_write { "writing" } else { "reading" };
         let offset = sent.offset;
-        done.outcome.map_err(|error| MeasureError::Io { what, offset, error })?;
+        done.result.map_err(|error| MeasureError::Io { what, offset, error })?;
         let latency = now.since(sent.at);
         let operation = if sent.is_write { Operation::Write } else { Operation::Read };
         self.scheduler.handle_complete(now, self.slot, (operation, self.request_bytes), latency);
@@ -137,14 +137,14 @@ impl PatternRun {
     }
 
     /// Dispatches requests as the scheduler permits, and keeps its queue filled.
-    fn ask(&mut self, now: Time, device: &mut Device) {
+    fn submit_requests(&mut self, now: Time, device: &mut MeasuredDevice) {
         while let Next::Dispatch { tag, .. } = self.scheduler.poll(now) {
             self.send(now, tag, device);
         }
         while let Some(tag) = self.free.pop() {
             match self.scheduler.submit(now, self.slot, self.request_bytes, tag) {
                 Ok(Submitted::Dispatch) => self.send(now, tag, device),
-                Ok(Submitted::Waits) => {}
+                Ok(Submitted::Queued) => {}
                 Err(_) => {
                     self.free.push(tag);
                     break;
@@ -156,7 +156,7 @@ impl PatternRun {
         }
     }
 
-    fn send(&mut self, now: Time, tag: u32, device: &mut Device) {
+    fn send(&mut self, now: Time, tag: u32, device: &mut MeasuredDevice) {
         let bytes = u64::from(self.request_bytes);
         let dice = device.draw();
         let offset = dice % (device.bytes / bytes).max(1) * bytes;
@@ -167,12 +167,12 @@ impl PatternRun {
         };
         let Some(range) = ByteRange::new(offset, bytes) else { return };
         let op = if is_write {
-            FileOp::WriteBytes { offset, bytes: self.payload(dice) }
+            FileRequest::WriteBytes { offset, bytes: self.payload(dice) }
         } else {
-            FileOp::ReadBytes(range)
+            FileRequest::ReadBytes(range)
         };
         if let Some(sent) = self.sent.get_mut(tag as usize) {
-            *sent = Sent { at: now, offset, is_write };
+            *sent = SentRequest { at: now, offset, is_write };
         }
         // There is room: the scheduler's depth does not exceed the capacity of the I/O.
         let _ = device.io.submit(device.slot, op, u64::from(tag));

@@ -1,5 +1,5 @@
 use suimon_ports::FileIoSource;
-use suimon_ports::testing::{MemoryStore, Pace, PacedDevices, StoreOp};
+use suimon_ports::testing::{MemoryStore, RateLimit, RateLimitedIo, StoreOp};
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn plan(seconds: u64) -> MeasurePlan {
     MeasurePlan { spec: StoreSpec::default(), each: Duration::from_secs(seconds), seed: 1 }
 }
 
-fn begin(store: &MemoryStore, devices: &PacedDevices) -> Result<Measurement, MeasureError> {
+fn begin(store: &MemoryStore, devices: &RateLimitedIo) -> Result<Measurement, MeasureError> {
     Measurement::begin(store, devices.open().unwrap(), plan(3))
 }
 
@@ -32,7 +32,7 @@ fn run(measurement: &mut Measurement) -> Result<Vec<MeasureProgress>, MeasureErr
 fn it_is_the_least_of_what_the_device_does_under_each_pattern() {
     let store = MemoryStore::default();
     // Each millisecond 12 reads, or 4 writes.
-    let devices = PacedDevices::new(Pace { per_look: 12, write_cost: 3, fails: None });
+    let devices = RateLimitedIo::new(RateLimit { per_look: 12, write_cost: 3, fails: None });
     let mut measurement = begin(&store, &devices).unwrap();
     let told = run(&mut measurement).unwrap();
     let measured = measurement.measured().clone();
@@ -56,7 +56,7 @@ fn it_is_the_least_of_what_the_device_does_under_each_pattern() {
 #[test]
 fn its_file_has_no_name_and_is_closed_whenever_it_is_dropped() {
     let store = MemoryStore::default();
-    let devices = PacedDevices::new(Pace { per_look: 4, ..Pace::default() });
+    let devices = RateLimitedIo::new(RateLimit { per_look: 4, ..RateLimit::default() });
     for steps in [0, 1, 100, 5_000] {
         let mut measurement = begin(&store, &devices).unwrap();
         for ms in 0..steps {
@@ -79,15 +79,15 @@ fn its_file_has_no_name_and_is_closed_whenever_it_is_dropped() {
 #[test]
 fn a_full_store_and_a_device_with_errors_are_told_and_leave_nothing() {
     let store = MemoryStore::default();
-    store.set_room(Some(0));
-    let devices = PacedDevices::new(Pace { per_look: 4, ..Pace::default() });
+    store.set_change_limit(Some(0));
+    let devices = RateLimitedIo::new(RateLimit { per_look: 4, ..RateLimit::default() });
     let error = begin(&store, &devices).err().unwrap();
     assert!(matches!(error, MeasureError::NoRoom { free_mib: 0 }), "{error}");
-    store.set_room(None);
+    store.set_change_limit(None);
     let mut measurement = begin(&store, &devices).unwrap();
     measurement.step(Time::from_ns(1)).unwrap();
     let fails = Some(io::ErrorKind::StorageFull);
-    devices.set(Pace { per_look: 4, fails, ..Pace::default() });
+    devices.set(RateLimit { per_look: 4, fails, ..RateLimit::default() });
     let error = run(&mut measurement).unwrap_err();
     assert!(error.to_string().starts_with("filling at offset 0 failed"), "{error}");
     drop(measurement);
@@ -99,7 +99,7 @@ fn a_full_store_and_a_device_with_errors_are_told_and_leave_nothing() {
 /// the first pattern on. Returns the result of the pattern.
 fn run_with_silence(ms: u32) -> Result<PatternFigure, MeasureError> {
     let store = MemoryStore::default();
-    let devices = PacedDevices::new(Pace { per_look: 64, ..Pace::default() });
+    let devices = RateLimitedIo::new(RateLimit { per_look: 64, ..RateLimit::default() });
     let mut measurement = begin(&store, &devices).unwrap();
     let mut now = Time::from_ns(1 << 40);
     let mut step = |measurement: &mut Measurement| {
@@ -107,11 +107,11 @@ fn run_with_silence(ms: u32) -> Result<PatternFigure, MeasureError> {
         measurement.step(now)
     };
     while step(&mut measurement).unwrap().done == 0 {}
-    devices.set(Pace::default());
+    devices.set(RateLimit::default());
     for _ in 0..ms {
         step(&mut measurement)?;
     }
-    devices.set(Pace { per_look: 64, ..Pace::default() });
+    devices.set(RateLimit { per_look: 64, ..RateLimit::default() });
     for _ in 0..1000 {
         if step(&mut measurement)?.done == 2 {
             break;

@@ -54,7 +54,7 @@ impl Claims {
     }
 
     /// Returns a claim, whether its regions were copied or not.
-    pub(crate) fn give_back(&mut self, claim: &Claim) {
+    pub(crate) fn release(&mut self, claim: &Claim) {
         self.taken.retain(|taken| taken.number != claim.number);
     }
 

@@ -44,7 +44,7 @@ proptest! {
                 },
                 1 => if !taken.is_empty() {
                     let claim = taken.swap_remove(at as usize % taken.len());
-                    claims.give_back(&claim);
+                    claims.release(&claim);
                     first.retain(|region| !covers(&claim, *region));
                 },
                 _ => mark(at.min(regions - 1)),

@@ -1,7 +1,7 @@
 //! Copy of a range in its current state.
 
 use suimon_image::ByteRange;
-use suimon_ports::{AllocatedExtent, Allocation, CLIENT_BYTES_MAX, DiskClient};
+use suimon_ports::{Allocation, AllocationExtent, DISK_CLIENT_REQUEST_BYTES_MAX, DiskClient};
 
 use super::progress::MirrorError;
 use crate::dirty::DirtyMap;
@@ -18,8 +18,8 @@ pub(crate) struct Pair {
 impl Pair {
     /// Closes the connections to disk and copy.
     pub(crate) fn end(&self) {
-        self.disk.end();
-        self.copy.end();
+        self.disk.disconnect();
+        self.copy.disconnect();
     }
 
     /// Returns the alignment of reads and writes: the larger sector size of both.
@@ -28,7 +28,7 @@ impl Pair {
     }
 
     /// Marks allocated regions. `goes_on` is called between queries.
-    pub(crate) fn look(
+    pub(crate) fn compare(
         &self,
         dirty: &DirtyMap,
         goes_on: impl Fn() -> bool,
@@ -39,9 +39,9 @@ impl Pair {
             let Some(range) = ByteRange::new(at, len) else { return Ok(()) };
             let mut extents = self.disk.allocation(range).map_err(MirrorError::Read)?;
             if extents.iter().all(|extent| extent.len == 0) {
-                extents = vec![AllocatedExtent { allocation: Allocation::Data, len }];
+                extents = vec![AllocationExtent { allocation: Allocation::Data, len }];
             }
-            for AllocatedExtent { allocation, len } in extents {
+            for AllocationExtent { allocation, len } in extents {
                 if allocation == Allocation::Data {
                     ByteRange::new(at, len).into_iter().for_each(|range| dirty.mark(range));
                 }
@@ -80,9 +80,9 @@ impl Pair {
         while !rest.is_empty() {
             let mut extents = self.disk.allocation(rest).map_err(MirrorError::Read)?;
             if extents.iter().all(|extent| extent.len == 0) {
-                extents = vec![AllocatedExtent { allocation: Allocation::Data, len: rest.len() }];
+                extents = vec![AllocationExtent { allocation: Allocation::Data, len: rest.len() }];
             }
-            for AllocatedExtent { allocation, len } in extents {
+            for AllocationExtent { allocation, len } in extents {
                 let (piece, behind) = rest.split_at(len);
                 rest = behind;
                 if allocation == Allocation::Data && !piece.is_empty() {
@@ -99,7 +99,7 @@ impl Pair {
     fn copy_data(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), MirrorError> {
         let mut rest = range;
         while !rest.is_empty() {
-            let (piece, behind) = rest.split_at(CLIENT_BYTES_MAX);
+            let (piece, behind) = rest.split_at(DISK_CLIENT_REQUEST_BYTES_MAX);
             self.disk.read(piece, bytes).map_err(MirrorError::Read)?;
             if bytes.iter().all(|byte| *byte == 0) {
                 self.copy.write_zeroes(piece).map_err(MirrorError::Write)?;

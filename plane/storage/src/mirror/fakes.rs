@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use suimon_image::ByteRange;
-use suimon_ports::{AllocatedExtent, Allocation, DiskClient, DiskClientError};
+use suimon_ports::{Allocation, AllocationExtent, DiskClient, DiskClientError};
 
 /// Bytes that are allocated together.
 pub(crate) const BLOCK: u64 = 4096;
@@ -62,7 +62,7 @@ impl FakeDisk {
     }
 
     fn pass(&self) -> Result<(), DiskClientError> {
-        let gone = || Err(DiskClientError::Gone("ended".to_owned()));
+        let gone = || Err(DiskClientError::Disconnected("ended".to_owned()));
         let mut hangs = self.hangs.lock().unwrap_or_else(PoisonError::into_inner);
         while hangs.0 && !hangs.1 {
             hangs = self.changed.wait(hangs).unwrap_or_else(PoisonError::into_inner);
@@ -122,10 +122,10 @@ impl DiskClient for FakeClient {
         Ok(())
     }
 
-    fn allocation(&self, range: ByteRange) -> Result<Vec<AllocatedExtent>, DiskClientError> {
+    fn allocation(&self, range: ByteRange) -> Result<Vec<AllocationExtent>, DiskClientError> {
         self.0.pass()?;
         let content = self.0.content.lock().unwrap();
-        let mut extents: Vec<AllocatedExtent> = Vec::new();
+        let mut extents: Vec<AllocationExtent> = Vec::new();
         for (block, piece) in range.blocks(BLOCK) {
             let is_there = content.1[block as usize];
             let allocation = if is_there { Allocation::Data } else { Allocation::Hole };
@@ -134,7 +134,7 @@ impl DiskClient for FakeClient {
                 Some(last) if last.allocation == allocation => last.len += piece.len(),
                 // A query returns a limited number of extents.
                 _ if count == 3 => break,
-                _ => extents.push(AllocatedExtent { allocation, len: piece.len() }),
+                _ => extents.push(AllocationExtent { allocation, len: piece.len() }),
             }
         }
         Ok(extents)
@@ -146,7 +146,7 @@ impl DiskClient for FakeClient {
         Ok(())
     }
 
-    fn end(&self) {
+    fn disconnect(&self) {
         self.0.hangs.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
         self.0.changed.notify_all();
     }

@@ -217,7 +217,7 @@ impl Inside {
     fn work(&self, looks_first: bool) {
         if looks_first {
             let goes_on = || self.lock().stage == Stage::Looking;
-            let looked = self.pair.look(&self.dirty, goes_on);
+            let looked = self.pair.compare(&self.dirty, goes_on);
             let mut state = self.lock();
             if state.stage == Stage::Looking {
                 state.stage = Stage::Copying;
@@ -235,7 +235,7 @@ impl Inside {
                         self.dirty.mark(claim.range);
                     }
                     let mut state = self.lock();
-                    state.claims.give_back(&claim);
+                    state.claims.release(&claim);
                     if copied.is_ok() {
                         state.copied_bytes = state.copied_bytes.saturating_add(claim.range.len());
                     }

@@ -5,14 +5,14 @@ use suimon_frame::{Frame, MacAddr};
 use suimon_quantity::Time;
 use suimon_teaming::{Incoming, IncomingDrop, MemberSlot};
 
-use super::teams::{Team, Teams};
-use crate::published::{MemberPlace, PortRuntime, Published};
+use super::teams::{TeamState, Teams};
+use crate::published::{MemberTableSlot, PortRuntime, Published};
 
 /// Member that received a batch.
 pub(super) struct Arrival<'a> {
     /// Port of the member itself.
     pub(super) port: &'a PortRuntime,
-    team: &'a Team,
+    team: &'a TeamState,
     /// `None` if the member is not in the distribution.
     slot: Option<MemberSlot>,
 }
@@ -21,10 +21,10 @@ impl<'a> Arrival<'a> {
     pub(super) fn of(
         teams: &'a Teams,
         published: &'a Published,
-        member: MemberPlace,
+        member: MemberTableSlot,
     ) -> Option<Self> {
         let team = teams.get(member.team)?;
-        let port = published.ports.get(member.place)?;
+        let port = published.ports.get(member.slot)?;
         Some(Self { port, team, slot: team.slot(member.nth) })
     }
 
@@ -52,8 +52,8 @@ impl<'a> Arrival<'a> {
     /// Returns true if a frame with this source is a reflection of one that the team sent.
     #[inline]
     fn is_reflected(&self, now: Time, source: MacAddr) -> bool {
-        let is_heard_here = self.team.shared.sent.holds(source, now);
-        self.team.distribution.is_reflected(&Incoming { source, is_heard_here })
+        let is_received_here = self.team.shared.sent.holds(source, now);
+        self.team.distribution.is_reflected(&Incoming { source, is_received_here })
     }
 
     /// Moves the accepted frames to the front, in their order, and counts the others as dropped.

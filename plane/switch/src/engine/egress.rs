@@ -9,16 +9,16 @@ use suimon_ports::{PortFault, ServedDevice};
 use suimon_quantity::{Direction, QueueId};
 
 use super::batch::Batch;
-use crate::handover::{Route, Routes};
+use crate::handover::{QueueLocation, QueueLocations};
 use crate::ledger::Ledger;
 use crate::link::{Link, Links, Parcel, return_home};
 use crate::notice::{Notices, PlaneNotice};
-use crate::outbox::Outbox;
+use crate::outbox::LinkOutbox;
 use crate::owned::OwnedSink;
-use crate::post::Post;
+use crate::post::ParcelSender;
 use crate::published::Published;
+use crate::routes::{EgressTarget, Route, Routes};
 use crate::stages::Probe;
-use crate::ways::{Exit, Way, Ways};
 
 /// Maximum number of parcels held for one queue that is being moved to this worker: the number that
 /// its sender and some others may have in flight.
@@ -31,10 +31,10 @@ pub(super) struct Egress {
     pub(super) sink_of: BTreeMap<QueueId, usize>,
     /// Indices of sinks to flush.
     pub(super) touched: Vec<usize>,
-    pub(super) routes: Routes<Parcel>,
-    pub(super) ways: Ways,
-    pub(super) post: Post,
-    pub(super) outbox: Outbox,
+    pub(super) routes: QueueLocations<Parcel>,
+    pub(super) ways: Routes,
+    pub(super) post: ParcelSender,
+    pub(super) outbox: LinkOutbox,
     pub(super) ledger: Ledger,
     pub(super) notices: Arc<Notices>,
 }
@@ -42,14 +42,14 @@ pub(super) struct Egress {
 impl Egress {
     pub(super) fn new(link: Arc<Link>, notices: Arc<Notices>) -> Self {
         Self {
-            routes: Routes::new(link.id),
-            post: Post::new(Arc::clone(&link)),
+            routes: QueueLocations::new(link.id),
+            post: ParcelSender::new(Arc::clone(&link)),
             link,
             sinks: Vec::new(),
             sink_of: BTreeMap::new(),
             touched: Vec::new(),
-            ways: Ways::default(),
-            outbox: Outbox::default(),
+            ways: Routes::default(),
+            outbox: LinkOutbox::default(),
             ledger: Ledger::default(),
             notices,
         }
@@ -61,9 +61,9 @@ impl Egress {
             _ => of.port,
         };
         port.shared.tally.drop_rx(reason, 1);
-        if reason == DropReason::SpoofedSource && port.shared.spoofing_told.is_due(of.now) {
+        if reason == DropReason::SpoofedSource && port.shared.spoofing_reports.is_due(of.now) {
             let notice = PlaneNotice::SpoofedSource { port: port.shared.id, mac: frame.source() };
-            self.notices.tell(notice);
+            self.notices.send(notice);
         }
     }
 
@@ -78,8 +78,8 @@ impl Egress {
         if let Some(limit) = &port.storm {
             if !limit.admit(now, 1) {
                 port.shared.tally.drop_rx(DropReason::StormLimit, 1);
-                if port.shared.storm_told.is_due(now) {
-                    self.notices.tell(PlaneNotice::StormLimited { port: port.shared.id });
+                if port.shared.storm_reports.is_due(now) {
+                    self.notices.send(PlaneNotice::StormLimited { port: port.shared.id });
                 }
                 return;
             }
@@ -126,9 +126,13 @@ impl Egress {
         probe: &mut Probe<'_>,
     ) {
         match self.ways.exit(egress.index()) {
-            Exit::Sink(sink) => self.transmit(of.published, sink as usize, frame, probe),
-            Exit::Queues => self.deliver_to_queue(of, egress.index(), frame, is_only, probe),
-            Exit::Team(team) => self.deliver_to_team(of, team as usize, frame, is_only, probe),
+            EgressTarget::Sink(sink) => self.transmit(of.published, sink as usize, frame, probe),
+            EgressTarget::Queues => {
+                self.deliver_to_queue(of, egress.index(), frame, is_only, probe);
+            }
+            EgressTarget::Team(team) => {
+                self.deliver_to_team(of, team as usize, frame, is_only, probe);
+            }
         }
     }
 
@@ -152,23 +156,23 @@ impl Egress {
             _ => port.egress.start + flow_hash(frame) as usize % queues,
         };
         if let Some(tap) = &port.capture {
-            frame.gather();
+            frame.linearize();
             tap.take(now, Direction::Egress, frame);
         }
         let (queue, _) = published.owners[at];
         match self.ways.of_queue(at) {
-            Way::Sink(sink) => self.transmit(published, sink, frame, probe),
-            Way::At(owner) => {
+            Route::Sink(sink) => self.transmit(published, sink, frame, probe),
+            Route::At(owner) => {
                 if !self.post.add(owner, queue, frame, is_only) {
                     port.shared.tally.drop_tx(DropReason::EgressFull, 1);
                 }
             }
-            Way::Hold => {
+            Route::Hold => {
                 if !self.hold(queue, frame, is_only) {
                     port.shared.tally.drop_tx(DropReason::EgressFull, 1);
                 }
             }
-            Way::Nowhere => port.shared.tally.drop_tx(DropReason::EgressDown, 1),
+            Route::Nowhere => port.shared.tally.drop_tx(DropReason::EgressDown, 1),
         }
     }
 
@@ -210,11 +214,11 @@ impl Egress {
             original
         });
         if let Some(tap) = &team.capture {
-            frame.gather();
+            frame.linearize();
             tap.take(of.now, Direction::Egress, frame);
         }
         match self.ways.exit(place) {
-            Exit::Sink(sink) => self.transmit(of.published, sink as usize, frame, probe),
+            EgressTarget::Sink(sink) => self.transmit(of.published, sink as usize, frame, probe),
             _ => self.deliver_to_queue(of, place, frame, is_only, probe),
         }
         if let Some(original) = original.filter(|_| !is_only) {
@@ -239,7 +243,7 @@ impl Egress {
         if let Some(mut sink) = self.sinks.get_mut(at).and_then(Option::take) {
             self.sink_of.remove(&sink.id);
             self.ledger.close(&mut sink.cost);
-            self.notices.tell_fault(sink.id, &sink.attached, fault);
+            self.notices.report_fault(sink.id, &sink.attached, fault);
             self.find_ways(published);
         }
     }
@@ -288,12 +292,14 @@ impl Egress {
             return return_home(parcel);
         }
         match self.routes.route_of_mail(queue) {
-            Route::Hold => {
+            QueueLocation::Hold => {
                 let Err(refused) = self.routes.hold(queue, parcel, HELD_MAX) else { return };
                 count_lost(published, queue, frames);
                 parcel = refused;
             }
-            Route::Here | Route::At(_) | Route::Nowhere => count_lost(published, queue, frames),
+            QueueLocation::Here | QueueLocation::At(_) | QueueLocation::Nowhere => {
+                count_lost(published, queue, frames);
+            }
         }
         return_home(parcel);
     }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use suimon_quantity::{PortId, ProcessorId, QueueId};
+use suimon_quantity::{PortId, QueueId, WorkerId};
 use suimon_teaming::Distribution;
 
 use super::Engine;
 use super::egress::Egress;
 use super::teams::Teams;
 use crate::latch::Latch;
-use crate::link::{Links, Mail, return_home};
+use crate::link::{LinkMessage, Links, return_home};
 use crate::owned::OwnedSink;
 use crate::published::Published;
 use crate::stages::Probe;
@@ -28,7 +28,7 @@ impl Engine {
         }
         adopted.orphans.into_iter().for_each(return_home);
         for fence in adopted.fences {
-            self.send_must(fence.to, Mail::Fence(fence.queue));
+            self.send_must(fence.to, LinkMessage::Fence(fence.queue));
         }
         for (queue, to) in adopted.departing {
             self.depart(queue, to);
@@ -48,18 +48,18 @@ impl Engine {
         }
     }
 
-    fn depart(&mut self, queue: QueueId, to: ProcessorId) {
+    fn depart(&mut self, queue: QueueId, to: WorkerId) {
         let mut sink = self.detach_sink(queue);
         if let Some(Err(fault)) = sink.as_mut().map(|sink| sink.flush()) {
             if let Some(sink) = sink.take() {
-                self.egress.notices.tell_fault(queue, &sink.attached, fault);
+                self.egress.notices.report_fault(queue, &sink.attached, fault);
             }
         }
-        self.send_must(to, Mail::Sink(queue, sink));
+        self.send_must(to, LinkMessage::Sink(queue, sink));
     }
 
     /// Sends mail that must arrive, after all frames sent to that worker before.
-    pub(crate) fn send_must(&mut self, to: ProcessorId, mail: Mail) {
+    pub(crate) fn send_must(&mut self, to: WorkerId, mail: LinkMessage) {
         self.egress.send_parcels(&self.links);
         if let Some(link) = self.links.of(to) {
             self.egress.outbox.send(link, mail);

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use suimon_forwarding::DropReason;
 use suimon_frame::{Frame, MacAddr};
-use suimon_quantity::{PortId, ProcessorId, Time};
+use suimon_quantity::{PortId, Time, WorkerId};
 use suimon_teaming::{
     Bucket, Choice, Distribution, FlowletState, MEMBERS_MAX, MemberSlot, Origin, OutgoingKey,
 };
@@ -20,13 +20,13 @@ use crate::team_shared::{BucketTallies, TeamShared};
 
 /// All teams, parallel to [`Published::teams`].
 #[derive(Default)]
-pub(super) struct Teams(Vec<Team>);
+pub(super) struct Teams(Vec<TeamState>);
 
 /// View of one team in one worker.
-pub(super) struct Team {
+pub(super) struct TeamState {
     port: PortId,
     /// Index in [`Published::ports`].
-    place: usize,
+    slot: usize,
     pub(super) capture: Option<Arc<CaptureTap>>,
     pub(super) distribution: Arc<Distribution>,
     /// Indices in [`Published::ports`], by member slot.
@@ -42,8 +42,8 @@ pub(super) struct Team {
 }
 
 impl Teams {
-    pub(super) fn of(published: &Published, processor: ProcessorId) -> Self {
-        Self(published.teams.iter().map(|team| Team::of(published, team, processor)).collect())
+    pub(super) fn of(published: &Published, processor: WorkerId) -> Self {
+        Self(published.teams.iter().map(|team| TeamState::of(published, team, processor)).collect())
     }
 
     /// Sets the distribution of the team with this port.
@@ -56,22 +56,22 @@ impl Teams {
         let teams = self.0.iter_mut().zip(&published.teams);
         for (team, published) in teams.filter(|(team, _)| team.port == port) {
             team.distribution = Arc::clone(distribution);
-            team.seat(published);
+            team.assign_slots(published);
         }
     }
 
     #[inline]
-    pub(super) fn get(&self, at: usize) -> Option<&Team> {
+    pub(super) fn get(&self, at: usize) -> Option<&TeamState> {
         self.0.get(at)
     }
 }
 
-impl Team {
-    fn of(published: &Published, team: &TeamRuntime, processor: ProcessorId) -> Self {
+impl TeamState {
+    fn of(published: &Published, team: &TeamRuntime, processor: WorkerId) -> Self {
         let port = &published.ports[team.slot.index()];
         let mut new = Self {
             port: port.shared.id,
-            place: team.slot.index(),
+            slot: team.slot.index(),
             capture: port.capture.clone(),
             distribution: Arc::clone(&team.distribution),
             places: [None; MEMBERS_MAX],
@@ -81,12 +81,12 @@ impl Team {
             origin: Cell::default(),
             noted: Cell::default(),
         };
-        new.seat(team);
+        new.assign_slots(team);
         new
     }
 
     /// Assigns the members to the slots of the distribution.
-    fn seat(&mut self, team: &TeamRuntime) {
+    fn assign_slots(&mut self, team: &TeamRuntime) {
         self.origin = Cell::default();
         self.places = [None; MEMBERS_MAX];
         let slots = team.members.iter().map(|(id, _)| self.distribution.slot(*id));
@@ -175,7 +175,7 @@ impl Team {
 
     #[cold]
     fn count_lost(&self, published: &Published, reason: DropReason) {
-        if let Some(port) = published.ports.get(self.place) {
+        if let Some(port) = published.ports.get(self.slot) {
             port.shared.tally.drop_tx(reason, 1);
         }
     }

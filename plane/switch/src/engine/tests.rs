@@ -2,8 +2,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec, Tables};
 use suimon_frame::Offloads;
-use suimon_ports::{FrameSink, PortFault, Sent};
-use suimon_quantity::{PortId, ProcessorId, SwitchId};
+use suimon_ports::{FrameSink, PortFault, TransmitResult};
+use suimon_quantity::{PortId, SwitchId, WorkerId};
 
 use super::*;
 use crate::owned::OwnedSink;
@@ -17,9 +17,9 @@ struct Counting {
 }
 
 impl FrameSink for Counting {
-    fn transmit(&mut self, _: &Frame) -> Result<Sent, PortFault> {
+    fn transmit(&mut self, _: &Frame) -> Result<TransmitResult, PortFault> {
         self.references.store(Arc::strong_count(&self.published), Ordering::Relaxed);
-        Ok(Sent::Accepted)
+        Ok(TransmitResult::Accepted)
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {
@@ -55,13 +55,13 @@ fn tables(has_queue: bool) -> Arc<Published> {
         ports,
         members: Vec::new(),
         teams: Vec::new(),
-        owners: if has_queue { vec![(queue, ProcessorId(0))] } else { Vec::new() },
+        owners: if has_queue { vec![(queue, WorkerId(0))] } else { Vec::new() },
     })
 }
 
 #[test]
 fn a_batch_does_not_change_the_reference_count_of_the_shared_tables() {
-    let link = Arc::new(Link::new(ProcessorId(0), 0.into()));
+    let link = Arc::new(Link::new(WorkerId(0), 0.into()));
     let published = tables(true);
     let links: Arc<Links> = Arc::new([Some(Arc::clone(&link))].into_iter().collect());
     // Tables with the queue are adopted after it has been attached.

@@ -32,7 +32,7 @@ impl Registry {
         if latch.wait(ANSWER_TIMEOUT) {
             Ok(())
         } else {
-            Err(TopologyError::Stuck(ANSWER_TIMEOUT.as_secs()))
+            Err(TopologyError::Timeout(ANSWER_TIMEOUT.as_secs()))
         }
     }
 

@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use suimon_forwarding::{Limit, PortRole, Tables};
-use suimon_quantity::{BitRate, Direction, PortId, ProcessorId, QueueId};
+use suimon_quantity::{BitRate, Direction, PortId, QueueId, WorkerId};
 
 use super::Registry;
-use crate::published::{MemberPlace, PortRuntime, Published, TeamRuntime};
+use crate::published::{MemberTableSlot, PortRuntime, Published, TeamRuntime};
 use crate::queue_record::queues_of;
 use crate::topology::{PortTopology, TopologyError};
 
-type Owners = Vec<(QueueId, ProcessorId)>;
+type Owners = Vec<(QueueId, WorkerId)>;
 
 impl Registry {
     pub(super) fn published(&mut self) -> Result<Published, TopologyError> {
@@ -27,7 +27,7 @@ impl Registry {
             let Some(slot) = tables.slot(id) else { continue };
             let is_uplink = port.spec.role == PortRole::Uplink;
             if !port.spec.binds_source {
-                shared.source_told.reset();
+                shared.source_reports.reset();
             }
             ports[slot.index()] = Some(PortRuntime {
                 bandwidth: shared.bandwidth.follow(port.bandwidth.map(bandwidth_limit)),
@@ -78,7 +78,9 @@ impl Registry {
             for (nth, member) in team.members.iter().enumerate() {
                 let place = published.ports.len();
                 members.push((member.id, place));
-                published.members.push((member.port, MemberPlace { team: number, nth, place }));
+                published
+                    .members
+                    .push((member.port, MemberTableSlot { team: number, nth, slot: place }));
                 let runtime = self.member_runtime(member.port, &mut published.owners);
                 published.ports.push(runtime);
             }

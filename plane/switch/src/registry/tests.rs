@@ -20,11 +20,11 @@ fn topology(ports: u32) -> Topology {
 
 #[test]
 fn queues_do_not_change_the_forwarding_tables() {
-    let mut registry = Registry::without_processors();
+    let mut registry = Registry::without_workers();
     registry.set_topology(topology(2)).unwrap();
     let before = registry.published().unwrap();
     let id = QueueId { port: PortId(1), direction: Direction::Egress, index: 0 };
-    registry.queues.insert(id, QueueRecord::new(ProcessorId(0)));
+    registry.queues.insert(id, QueueRecord::new(WorkerId(0)));
     let after = registry.published().unwrap();
     assert_eq!((before.owners.len(), after.owners.len()), (0, 1));
     assert!(Arc::ptr_eq(&before.tables, &after.tables));

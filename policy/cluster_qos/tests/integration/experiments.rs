@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::cluster::{Clock, Cluster, SECOND, disk};
-use suimon_cluster_qos::{Capability, DiskKey, Terms};
+use suimon_cluster_qos::{DiskKey, Parameters, SharedStoreCapacity};
 
 /// Five pairs of mirrored disks: each takes 18.7 ms for a request, which counts as 64 operations.
 /// Together they deliver 17 112 operations per second; one VM alone gets a fifth of that.
@@ -43,8 +43,8 @@ struct Experiment {
 
 impl Experiment {
     fn new() -> Self {
-        let capability = Capability::Declared(CAPABILITY);
-        let mut cluster = Cluster::new(Terms::default(), capability, 3);
+        let capability = SharedStoreCapacity::Declared(CAPABILITY);
+        let mut cluster = Cluster::new(Parameters::default(), capability, 3);
         cluster.add_node(1, Clock { offset: 77 * SECOND, ppm: 90 }, false);
         cluster.add_node(2, Clock { offset: 0, ppm: -90 }, false);
         cluster.elect(1);

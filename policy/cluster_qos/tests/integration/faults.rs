@@ -6,8 +6,9 @@ use crate::cluster;
 use crate::cluster::{Clock, Cluster, Dice, Network, SECOND, disk};
 use proptest::prelude::*;
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, Capability, DiskKey, DiskLoad, MemberEvent, NodeId,
-    NodeLoad, PolicyKey, PolicyLimits, Report, ReportId, Term, Terms, VERSION, Wants,
+    Allocator, AllocatorAction, AllocatorEvent, DiskKey, DiskLoad, MemberEvent, NodeId, NodeLoad,
+    Parameters, PolicyKey, PolicyLimits, Report, ReportId, SharedStoreCapacity, Term, VERSION,
+    Wants,
 };
 use suimon_quantity::Time;
 
@@ -186,8 +187,8 @@ fn judge_settled(cluster: &mut Cluster) {
 }
 
 fn drive(seed: u64, nodes: u32, falls: bool, steps: &[(u64, Step)]) -> Cluster {
-    let capability = Capability::Declared(CAPABILITY);
-    let mut cluster = Cluster::new(Terms::default(), capability, seed);
+    let capability = SharedStoreCapacity::Declared(CAPABILITY);
+    let mut cluster = Cluster::new(Parameters::default(), capability, seed);
     let mut dice = Dice(seed ^ 0x5eed);
     for id in 1..=nodes {
         // Half of the permitted difference for each of two clocks, in either direction.
@@ -297,8 +298,8 @@ fn within(step: Step, nodes: u32) -> Step {
 /// by then.
 #[test]
 fn fallbacks_are_used() {
-    let capability = Capability::Declared(CAPABILITY);
-    let mut cluster = Cluster::new(Terms::default(), capability, 5);
+    let capability = SharedStoreCapacity::Declared(CAPABILITY);
+    let mut cluster = Cluster::new(Parameters::default(), capability, 5);
     for id in 1..=3 {
         cluster.add_node(id, Clock::RIGHT, true);
         let load = disk(u64::from(id), 1_000, 0, 100);
@@ -327,7 +328,8 @@ fn fallbacks_are_used() {
 /// nodes use its share.
 #[test]
 fn grants_that_come_late_are_dead() {
-    let mut cluster = Cluster::new(Terms::default(), Capability::Declared(CAPABILITY), 5);
+    let mut cluster =
+        Cluster::new(Parameters::default(), SharedStoreCapacity::Declared(CAPABILITY), 5);
     for id in 1..=2 {
         cluster.add_node(id, Clock::RIGHT, false);
         cluster.set_disk(id, disk(u64::from(id), 1_000, 0, 100), ALL);
@@ -348,8 +350,8 @@ fn grants_that_come_late_are_dead() {
 /// A clock slower than the terms permit is detected, and its node uses no lease.
 #[test]
 fn a_slow_clock_gets_no_lease() {
-    let capability = Capability::Declared(CAPABILITY);
-    let mut cluster = Cluster::new(Terms::default(), capability, 5);
+    let capability = SharedStoreCapacity::Declared(CAPABILITY);
+    let mut cluster = Cluster::new(Parameters::default(), capability, 5);
     cluster.add_node(1, Clock::RIGHT, false);
     // An hour of offset without drift.
     cluster.add_node(2, Clock { offset: 3_600 * SECOND, ppm: 0 }, false);
@@ -371,8 +373,8 @@ fn a_slow_clock_gets_no_lease() {
 /// reported.
 #[test]
 fn a_node_that_is_gone() {
-    let capability = Capability::Declared(CAPABILITY);
-    let mut cluster = Cluster::new(Terms::default(), capability, 5);
+    let capability = SharedStoreCapacity::Declared(CAPABILITY);
+    let mut cluster = Cluster::new(Parameters::default(), capability, 5);
     for id in 1..=2 {
         cluster.add_node(id, Clock::RIGHT, false);
         cluster.set_disk(id, disk(u64::from(id), 40_000, 0, 100), ALL);
@@ -404,22 +406,23 @@ fn a_node_that_returns_before_it_is_forgotten_keeps_its_record() {
             version: VERSION,
             node: NodeId(1),
             id,
-            heard: None,
+            acknowledged: None,
             reserved_iops: 0,
             takes_leases: true,
             load: NodeLoad::default(),
-            wants: Wants::default(),
+            demand: Wants::default(),
             policies: Vec::new(),
             largest: Vec::new(),
             unmet: Vec::new(),
         };
         AllocatorEvent::Reported { report }
     };
-    let mut allocator = Allocator::new(Terms::default());
-    let capability = Capability::Declared(CAPABILITY);
+    let mut allocator = Allocator::new(Parameters::default());
+    let capability = SharedStoreCapacity::Declared(CAPABILITY);
     let (records, policies) = (Vec::new(), Vec::new());
     let mut now = Time::ZERO;
-    let elected = AllocatorEvent::Elected { term: Term(1), capability, records, policies };
+    let elected =
+        AllocatorEvent::Elected { term: Term(1), capacity: capability, records, policies };
     allocator.handle(now, &elected);
     allocator.handle(now, &report(1));
     let mut written = Vec::new();

@@ -2,13 +2,14 @@
 
 use crate::cluster::{Clock, Cluster, SECOND, disk};
 use suimon_cluster_qos::{
-    AllocatorEvent, Capability, Cause, Notice, PolicyKey, PolicyLimits, Terms,
+    AllocatorEvent, Cause, Notice, Parameters, PolicyKey, PolicyLimits, SharedStoreCapacity,
 };
 
 const ALL: u64 = 1 << 40;
 
 fn of(nodes: u32, capability: u64) -> Cluster {
-    let mut cluster = Cluster::new(Terms::default(), Capability::Declared(capability), 1);
+    let mut cluster =
+        Cluster::new(Parameters::default(), SharedStoreCapacity::Declared(capability), 1);
     for id in 1..=nodes {
         cluster.add_node(id, Clock::RIGHT, false);
     }
@@ -106,7 +107,7 @@ fn what_cannot_be_kept_is_refused_with_the_arithmetic() {
     cluster.set_disk(2, disk(2, 3_000, 0, 100), ALL);
     cluster.run(70 * SECOND);
     let refused = cluster.notices.iter().find_map(|(_, notice)| match notice {
-        Notice::Refused { promises, .. } => Some(promises.to_string()),
+        Notice::Refused { admission: promises, .. } => Some(promises.to_string()),
         _ => None,
     });
     assert_eq!(
@@ -120,7 +121,7 @@ fn what_cannot_be_kept_is_refused_with_the_arithmetic() {
     let unmet = cluster.allocator().unmet();
     assert_eq!((unmet.len(), unmet[0].disk.0, unmet[0].cause), (1, 2, Cause::NotAdmitted));
     let by = unmet[0].aggressors[0];
-    assert_eq!((by.node.0, by.disk.0, by.delivered_iops - by.entitled_iops), (1, 1, 2_000));
+    assert_eq!((by.node.0, by.disk.0, by.delivered_iops - by.guaranteed_iops), (1, 1, 2_000));
     cluster.set_disk(1, disk(1, 4_000, 0, 100), ALL);
     cluster.run(5 * SECOND);
     assert!(cluster.cap(2) >= 3_064, "{}", cluster.cap(2));
@@ -203,10 +204,10 @@ fn what_a_slow_store_does_not_give_is_unmet_however_little_is_asked_for() {
         _ => None,
     });
     let unmet = unmet.unwrap();
-    assert_eq!((unmet.node.0, unmet.disk.0, unmet.cause), (1, 1, Cause::ForeignLoad));
-    assert_eq!((unmet.entitled_iops, unmet.delivered_iops), (6_000, 2_000));
+    assert_eq!((unmet.node.0, unmet.disk.0, unmet.cause), (1, 1, Cause::ExternalLoad));
+    assert_eq!((unmet.guaranteed_iops, unmet.delivered_iops), (6_000, 2_000));
     let by = unmet.aggressors[0];
-    assert_eq!((by.node.0, by.disk.0, by.entitled_iops), (2, 2, 0));
+    assert_eq!((by.node.0, by.disk.0, by.guaranteed_iops), (2, 2, 0));
     assert!(by.delivered_iops > 0);
 }
 
@@ -290,7 +291,7 @@ fn foreign_load_is_named_and_minimums_stay() {
         }
         cluster.run(SECOND / 2);
         told = told.or(cluster.notices.iter().find_map(|(_, notice)| match notice {
-            Notice::ForeignLoad { delivered_iops, .. } => Some(*delivered_iops),
+            Notice::ExternalLoad { delivered_iops, .. } => Some(*delivered_iops),
             _ => None,
         }));
     }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use suimon_failover::{Action, AdapterId, Event, Failover, FailoverSpec, Path, VfId, Why};
+use suimon_failover::{
+    Action, AdapterId, Event, Failover, FailoverReason, FailoverSpec, Path, VfId,
+};
 use suimon_quantity::{PortId, Time};
 
 const WEB: PortId = PortId(1);
@@ -28,43 +30,50 @@ fn on_vf() -> Failover {
     failover.handle(at(0), &Event::VfFound { vf: VF });
     failover.handle(at(0), &set(WEB, 50));
     let offered = actions(&mut failover);
-    assert_eq!(offered, [Action::GiveVf { nic: WEB, vf: VF, why: Why::Turn }]);
-    assert_eq!(failover.path(WEB), Some(Path::Synthetic), "until the guest has it");
+    assert_eq!(offered, [Action::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::VmTurn }]);
+    assert_eq!(failover.path(WEB), Some(Path::Paravirtual), "until the guest has it");
     failover.handle(at(1), &Event::VfPathReady { nic: WEB, vf: VF });
-    assert_eq!(actions(&mut failover), [Action::UseVf { nic: WEB, vf: VF, why: Why::Ready }]);
+    assert_eq!(
+        actions(&mut failover),
+        [Action::UseVf { nic: WEB, vf: VF, reason: FailoverReason::Ready }]
+    );
     assert_eq!(failover.path(WEB), Some(Path::Vf(VF)));
     failover
 }
 
-fn left(nic: PortId, why: Why) -> [Action; 2] {
-    [Action::UseSynthetic { nic, why }, Action::TakeVf { nic, vf: VF, why }]
+fn left(nic: PortId, why: FailoverReason) -> [Action; 2] {
+    [Action::UseParavirtual { nic, reason: why }, Action::UnplugVf { nic, vf: VF, reason: why }]
 }
 
 #[test]
 fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
     for (event, end, why) in [
-        (Event::VfLost { vf: VF }, Event::VfFound { vf: VF }, Why::VfLost),
-        (Event::ResetBegan { adapter: WAN }, Event::ResetEnded { adapter: WAN }, Why::Reset),
+        (Event::VfLost { vf: VF }, Event::VfFound { vf: VF }, FailoverReason::VfLost),
+        (
+            Event::ResetBegan { adapter: WAN },
+            Event::ResetEnded { adapter: WAN },
+            FailoverReason::Reset,
+        ),
         (
             Event::DriverUnbound { adapter: WAN },
             Event::DriverBound { adapter: WAN },
-            Why::DriverUnbound,
+            FailoverReason::DriverUnbound,
         ),
     ] {
         let mut failover = on_vf();
         failover.handle(at(100), &event);
         assert_eq!(actions(&mut failover), left(WEB, why));
-        assert_eq!(failover.path(WEB), Some(Path::Synthetic));
+        assert_eq!(failover.path(WEB), Some(Path::Paravirtual));
         failover.handle(at(101), &Event::VfReleased { vf: VF });
         failover.handle(at(102), &end);
         let back = failover.next_deadline().unwrap();
         assert!(back >= at(110), "{back}");
         let mut now = back;
-        while failover.path(WEB) == Some(Path::Synthetic) {
+        while failover.path(WEB) == Some(Path::Paravirtual) {
             failover.handle_deadline(now);
             match actions(&mut failover).as_slice() {
-                [] | [Action::StaySynthetic { .. }] => now = failover.next_deadline().unwrap(),
-                [Action::GiveVf { vf, .. }] => {
+                [] | [Action::StayParavirtual { .. }] => now = failover.next_deadline().unwrap(),
+                [Action::PlugVf { vf, .. }] => {
                     failover.handle(now, &Event::VfPathReady { nic: WEB, vf: *vf });
                 }
                 other => panic!("{other:?}"),
@@ -78,11 +87,11 @@ fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
 fn a_migration_leaves_the_vf_and_one_that_is_given_up_comes_back_at_once() {
     let mut failover = on_vf();
     failover.handle(at(10), &Event::MigrationBegan { nic: WEB });
-    assert_eq!(actions(&mut failover), left(WEB, Why::Migration));
+    assert_eq!(actions(&mut failover), left(WEB, FailoverReason::Migration));
     failover.handle(at(11), &Event::VfReleased { vf: VF });
     assert_eq!(actions(&mut failover), [], "not while it is being moved");
     failover.handle(at(12), &Event::MigrationEnded { nic: WEB });
-    let expected = [Action::GiveVf { nic: WEB, vf: VF, why: Why::Turn }];
+    let expected = [Action::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::VmTurn }];
     assert_eq!(actions(&mut failover), expected);
 }
 
@@ -90,14 +99,17 @@ fn a_migration_leaves_the_vf_and_one_that_is_given_up_comes_back_at_once() {
 fn who_has_a_vf_keeps_it_and_who_gets_none_is_told_once() {
     let mut failover = on_vf();
     failover.handle(at(2), &set(DB, 100));
-    let told = [Action::StaySynthetic { nic: DB, why: Why::NoVfFree }];
+    let told = [Action::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
     assert_eq!(actions(&mut failover), told);
     failover.handle(at(3), &set(DB, 90));
     assert_eq!(actions(&mut failover), []);
     failover.handle(at(4), &set(WEB, 0));
-    assert_eq!(actions(&mut failover), left(WEB, Why::WeightZero));
+    assert_eq!(actions(&mut failover), left(WEB, FailoverReason::WeightZero));
     failover.handle(at(5), &Event::VfReleased { vf: VF });
-    assert_eq!(actions(&mut failover), [Action::GiveVf { nic: DB, vf: VF, why: Why::Turn }]);
+    assert_eq!(
+        actions(&mut failover),
+        [Action::PlugVf { nic: DB, vf: VF, reason: FailoverReason::VmTurn }]
+    );
 }
 
 #[test]
@@ -109,14 +121,14 @@ fn a_guest_that_does_not_take_its_vf_loses_it_and_others_get_it_later() {
     actions(&mut failover);
     assert_eq!(failover.next_deadline(), Some(at(60)));
     failover.handle_deadline(at(60));
-    let why = Why::NotReadyInTime;
-    assert_eq!(actions(&mut failover), [Action::TakeVf { nic: WEB, vf: VF, why }]);
+    let why = FailoverReason::NotReadyInTime;
+    assert_eq!(actions(&mut failover), [Action::UnplugVf { nic: WEB, vf: VF, reason: why }]);
     // The event is too late: the VF is being taken away.
     failover.handle(at(61), &Event::VfPathReady { nic: WEB, vf: VF });
     failover.handle(at(61), &Event::VfReleased { vf: VF });
     assert_eq!(actions(&mut failover), []);
     failover.handle_deadline(failover.next_deadline().unwrap());
-    let expected = [Action::GiveVf { nic: WEB, vf: VF, why: Why::Turn }];
+    let expected = [Action::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::VmTurn }];
     assert_eq!(actions(&mut failover), expected, "it is heavier");
 }
 
@@ -132,7 +144,7 @@ fn vfs_are_taken_from_the_adapter_that_has_given_the_fewest() {
         let adapters = vec![AdapterId(1), AdapterId(0)];
         failover.handle(at(0), &Event::NicSet { nic: PortId(nic), iov_weight: 1, adapters });
         given.extend(actions(&mut failover).into_iter().filter_map(|action| match action {
-            Action::GiveVf { vf, .. } => Some((vf.adapter.0, vf.index)),
+            Action::PlugVf { vf, .. } => Some((vf.adapter.0, vf.index)),
             _ => None,
         }));
     }
@@ -156,28 +168,32 @@ fn actions_say_why_in_words() {
 #[test]
 fn a_vf_that_a_guest_had_before_stays_its_own() {
     let mut failover = Failover::new(FailoverSpec::default());
-    let held = Event::VfHeld { nic: WEB, iov_weight: 10, adapters: vec![WAN], vf: VF };
+    let held = Event::VfInUse { nic: WEB, iov_weight: 10, adapters: vec![WAN], vf: VF };
     failover.handle(at(0), &held);
-    assert_eq!(actions(&mut failover), [Action::UseVf { nic: WEB, vf: VF, why: Why::Ready }]);
+    assert_eq!(
+        actions(&mut failover),
+        [Action::UseVf { nic: WEB, vf: VF, reason: FailoverReason::Ready }]
+    );
     failover.handle(at(0), &Event::VfFound { vf: VF });
     failover.handle(at(0), &set(DB, 100));
-    let told = [Action::StaySynthetic { nic: DB, why: Why::NoVfFree }];
+    let told = [Action::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
     assert_eq!(actions(&mut failover), told);
     // The report does not give the VF to another NIC, nor twice.
     failover.handle(
         at(1),
-        &Event::VfHeld { nic: PortId(3), iov_weight: 1, adapters: vec![WAN], vf: VF },
+        &Event::VfInUse { nic: PortId(3), iov_weight: 1, adapters: vec![WAN], vf: VF },
     );
     failover.handle(at(1), &held);
     assert_eq!(failover.path(WEB), Some(Path::Vf(VF)));
     assert!(!actions(&mut failover).contains(&Action::UseVf {
         nic: PortId(3),
         vf: VF,
-        why: Why::Ready
+        reason: FailoverReason::Ready
     }));
     // It is taken away like any other, also immediately.
     let mut failover = Failover::new(FailoverSpec::default());
-    failover.handle(at(0), &Event::VfHeld { nic: WEB, iov_weight: 0, adapters: vec![WAN], vf: VF });
+    failover
+        .handle(at(0), &Event::VfInUse { nic: WEB, iov_weight: 0, adapters: vec![WAN], vf: VF });
     let all = actions(&mut failover);
-    assert_eq!(all[1..], left(WEB, Why::WeightZero));
+    assert_eq!(all[1..], left(WEB, FailoverReason::WeightZero));
 }

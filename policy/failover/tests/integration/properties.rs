@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use suimon_failover::{Action, AdapterId, Event, Failover, FailoverSpec, Path, VfId, Why};
+use suimon_failover::{
+    Action, AdapterId, Event, Failover, FailoverReason, FailoverSpec, Path, VfId,
+};
 use suimon_quantity::{PortId, Time};
 
 const SPEC: FailoverSpec =
@@ -83,8 +85,8 @@ struct World {
 impl World {
     fn carry_out(&mut self, now: Time, action: Action) {
         match action {
-            Action::GiveVf { nic, vf, why } => {
-                assert_eq!(why, Why::Turn);
+            Action::PlugVf { nic, vf, reason: why } => {
+                assert_eq!(why, FailoverReason::VmTurn);
                 assert!(!self.has.values().any(|other| *other == vf), "{vf} is given twice");
                 assert!(!self.leaving.contains_key(&vf), "{vf} is not free yet");
                 assert!(!self.has.contains_key(&nic), "{nic:?} has one");
@@ -98,13 +100,13 @@ impl World {
                 assert_eq!(self.has.get(&nic), Some(&vf));
                 assert_eq!(self.on_vf.insert(nic, vf), None, "from one VF to another");
             }
-            Action::UseSynthetic { nic, why } => {
+            Action::UseParavirtual { nic, reason: why } => {
                 assert!(self.on_vf.remove(&nic).is_some(), "it was there");
                 if why.is_failure() {
                     self.failed_at.insert(nic, now);
                 }
             }
-            Action::TakeVf { nic, vf, why } => {
+            Action::UnplugVf { nic, vf, reason: why } => {
                 assert!(!self.on_vf.contains_key(&nic), "its frames have another path first");
                 assert_eq!(self.has.remove(&nic), Some(vf));
                 assert_eq!(self.leaving.insert(vf, nic), None);
@@ -112,7 +114,7 @@ impl World {
                     self.failed_at.insert(nic, now);
                 }
             }
-            Action::StaySynthetic { nic, .. } => assert!(!self.has.contains_key(&nic)),
+            Action::StayParavirtual { nic, .. } => assert!(!self.has.contains_key(&nic)),
         }
     }
 
@@ -177,7 +179,7 @@ fn drive(steps: &[(u64, Step)]) -> (Record, Vec<Action>) {
             world.failed_at.remove(&nic);
         }
         for nic in world.weights.keys() {
-            let path = world.on_vf.get(nic).map_or(Path::Synthetic, |vf| Path::Vf(*vf));
+            let path = world.on_vf.get(nic).map_or(Path::Paravirtual, |vf| Path::Vf(*vf));
             assert_eq!(failover.path(*nic), Some(path), "one path, the one that was told");
         }
         if event.is_none() {
@@ -247,7 +249,7 @@ proptest! {
         let actions = std::iter::from_fn(|| failover.poll_action());
         let given: Vec<usize> = actions
             .filter_map(|action| match action {
-                Action::GiveVf { nic, .. } => usize::try_from(nic.0).ok(),
+                Action::PlugVf { nic, .. } => usize::try_from(nic.0).ok(),
                 _ => None,
             })
             .collect();

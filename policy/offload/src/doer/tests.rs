@@ -17,30 +17,30 @@ fn device(active: &[Feature]) -> DeviceFeatures {
     device
 }
 
-fn on(capability: Capability) -> Finding {
+fn on(capability: OffloadCapability) -> Finding {
     Finding { capability, reason: Reason::On }
 }
 
-fn off(capability: Capability) -> Finding {
+fn off(capability: OffloadCapability) -> Finding {
     Finding { capability, reason: Reason::SwitchedOff { switch: Switch::Segmentation } }
 }
 
 #[test]
 fn what_is_sent_is_done_by_the_device_if_active_there_else_by_the_kernel() {
     for (capability, feature) in [
-        (Capability::Checksum, Feature::TxChecksum),
-        (Capability::Tcp4Segmentation, Feature::TxTcp4),
-        (Capability::Tcp6Segmentation, Feature::TxTcp6),
-        (Capability::TcpEcnSegmentation, Feature::TxTcpEcn),
-        (Capability::UdpSegmentation, Feature::TxUdp),
+        (OffloadCapability::Checksum, Feature::TxChecksum),
+        (OffloadCapability::Tcp4Segmentation, Feature::TxTcp4),
+        (OffloadCapability::Tcp6Segmentation, Feature::TxTcp6),
+        (OffloadCapability::TcpEcnSegmentation, Feature::TxTcpEcn),
+        (OffloadCapability::UdpSegmentation, Feature::TxUdp),
     ] {
         let others: Vec<_> = Feature::ALL.into_iter().filter(|f| *f != feature).collect();
-        for (active, doer) in [(&[feature][..], Doer::Nic), (&others[..], Doer::Kernel)] {
-            let found = assign(Side::Egress, &on(capability), &device(active));
-            assert_eq!(found, Assignment { doer, by: Some(feature) });
+        for (active, doer) in [(&[feature][..], Performer::Nic), (&others[..], Performer::Kernel)] {
+            let found = performer_at_device(Side::Egress, &on(capability), &device(active));
+            assert_eq!(found, Assignment { performer: doer, by: Some(feature) });
         }
-        let found = assign(Side::Egress, &off(capability), &device(&Feature::ALL));
-        assert_eq!(found, Assignment { doer: Doer::Software, by: None });
+        let found = performer_at_device(Side::Egress, &off(capability), &device(&Feature::ALL));
+        assert_eq!(found, Assignment { performer: Performer::Software, by: None });
     }
 }
 
@@ -53,39 +53,39 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
     };
     let both = [Feature::TxChecksumIpv4, Feature::TxChecksumIpv6];
     for (active, doer, by) in [
-        (&both[..], Doer::Nic, Feature::TxChecksumIpv4),
-        (&both[..1], Doer::Kernel, Feature::TxChecksumIpv6),
-        (&both[1..], Doer::Kernel, Feature::TxChecksumIpv4),
+        (&both[..], Performer::Nic, Feature::TxChecksumIpv4),
+        (&both[..1], Performer::Kernel, Feature::TxChecksumIpv6),
+        (&both[1..], Performer::Kernel, Feature::TxChecksumIpv4),
     ] {
         let device = without_generic(active);
-        let found = assign(Side::Egress, &on(Capability::Checksum), &device);
-        assert_eq!(found, Assignment { doer, by: Some(by) });
-        assert!(is_supported(Side::Egress, Capability::Checksum, &device));
+        let found = performer_at_device(Side::Egress, &on(OffloadCapability::Checksum), &device);
+        assert_eq!(found, Assignment { performer: doer, by: Some(by) });
+        assert!(is_supported(Side::Egress, OffloadCapability::Checksum, &device));
     }
     let none = DeviceFeatures::default();
-    assert!(!is_supported(Side::Egress, Capability::Checksum, &none));
-    let found = assign(Side::Egress, &on(Capability::Checksum), &none);
-    assert_eq!(found, Assignment { doer: Doer::Kernel, by: Some(Feature::TxChecksum) });
+    assert!(!is_supported(Side::Egress, OffloadCapability::Checksum, &none));
+    let found = performer_at_device(Side::Egress, &on(OffloadCapability::Checksum), &none);
+    assert_eq!(found, Assignment { performer: Performer::Kernel, by: Some(Feature::TxChecksum) });
 }
 
 #[test]
 fn what_is_received_is_checked_and_joined_by_whoever_is_active() {
     let received = |capability, active: &[Feature]| {
-        let found = assign(Side::Ingress, &on(capability), &device(active));
-        (found.doer, found.by.map(Feature::name))
+        let found = performer_at_device(Side::Ingress, &on(capability), &device(active));
+        (found.performer, found.by.map(Feature::name))
     };
-    let tcp = Capability::Tcp4Segmentation;
-    assert_eq!(received(Capability::Checksum, &[]), (Doer::Guest, Some("rx-checksum")));
-    let checking = received(Capability::Checksum, &[Feature::RxChecksum]);
-    assert_eq!(checking, (Doer::Nic, Some("rx-checksum")));
-    assert_eq!(received(tcp, &[Feature::RxGro]), (Doer::Kernel, Some("rx-gro")));
+    let tcp = OffloadCapability::Tcp4Segmentation;
+    assert_eq!(received(OffloadCapability::Checksum, &[]), (Performer::Guest, Some("rx-checksum")));
+    let checking = received(OffloadCapability::Checksum, &[Feature::RxChecksum]);
+    assert_eq!(checking, (Performer::Nic, Some("rx-checksum")));
+    assert_eq!(received(tcp, &[Feature::RxGro]), (Performer::Kernel, Some("rx-gro")));
     let both = received(tcp, &[Feature::RxGro, Feature::RxLro]);
-    assert_eq!(both, (Doer::Nic, Some("rx-lro")));
-    assert_eq!(received(tcp, &[]), (Doer::Nobody, Some("rx-gro")));
-    let udp = received(Capability::UdpSegmentation, &[Feature::RxGro]);
-    assert_eq!(udp, (Doer::Nobody, Some("rx-udp-gro-forwarding")));
-    let cut = assign(Side::Ingress, &off(tcp), &device(&Feature::ALL));
-    assert_eq!(cut.doer, Doer::Software);
+    assert_eq!(both, (Performer::Nic, Some("rx-lro")));
+    assert_eq!(received(tcp, &[]), (Performer::NotDone, Some("rx-gro")));
+    let udp = received(OffloadCapability::UdpSegmentation, &[Feature::RxGro]);
+    assert_eq!(udp, (Performer::NotDone, Some("rx-udp-gro-forwarding")));
+    let cut = performer_at_device(Side::Ingress, &off(tcp), &device(&Feature::ALL));
+    assert_eq!(cut.performer, Performer::Software);
 }
 
 proptest! {
@@ -110,16 +110,16 @@ proptest! {
         let active: Vec<_> = active.into_iter().map(|at| Feature::ALL[at]).collect();
         for finding in effective(ALL, &switches, kind, Side::Egress).findings {
             let doers = [
-                doer(kind, Side::Egress, &finding),
-                assign(Side::Egress, &finding, &device(&active)).doer,
+                performer(kind, Side::Egress, &finding),
+                performer_at_device(Side::Egress, &finding, &device(&active)).performer,
             ];
             let is_work = !matches!(
                 finding.capability,
-                Capability::IpChecksum | Capability::ReceiveCoalescing
+                OffloadCapability::IpChecksum | OffloadCapability::ReceiveCoalescing
             );
             for doer in doers {
-                prop_assert_eq!(is_work && !finding.is_on(), doer == Doer::Software
-                    && finding.capability != Capability::ReceiveCoalescing);
+                prop_assert_eq!(is_work && !finding.is_on(), doer == Performer::Software
+                    && finding.capability != OffloadCapability::ReceiveCoalescing);
             }
         }
     }

@@ -47,12 +47,12 @@ fn each_side_is_governed_by_its_own_switch() {
     let ingress = effective(ALL, &switches, PortKind::Nic, Side::Ingress);
     assert_eq!(ingress.offloads, Offloads::NONE);
     assert_eq!(
-        ingress.reason(Capability::Checksum),
+        ingress.reason(OffloadCapability::Checksum),
         Some(Reason::SwitchedOff { switch: Switch::TxChecksum })
     );
     assert_eq!(
-        ingress.reason(Capability::Tcp6Segmentation),
-        Some(Reason::Needs { other: Capability::Checksum })
+        ingress.reason(OffloadCapability::Tcp6Segmentation),
+        Some(Reason::Needs { other: OffloadCapability::Checksum })
     );
     assert_eq!(effective(ALL, &switches, PortKind::Nic, Side::Egress).offloads, ALL);
 }
@@ -62,10 +62,10 @@ fn each_side_is_governed_by_its_own_switch() {
 fn what_was_not_offered_is_not_said_to_be_lacking() {
     let switches = OffloadSwitches { tx_checksum: false, ..OffloadSwitches::default() };
     let found = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Ingress);
-    let needs = Reason::Needs { other: Capability::Checksum };
-    assert_eq!(found.reason(Capability::Tcp4Segmentation), Some(needs));
+    let needs = Reason::Needs { other: OffloadCapability::Checksum };
+    assert_eq!(found.reason(OffloadCapability::Tcp4Segmentation), Some(needs));
     let found = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Egress);
-    assert_eq!(found.reason(Capability::Tcp4Segmentation), Some(Reason::NotNegotiated));
+    assert_eq!(found.reason(OffloadCapability::Tcp4Segmentation), Some(Reason::NotNegotiated));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn without_receive_coalescing_only_frames_from_an_uplink_are_segmented() {
     assert_eq!(egress.offloads_from_uplink, Offloads { checksum: true, ..Offloads::NONE });
     let ingress = effective(ALL, &switches, PortKind::Nic, Side::Ingress);
     assert_eq!(ingress.offloads_from_uplink, ALL);
-    assert_eq!(ingress.reason(Capability::ReceiveCoalescing), None);
+    assert_eq!(ingress.reason(OffloadCapability::ReceiveCoalescing), None);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn reasons_read_as_sentences_and_as_json() {
     assert_eq!(serde_json::from_str::<Effective>(&json).unwrap(), egress);
     let on = effective(ALL, &OffloadSwitches::default(), PortKind::Nic, Side::Ingress);
     assert_eq!(
-        on.reason(Capability::IpChecksum).map(|reason| reason.to_string()).as_deref(),
+        on.reason(OffloadCapability::IpChecksum).map(|reason| reason.to_string()).as_deref(),
         Some("virtio-net has no offload of the IPv4 header checksum")
     );
 }
@@ -133,8 +133,8 @@ proptest! {
         side in side(),
     ) {
         let found = effective(supported, &switches, kind, side);
-        prop_assert_eq!(found.offloads.and(supported), found.offloads);
-        prop_assert_eq!(found.offloads.and(found.offloads_from_uplink), found.offloads_from_uplink);
+        prop_assert_eq!(found.offloads.intersection(supported), found.offloads);
+        prop_assert_eq!(found.offloads.intersection(found.offloads_from_uplink), found.offloads_from_uplink);
     }
 
     #[test]
@@ -167,12 +167,12 @@ proptest! {
     ) {
         let found = effective(supported, &switches, kind, side);
         let is_on = |capability| found.reason(capability) == Some(Reason::On);
-        prop_assert_eq!(found.offloads.checksum, is_on(Capability::Checksum));
-        prop_assert_eq!(found.offloads.tcp4_segmentation, is_on(Capability::Tcp4Segmentation));
-        prop_assert_eq!(found.offloads.tcp6_segmentation, is_on(Capability::Tcp6Segmentation));
-        prop_assert_eq!(found.offloads.tcp_ecn_segmentation, is_on(Capability::TcpEcnSegmentation));
-        prop_assert_eq!(found.offloads.udp_segmentation, is_on(Capability::UdpSegmentation));
-        prop_assert!(!is_on(Capability::IpChecksum));
+        prop_assert_eq!(found.offloads.checksum, is_on(OffloadCapability::Checksum));
+        prop_assert_eq!(found.offloads.tcp4_segmentation, is_on(OffloadCapability::Tcp4Segmentation));
+        prop_assert_eq!(found.offloads.tcp6_segmentation, is_on(OffloadCapability::Tcp6Segmentation));
+        prop_assert_eq!(found.offloads.tcp_ecn_segmentation, is_on(OffloadCapability::TcpEcnSegmentation));
+        prop_assert_eq!(found.offloads.udp_segmentation, is_on(OffloadCapability::UdpSegmentation));
+        prop_assert!(!is_on(OffloadCapability::IpChecksum));
         prop_assert!(found.findings.is_sorted_by(|a, b| a.capability < b.capability));
     }
 }

@@ -30,7 +30,7 @@ fn tcp_frame(payload_bytes: usize) -> Frame {
 
 fn takes(egress: Offloads, frame: &Frame) -> bool {
     match (frame.meta.gso, frame.meta.checksum) {
-        (Some(gso), _) => egress.takes(gso),
+        (Some(gso), _) => egress.accepts(gso),
         (None, Checksum::Partial { .. }) => egress.checksum,
         (None, _) => true,
     }
@@ -57,27 +57,27 @@ fn a_large_udp_frame_is_segmented_for_an_egress_that_takes_tcp_only() {
 fn a_large_frame_leaves_as_its_ingress_says_even_where_the_egress_takes_it() {
     let gso = Gso { kind: GsoKind::Tcp4, segment_bytes: 1000, ecn: false };
     let checksum = Checksum::Partial { start: 34, offset: 16 };
-    let step = |leaves_as| {
-        let large = FrameMeta { checksum, gso: Some(gso), leaves_as, ..FrameMeta::default() };
+    let step = |egress_form| {
+        let large = FrameMeta { checksum, gso: Some(gso), egress_form, ..FrameMeta::default() };
         plan(&large, Offloads::TCP)
     };
-    assert_eq!(step(LeavesAs::Any), EgressStep::AsIs);
-    assert_eq!(step(LeavesAs::Segments), EgressStep::Segment { partial_checksum: true });
-    assert_eq!(step(LeavesAs::Plain), EgressStep::Segment { partial_checksum: false });
+    assert_eq!(step(EgressForm::Any), EgressStep::AsIs);
+    assert_eq!(step(EgressForm::Segmented), EgressStep::Segment { partial_checksum: true });
+    assert_eq!(step(EgressForm::Complete), EgressStep::Segment { partial_checksum: false });
 }
 
 #[test]
 fn a_partial_checksum_leaves_as_its_ingress_says_even_where_the_egress_takes_it() {
     let checksum = Checksum::Partial { start: 34, offset: 16 };
-    let step = |leaves_as, checksum| {
-        let small = FrameMeta { checksum, leaves_as, ..FrameMeta::default() };
+    let step = |egress_form, checksum| {
+        let small = FrameMeta { checksum, egress_form, ..FrameMeta::default() };
         plan(&small, Offloads::TCP)
     };
-    assert_eq!(step(LeavesAs::Any, checksum), EgressStep::AsIs);
-    assert_eq!(step(LeavesAs::Segments, checksum), EgressStep::AsIs);
-    assert_eq!(step(LeavesAs::Plain, checksum), EgressStep::CompleteChecksum);
+    assert_eq!(step(EgressForm::Any, checksum), EgressStep::AsIs);
+    assert_eq!(step(EgressForm::Segmented, checksum), EgressStep::AsIs);
+    assert_eq!(step(EgressForm::Complete, checksum), EgressStep::CompleteChecksum);
     // After completion for one egress, the next one gets the frame unchanged.
-    assert_eq!(step(LeavesAs::Plain, Checksum::Verified), EgressStep::AsIs);
+    assert_eq!(step(EgressForm::Complete, Checksum::Verified), EgressStep::AsIs);
 }
 
 proptest! {
@@ -99,7 +99,7 @@ proptest! {
             csum_offset: 16,
             ..VnetHeader::default()
         };
-        frame.admit(&header, Offloads::TCP).unwrap();
+        frame.validate_ingress(&header, Offloads::TCP).unwrap();
         match plan(&frame.meta, egress) {
             EgressStep::AsIs => prop_assert!(takes(egress, &frame)),
             EgressStep::CompleteChecksum => {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use suimon_power::{
-    Assert, Cpu, FrequencyPolicy, IdleState, Machine, PowerPlan, PowerSpec, Records, SettingId,
-    Turbo, TurboFile, Wanted, decide, reconcile,
+    Cpu, FrequencyPolicy, HostPowerSettings, IdleState, Overwrite, PowerPlan, PowerSpec, Records,
+    RequiredSetting, SettingId, Turbo, TurboFile, decide, reconcile,
 };
 
 const GOVERNORS: [&str; 5] = ["performance", "powersave", "schedutil", "ondemand", "conservative"];
@@ -40,7 +40,7 @@ fn any_policy() -> impl Strategy<Value = FrequencyPolicy> {
     )
 }
 
-fn any_machine() -> impl Strategy<Value = Machine> {
+fn any_machine() -> impl Strategy<Value = HostPowerSettings> {
     let turbo = prop_oneof![Just(TurboFile::NoTurbo), Just(TurboFile::Boost)];
     let turbo = prop::option::of((turbo, any::<bool>()).prop_map(|(file, on)| Turbo { file, on }));
     let states = prop::collection::vec((0u32..200, any::<bool>()), 0..5);
@@ -70,7 +70,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 let mine = mine.filter(|cpu| usize::from(cpu.number) % count == at);
                 policy.cpus = mine.map(|cpu| cpu.number).collect();
             }
-            Machine { cpus, policies, turbo }
+            HostPowerSettings { cpus, policies, turbo }
         },
     )
 }
@@ -98,7 +98,7 @@ fn any_spec() -> impl Strategy<Value = PowerSpec> {
 }
 
 /// Applies a write as the kernel does, rejecting invalid ones.
-fn write(machine: &mut Machine, of: &Wanted) {
+fn write(machine: &mut HostPowerSettings, of: &RequiredSetting) {
     let flag = || {
         assert!(["0", "1"].contains(&of.value.as_str()), "{of:?}");
         of.value == "1"
@@ -141,16 +141,16 @@ fn write(machine: &mut Machine, of: &Wanted) {
     }
 }
 
-fn settings(spec: &PowerSpec, machine: &Machine) -> Vec<Wanted> {
+fn settings(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<RequiredSetting> {
     decide(spec, machine).into_iter().flat_map(|target| target.settings).collect()
 }
 
 /// Applies a plan until no writes are left and returns the records.
 fn settle(
     spec: Option<&PowerSpec>,
-    machine: &mut Machine,
+    machine: &mut HostPowerSettings,
     mut records: Records,
-    assert: &Assert,
+    assert: &Overwrite,
 ) -> Records {
     for _ in 0..3 {
         let wanted = spec.map(|spec| settings(spec, machine)).unwrap_or_default();
@@ -180,7 +180,7 @@ proptest! {
         let mut machine = machine;
         let mut records = Records::new();
         for spec in &specs {
-            records = settle(Some(spec), &mut machine, records, &Assert::All);
+            records = settle(Some(spec), &mut machine, records, &Overwrite::All);
             for of in settings(spec, &machine) {
                 let value = machine.value(of.id);
                 prop_assert_eq!(value.as_deref(), Some(of.value.as_str()), "{:?}", of.id);
@@ -190,7 +190,7 @@ proptest! {
                 prop_assert!(settings(spec, &machine).iter().any(|of| of.id == *id));
             }
         }
-        let records = settle(None, &mut machine, records, &Assert::Nothing);
+        let records = settle(None, &mut machine, records, &Overwrite::Nothing);
         prop_assert!(records.is_empty());
         prop_assert_eq!(machine, before);
     }
@@ -204,12 +204,12 @@ proptest! {
         at in any::<prop::sample::Index>(),
     ) {
         let mut machine = machine;
-        let records = settle(Some(&spec), &mut machine, Records::new(), &Assert::All);
+        let records = settle(Some(&spec), &mut machine, Records::new(), &Overwrite::All);
         let flags: Vec<_> = records.keys().copied().filter(|id| matches!(
             id, SettingId::Governor(_) | SettingId::Preference(_))).collect();
         prop_assume!(!flags.is_empty());
         let id = flags[at.index(flags.len())];
-        let policy = |machine: &mut Machine, number: u16, value: &str| {
+        let policy = |machine: &mut HostPowerSettings, number: u16, value: &str| {
             let policy = machine.policies.iter_mut().find(|of| of.number == number).unwrap();
             match id {
                 SettingId::Governor(_) => policy.governor = Some(value.to_owned()),
@@ -222,13 +222,13 @@ proptest! {
         policy(&mut machine, number, "somebody's");
         for wanted in [settings(&spec, &machine), Vec::new()] {
             let is_wanted = wanted.iter().any(|of| of.id == id);
-            let todo = reconcile(&wanted, &machine, &records, &Assert::Nothing);
+            let todo = reconcile(&wanted, &machine, &records, &Overwrite::Nothing);
             prop_assert!(todo.writes.iter().all(|of| of.id != id));
-            prop_assert!(todo.foreign.iter().any(|of| of.id == id && of.now == "somebody's"));
+            prop_assert!(todo.external_changes.iter().any(|of| of.id == id && of.now == "somebody's"));
             prop_assert_eq!(todo.records.contains_key(&id), is_wanted);
         }
         // Setting a plan again overwrites them, and their values become the original ones.
-        let todo = reconcile(&settings(&spec, &machine), &machine, &records, &Assert::All);
+        let todo = reconcile(&settings(&spec, &machine), &machine, &records, &Overwrite::All);
         prop_assert_eq!(todo.records[&id].before.as_str(), "somebody's");
     }
 
@@ -242,11 +242,11 @@ proptest! {
         let before = machine.clone();
         let mut machine = machine;
         let wanted = settings(&spec, &machine);
-        let todo = reconcile(&wanted, &machine, &Records::new(), &Assert::All);
+        let todo = reconcile(&wanted, &machine, &Records::new(), &Overwrite::All);
         for one in todo.writes.iter().take(dies_after) {
             write(&mut machine, one);
         }
-        let records = settle(None, &mut machine, todo.records, &Assert::Nothing);
+        let records = settle(None, &mut machine, todo.records, &Overwrite::Nothing);
         prop_assert!(records.is_empty());
         prop_assert_eq!(machine, before);
     }
@@ -255,19 +255,19 @@ proptest! {
     fn settings_of_cpus_that_are_offline_wait(machine in any_machine(), spec in any_spec()) {
         let before = machine.clone();
         let mut machine = machine;
-        let records = settle(Some(&spec), &mut machine, Records::new(), &Assert::All);
+        let records = settle(Some(&spec), &mut machine, Records::new(), &Overwrite::All);
         let on = machine.clone();
         for cpu in &mut machine.cpus {
             cpu.online = false;
         }
         machine.policies.clear();
-        let todo = reconcile(&[], &machine, &records, &Assert::Nothing);
+        let todo = reconcile(&[], &machine, &records, &Overwrite::Nothing);
         let waits: BTreeSet<SettingId> =
             records.keys().copied().filter(|id| !matches!(id, SettingId::Turbo(_))).collect();
         prop_assert_eq!(&todo.waiting, &waits);
         // CPUs return with the settings they had when they went offline.
-        let mut machine = Machine { turbo: machine.turbo, ..on };
-        settle(None, &mut machine, records, &Assert::Nothing);
+        let mut machine = HostPowerSettings { turbo: machine.turbo, ..on };
+        settle(None, &mut machine, records, &Overwrite::Nothing);
         prop_assert_eq!(machine, before);
     }
 

@@ -30,34 +30,34 @@ fn a_store_that_gets_slower_than_its_minimums_need_is_told_and_so_is_its_recover
     assert!((4_700..=5_300).contains(&estimate.iops), "{estimate:?}");
     rig.run(Duration::from_secs(60));
     let told = rig.events.iter().find_map(|(_, event)| match event {
-        Event::CapabilityLow(low) => Some(*low),
+        Event::CapacityLow(low) => Some(*low),
         _ => None,
     });
     let low = told.unwrap();
-    assert_eq!((low.promised_iops, low.needed_iops), (8000, 8889));
+    assert_eq!((low.reserved_iops, low.needed_iops), (8000, 8889));
 
     rig.array.fixed_ns /= 2;
     rig.run(Duration::from_secs(80));
-    let ends = |(_, event): &&(u64, Event)| matches!(event, Event::CapabilityEnough { .. });
+    let ends = |(_, event): &&(u64, Event)| matches!(event, Event::CapacitySufficient { .. });
     assert_eq!(rig.events.iter().filter(ends).count(), 1, "{:?}", rig.events);
-    let lows = |(_, event): &&(u64, Event)| matches!(event, Event::CapabilityLow(_));
+    let lows = |(_, event): &&(u64, Event)| matches!(event, Event::CapacityLow(_));
     assert_eq!(rig.events.iter().filter(lows).count(), 1, "{:?}", rig.events);
 }
 
 #[test]
 fn a_noisy_store_of_which_all_is_promised_is_enough() {
     let array = Array { noise_percent: 60, ..drive(2, 2_000_000) };
-    let capability = array.capability(1);
-    let mut rig = Rig::new(array, capability);
+    let capacity = array.capability(1);
+    let mut rig = Rig::new(array, capacity);
     for disk in 0..4 {
-        rig.set(disk, limits(capability * 9 / 10 / 4, 0, 100));
+        rig.set(disk, limits(capacity * 9 / 10 / 4, 0, 100));
         rig.load(disk, Some(Load::full(8192, 64)));
     }
     let mut dips = 0;
     for _ in 0..1800 {
         rig.run(Duration::from_millis(500));
         let estimate = rig.scheduler.estimate().map_or(0, |estimate| estimate.iops);
-        dips += u32::from(estimate < capability);
+        dips += u32::from(estimate < capacity);
     }
     assert!(dips > 100, "the estimate is below what was declared now and then: {dips}");
     assert!(rig.events.is_empty(), "{:?}", rig.events);

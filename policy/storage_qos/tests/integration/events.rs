@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::array::{Array, Load, Rig, SECOND, bandwidth, limits, slot};
 use suimon_quantity::{DiskId, Time};
 use suimon_storage_qos::{
-    Assignment, Delivery, Event, Holder, Limits, PolicyKind, PolicySpec, Proposal, Shortfall,
-    Unmet, WaitCause,
+    Assignment, Delivery, Event, Limits, LimitsOwner, PolicyKind, PolicySpec, Proposal, QueueCause,
+    Shortfall, Unmet,
 };
 
 fn array(servers: usize, fixed_ns: u64) -> Array {
@@ -47,15 +47,18 @@ fn what_was_forced_is_told_after_a_minute_with_who_got_it() {
     rig.run(Duration::from_secs(75));
     let (after, unmet) = unmet(&rig, began);
     assert!((60..=66).contains(&after.as_secs()), "{after:?}");
-    assert_eq!((unmet.holder, unmet.shortfall), (Holder::Disk(DiskId(0)), Shortfall::OtherDisks));
+    assert_eq!(
+        (unmet.holder, unmet.shortfall),
+        (LimitsOwner::Disk(DiskId(0)), Shortfall::OtherDisks)
+    );
     // The whole capacity is shared in proportion to the minimums.
-    is_about(unmet.entitled_iops, 4000, 1);
+    is_about(unmet.guaranteed_iops, 4000, 1);
     is_about(unmet.delivered_iops, 2667, 3);
     is_about(unmet.demanded_iops, unmet.delivered_iops, 3);
     assert_eq!(unmet.displaced_by[0].disk, DiskId(1));
     is_about(unmet.displaced_by[0].delivered_iops, 1333, 5);
     assert!(unmet.device_latency_ns >= 1_000_000, "{unmet:?}");
-    assert!(unmet.foreign_iops < 200, "{unmet:?}");
+    assert!(unmet.external_iops < 200, "{unmet:?}");
     assert_eq!(minimums(&rig).len(), 2, "{:?}", rig.events);
     // One further event when the shortage ends.
     rig.load(1, None);
@@ -63,7 +66,7 @@ fn what_was_forced_is_told_after_a_minute_with_who_got_it() {
     rig.run(Duration::from_secs(10));
     assert!(matches!(minimums(&rig)[2].1, Event::MinimumMet { .. }), "{:?}", rig.events);
     // The event for the capacity was emitted once, too.
-    let lows = rig.events.iter().filter(|(_, event)| matches!(event, Event::CapabilityLow(_)));
+    let lows = rig.events.iter().filter(|(_, event)| matches!(event, Event::CapacityLow(_)));
     assert_eq!(lows.count(), 1, "{:?}", rig.events);
 }
 
@@ -82,8 +85,8 @@ fn a_device_that_somebody_else_uses_is_told() {
     rig.run(Duration::from_secs(70));
     let (after, unmet) = unmet(&rig, began);
     assert!((60..=66).contains(&after.as_secs()), "{after:?}");
-    assert_eq!(unmet.shortfall, Shortfall::ForeignLoad);
-    is_about(unmet.foreign_iops, 4000, 5);
+    assert_eq!(unmet.shortfall, Shortfall::ExternalLoad);
+    is_about(unmet.external_iops, 4000, 5);
     is_about(unmet.delivered_iops, 4000, 5);
 }
 
@@ -119,8 +122,8 @@ fn a_disk_that_asks_for_little_is_owed_little() {
 }
 
 /// Returns the share of this cause in all queueing time.
-fn part(delivery: &Delivery, cause: WaitCause) -> f64 {
-    let all: u64 = WaitCause::ALL.iter().map(|cause| delivery.waits.ns(*cause)).sum();
+fn part(delivery: &Delivery, cause: QueueCause) -> f64 {
+    let all: u64 = QueueCause::ALL.iter().map(|cause| delivery.waits.ns(*cause)).sum();
     delivery.waits.ns(cause) as f64 / all.max(1) as f64
 }
 
@@ -137,18 +140,18 @@ fn a_disk_shows_what_it_gets_and_why_it_waits() {
     rig.run(Duration::from_secs(400));
     let now = Time::from_ns(rig.now);
     let cases = [
-        (0, 1000, 500, WaitCause::OwnMaximum),
-        (1, 700, 0, WaitCause::OwnBandwidth),
-        (2, 300, 0, WaitCause::SharedPolicy),
-        (3, 300, 0, WaitCause::SharedPolicy),
+        (0, 1000, 500, QueueCause::OwnMaximum),
+        (1, 700, 0, QueueCause::OwnBandwidth),
+        (2, 300, 0, QueueCause::SharedPolicy),
+        (3, 300, 0, QueueCause::SharedPolicy),
     ];
-    for (disk, delivered, entitled, cause) in cases {
+    for (disk, delivered, guaranteed, cause) in cases {
         let view = rig.scheduler.view(now, slot(disk)).unwrap();
         for (delivery, seconds) in [(view.short, 5), (view.long, 300)] {
             let window = delivery.window_ns / SECOND;
             assert!((seconds..=seconds * 11 / 10).contains(&window), "{window} of {seconds} s");
             is_about(delivery.per_second(delivery.delivered), delivered, 2);
-            is_about(delivery.per_second(delivery.entitled), entitled, 1);
+            is_about(delivery.per_second(delivery.guaranteed), guaranteed, 1);
             assert!(part(&delivery, cause) > 0.97, "disk {disk}: {delivery:?}");
             // Nine of ten requests are always queued.
             let waits = delivery.waits.ns(cause) as f64 / delivery.window_ns as f64;
@@ -166,8 +169,8 @@ fn waiting_for_the_device_and_for_others_minimums_is_told_apart() {
     }
     rig.run(Duration::from_secs(10));
     let view = |rig: &Rig| rig.scheduler.view(Time::from_ns(rig.now), slot(1)).unwrap().short;
-    assert!(part(&view(&rig), WaitCause::DeviceDepth) > 0.99, "{:?}", view(&rig));
+    assert!(part(&view(&rig), QueueCause::DeviceDepth) > 0.99, "{:?}", view(&rig));
     rig.set(0, limits(3500, 0, 100));
     rig.run(Duration::from_secs(10));
-    assert!(part(&view(&rig), WaitCause::OthersMinimums) > 0.5, "{:?}", view(&rig));
+    assert!(part(&view(&rig), QueueCause::OthersMinimums) > 0.5, "{:?}", view(&rig));
 }

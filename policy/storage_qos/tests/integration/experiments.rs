@@ -16,8 +16,8 @@ fn array_of_ten() -> Array {
 fn qos_host() {
     const BYTES: u32 = 512 << 10;
     let array = array_of_ten();
-    let capability = array.capability(64);
-    let mut rig = Rig::new(array, capability);
+    let capacity = array.capability(64);
+    let mut rig = Rig::new(array, capacity);
     for disk in 1..=10 {
         rig.set(disk, Limits::default());
         rig.load(disk, Some(Load::full(BYTES, 1)));
@@ -28,7 +28,7 @@ fn qos_host() {
     // 1. No limits: equal shares.
     rig.run(Duration::from_secs(30));
     let from = rig.now - 20 * SECOND;
-    let equal = capability as f64 / 10.0;
+    let equal = capacity as f64 / 10.0;
     for disk in all.clone() {
         let got = rig.iops(disk, from);
         assert!((got / equal - 1.0).abs() < 0.05, "disk {disk}: {got} of {equal}");
@@ -40,7 +40,7 @@ fn qos_host() {
     }
     rig.run(Duration::from_secs(30));
     let from = rig.now - 20 * SECOND;
-    let rest = (capability as f64 - 5000.0) / 5.0;
+    let rest = (capacity as f64 - 5000.0) / 5.0;
     for disk in low.clone() {
         let got = rig.iops(disk, from);
         assert!((got / 1000.0 - 1.0).abs() < 0.02, "disk {disk}: {got}");

@@ -5,6 +5,6 @@ mod array;
 mod capability;
 mod events;
 mod experiments;
-mod processors;
 mod properties;
 mod traps;
+mod workers;

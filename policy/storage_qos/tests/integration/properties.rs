@@ -43,16 +43,16 @@ proptest! {
     #[test]
     fn what_is_set_is_what_is_got(array in any_array(), wishes in any_wishes(), bytes in 1u32..130_000) {
         let cost = u64::from(bytes.div_ceil(8192));
-        let capability = array.capability(cost);
-        let mut rig = Rig::new(array.clone(), capability);
+        let capacity = array.capability(cost);
+        let mut rig = Rig::new(array.clone(), capacity);
         let mut promised = 0;
         // Each disk must have queued requests, also with most of its requests in the device.
         let depth = 5 * array.servers as u32 + 8;
         let mut disks = Vec::new();
         for (disk, (min, max, weight, more)) in (0u32..).zip(&wishes) {
-            let max = max * capability / 1000;
-            let mut min = (min * capability / 1000).min(if max == 0 { u64::MAX } else { max });
-            if promised + min > capability * 85 / 100 { min = 0; }
+            let max = max * capacity / 1000;
+            let mut min = (min * capacity / 1000).min(if max == 0 { u64::MAX } else { max });
+            if promised + min > capacity * 85 / 100 { min = 0; }
             promised += min;
             rig.set(disk, limits(min, max, *weight));
             rig.load(disk, Some(Load::full(bytes, depth + more)));
@@ -61,7 +61,7 @@ proptest! {
         }
         // Enough requests that one request is less than half a percent.
         let warm = Duration::from_secs(10);
-        let requests = capability / cost / wishes.len() as u64;
+        let requests = capacity / cost / wishes.len() as u64;
         let span = Duration::from_secs((400 * 8 / requests.max(1)).clamp(20, 120));
         rig.run(warm);
         let from = rig.now;
@@ -69,14 +69,14 @@ proptest! {
         // Capacity of the array with this noise, measured in the run.
         let wanted: f64 = disks.iter().map(|disk| disk.2).sum();
         let total = rig.all_iops(from);
-        let possible = (capability as f64).min(wanted);
+        let possible = (capacity as f64).min(wanted);
         let one = cost as f64 / span.as_secs_f64();
         prop_assert!(total >= possible * 0.97 - 2.0 * one, "{total} of {possible}");
         let shares = ideal(total, &disks);
         // A maximum is made up for within CATCH_UP only. If the array takes longer for one request
         // of each disk, a disk may be queued longer, and stays below its maximum by up to 2.8 % (19
         // 000 disks with random limits).
-        let turn_ns = SECOND * cost * wishes.len() as u64 / capability;
+        let turn_ns = SECOND * cost * wishes.len() as u64 / capacity;
         let unfairness = if u128::from(turn_ns) > CATCH_UP.as_nanos() { 0.05 } else { 0.02 };
         for ((disk, (_, min, max)), share) in (0u32..).zip(&disks).zip(&shares) {
             let got = rig.iops(disk, from);
@@ -217,8 +217,8 @@ proptest! {
     #[test]
     fn idle_minimums_are_lent(min in 100u64..2500, idle_ms in 50u64..1500, busy_ms in 300u64..1500) {
         let array = Array { servers: 8, fixed_ns: 2_000_000, per_operation_ns: 0, noise_percent: 20 };
-        let capability = array.capability(1);
-        let mut rig = Rig::new(array, capability);
+        let capacity = array.capability(1);
+        let mut rig = Rig::new(array, capacity);
         rig.set(0, limits(min, 0, 1));
         rig.set(1, Limits { weight: Weight::new(1000).unwrap(), ..Limits::default() });
         rig.load(1, Some(Load::full(4096, 64)));
@@ -244,6 +244,6 @@ proptest! {
             rig.run(Duration::from_millis(idle_ms));
             others += rig.logs[&1].iops(from, rig.now) / 6.0;
         }
-        prop_assert!(others >= capability as f64 * 0.97 - 10_000.0 / idle_ms as f64, "{others} of {capability}");
+        prop_assert!(others >= capacity as f64 * 0.97 - 10_000.0 / idle_ms as f64, "{others} of {capacity}");
     }
 }

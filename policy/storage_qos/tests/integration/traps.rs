@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::array::{Array, Load, Rig, SECOND, bandwidth, limits};
-use suimon_quantity::{Cap, Iops};
+use suimon_quantity::{Iops, TimedRateLimit};
 use suimon_storage_qos::{Burst, Limits, PolicyKind, PolicySpec};
 
 fn array() -> Array {
@@ -263,7 +263,7 @@ fn a_minimum_is_met_first_of_what_a_cap_allows() {
         Array { servers: 8, fixed_ns: 4_000_000, per_operation_ns: 60_000, noise_percent: 30 };
     for (cap, min) in [(8000, 4000), (6000, 5000), (5000, 1000)] {
         let mut rig = Rig::new(array.clone(), 17_500);
-        rig.cap(Some(Cap { reserved_iops: cap, ..Cap::default() }));
+        rig.cap(Some(TimedRateLimit { reserved_iops: cap, ..TimedRateLimit::default() }));
         rig.set(0, limits(min, 0, 1));
         for disk in 1..6 {
             rig.set(disk, limits(0, 0, 1000));
@@ -290,12 +290,12 @@ fn a_minimum_is_met_first_of_what_a_cap_allows() {
 #[test]
 fn a_minimum_is_nothing_below_a_cap_of_nothing() {
     let mut rig = Rig::new(array(), 4000);
-    rig.cap(Some(Cap::default()));
+    rig.cap(Some(TimedRateLimit::default()));
     rig.set(0, limits(1000, 0, 100));
     rig.load(0, Some(Load::full(4096, 8)));
     rig.run(Duration::from_secs(5));
     assert!(rig.iops(0, rig.now - 5 * SECOND) < 1.0);
-    rig.cap(Some(Cap { reserved_iops: 500, ..Cap::default() }));
+    rig.cap(Some(TimedRateLimit { reserved_iops: 500, ..TimedRateLimit::default() }));
     let from = rig.now;
     rig.run(Duration::from_secs(5));
     is_about(rig.iops(0, from), 500.0, 2.0);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::port::{Port, Told};
+use super::port::{Port, ReportedState};
 use super::{ChurnState, Reason, SlowFrame};
 use crate::MemberId;
 
@@ -83,8 +83,8 @@ pub enum Action {
 /// Appends a [`Action::Use`] if the use of the member changed.
 pub(crate) fn report_use(port: &mut Port, out: &mut Vec<Action>) {
     let (member, in_use, reason) = (port.member, port.is_in_use(), port.reason());
-    if port.told.in_use != in_use {
-        port.told.in_use = in_use;
+    if port.reported.in_use != in_use {
+        port.reported.in_use = in_use;
         out.push(Action::Use { member, collecting: in_use, distributing: in_use, reason });
     }
 }
@@ -92,13 +92,13 @@ pub(crate) fn report_use(port: &mut Port, out: &mut Vec<Action>) {
 /// Appends actions for changes of churn and loopback.
 pub(crate) fn report_trouble(port: &mut Port, out: &mut Vec<Action>) {
     let member = port.member;
-    let now = Told {
-        in_use: port.told.in_use,
+    let now = ReportedState {
+        in_use: port.reported.in_use,
         actor_churn: port.actor_churn.state == ChurnState::Churn,
         partner_churn: port.partner_churn.state == ChurnState::Churn,
         looped: port.looped,
     };
-    let was = core::mem::replace(&mut port.told, now);
+    let was = core::mem::replace(&mut port.reported, now);
     if was.actor_churn != now.actor_churn {
         let (side, is_churning) = (ChurnSide::Actor, now.actor_churn);
         out.push(Action::Churn { member, side, is_churning });

@@ -25,9 +25,9 @@ pub struct Lacp {
     ports: Vec<Port>,
     selection: Selection,
     /// Final frames of removed members.
-    farewells: Vec<Action>,
+    final_lacpdus: Vec<Action>,
     /// Time of the last event that the next poll has to process.
-    touched: Option<Time>,
+    pending_since: Option<Time>,
     /// Earliest expiry of any timer of a port.
     deadline: Option<Time>,
 }
@@ -44,8 +44,8 @@ impl Lacp {
             spec,
             ports: Vec::new(),
             selection: Selection::default(),
-            farewells: Vec::new(),
-            touched: None,
+            final_lacpdus: Vec::new(),
+            pending_since: None,
             deadline: None,
         })
     }
@@ -68,7 +68,7 @@ impl Lacp {
             port.configure(&self.spec);
             port.run(now);
         }
-        self.touched = Some(now);
+        self.pending_since = Some(now);
         Ok(())
     }
 
@@ -91,7 +91,7 @@ impl Lacp {
             return Err(SpecError::TooManyMembers);
         }
         self.ports.insert(at, Port::new(member, spec, &self.spec, now));
-        self.touched = Some(now);
+        self.pending_since = Some(now);
         Ok(())
     }
 
@@ -112,7 +112,7 @@ impl Lacp {
         port.spec = spec;
         port.configure(&team);
         port.run(now);
-        self.touched = Some(now);
+        self.pending_since = Some(now);
         Ok(())
     }
 
@@ -126,8 +126,8 @@ impl Lacp {
         let at = self.position(member).ok_or(SpecError::UnknownMember(member))?;
         let mut port = self.ports.remove(at);
         let frame = port.farewell(now);
-        self.farewells.extend(frame.map(|frame| Action::Send { member, frame }));
-        self.touched = Some(now);
+        self.final_lacpdus.extend(frame.map(|frame| Action::Send { member, frame }));
+        self.pending_since = Some(now);
         Ok(())
     }
 
@@ -146,7 +146,7 @@ impl Lacp {
         if let Some(port) = self.ports.get_mut(at) {
             port.handle_link(link, &self.spec, now);
         }
-        self.touched = Some(now);
+        self.pending_since = Some(now);
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl Lacp {
             }
         }
         if is_news {
-            self.touched = Some(now);
+            self.pending_since = Some(now);
         }
         Received::Lacpdu
     }
@@ -225,7 +225,7 @@ impl Lacp {
         let is_answered =
             port.vars.port_enabled && port.responder.handle_marker(frame, source, now);
         if is_answered {
-            self.touched = Some(now);
+            self.pending_since = Some(now);
         } else {
             port.counters.markers_unanswered += 1;
         }
@@ -235,17 +235,17 @@ impl Lacp {
     /// Appends the actions due at `now` to `out`.
     pub fn poll(&mut self, now: Time, out: &mut Vec<Action>) {
         let is_due = self.deadline.is_some_and(|deadline| deadline <= now);
-        if self.touched.is_none() && !is_due {
+        if self.pending_since.is_none() && !is_due {
             return;
         }
-        self.touched = if self.settle(now) { None } else { Some(now) };
+        self.pending_since = if self.settle(now) { None } else { Some(now) };
         let stops_first = [false, true];
         for in_use in stops_first {
             for port in self.ports.iter_mut().filter(|port| port.is_in_use() == in_use) {
                 report_use(port, out);
             }
         }
-        out.append(&mut self.farewells);
+        out.append(&mut self.final_lacpdus);
         for port in &mut self.ports {
             let member = port.member;
             while let Some(frame) = port.responder.poll() {
@@ -262,7 +262,7 @@ impl Lacp {
     /// Returns the time of the next [`Lacp::poll`]; `None` if only the next event requires one. A
     /// time in the past means immediately.
     pub fn next_deadline(&self) -> Option<Time> {
-        self.touched.or(self.deadline)
+        self.pending_since.or(self.deadline)
     }
 
     /// Makes all transitions that are due. Returns false if [`ROUNDS_MAX`] was reached first.

@@ -19,10 +19,10 @@ fn a_link_comes_into_use_two_seconds_after_its_partner_was_heard() {
     assert_eq!(sent.len(), 1);
     assert_eq!(sent[0].0, start + Duration::from_secs(1));
     assert!(sent[0].1.actor.state.has(PortState::EXPIRED));
-    bench.hear(1, end(0x99, 4));
+    bench.receive(1, end(0x99, 4));
     let heard = bench.now;
     assert_eq!(bench.state(1).reason, Reason::AggregateWait);
-    bench.hear_for(3, &[(1, end(0x99, 4))]);
+    bench.receive_for(3, &[(1, end(0x99, 4))]);
     let used = (heard + Duration::from_secs(2), 1, true, Reason::InUse);
     let last = bench.sent(1).last().unwrap().1;
     assert_eq!(bench.uses(), [used]);
@@ -56,10 +56,10 @@ fn a_passive_member_is_silent_until_it_is_spoken_to() {
     bench.run_ms(100_000);
     let mut passive = end(0x99, 4);
     passive.state = PortState::AGGREGATION.or(PortState::SYNCHRONIZATION);
-    bench.hear_for(5, &[(1, passive)]);
+    bench.receive_for(5, &[(1, passive)]);
     assert_eq!(bench.sent(1), []);
     assert!(!bench.state(1).is_distributing, "6.4.9: nobody maintains the link");
-    bench.hear_for(5, &[(1, end(0x99, 4))]);
+    bench.receive_for(5, &[(1, end(0x99, 4))]);
     assert!(!bench.sent(1).is_empty());
     assert!(bench.state(1).is_distributing);
 }
@@ -69,7 +69,7 @@ fn a_silent_partner_is_given_up_after_its_timeout_and_then_defaulted() {
     for (timer, seconds) in [(Timer::Fast, 3), (Timer::Slow, 90)] {
         let mut bench = Bench::new(spec(), 1);
         bench.set_spec(|spec| spec.timer = timer);
-        bench.hear_for(4, &[(1, end(0x99, 4))]);
+        bench.receive_for(4, &[(1, end(0x99, 4))]);
         let last = bench.state(1).last_pdu.unwrap();
         bench.uses();
         bench.run_ms(200_000);
@@ -84,14 +84,14 @@ fn a_silent_partner_is_given_up_after_its_timeout_and_then_defaulted() {
 #[test]
 fn a_partner_out_of_sync_stops_traffic_at_once_and_starts_it_again_without_a_wait() {
     let mut bench = Bench::new(spec(), 1);
-    bench.hear_for(4, &[(1, end(0x99, 4))]);
+    bench.receive_for(4, &[(1, end(0x99, 4))]);
     bench.uses();
     let mut out = end(0x99, 4);
     out.state.set(PortState::SYNCHRONIZATION, false);
-    bench.hear(1, out);
+    bench.receive(1, out);
     let stopped = bench.now;
     bench.run_ms(700);
-    bench.hear(1, end(0x99, 4));
+    bench.receive(1, end(0x99, 4));
     let uses = bench.uses();
     assert_eq!(uses[0], (stopped, 1, false, Reason::PartnerNotInSync));
     assert_eq!(uses[1..], [(bench.now, 1, true, Reason::InUse)]);
@@ -101,14 +101,14 @@ fn a_partner_out_of_sync_stops_traffic_at_once_and_starts_it_again_without_a_wai
 fn a_broken_link_stops_traffic_at_once_and_the_same_partner_has_not_to_wait() {
     let mut bench = Bench::new(spec(), 2);
     let ends = [(1, end(0x99, 4)), (2, end(0x99, 5))];
-    bench.hear_for(4, &ends);
+    bench.receive_for(4, &ends);
     bench.uses();
     bench.link(1, None);
     assert_eq!(bench.uses(), [(bench.now, 1, false, Reason::LinkDown)]);
-    bench.hear_for(10, &ends[1..]);
+    bench.receive_for(10, &ends[1..]);
     bench.link(1, Some(TEN_GIGABIT));
     bench.run_ms(30);
-    bench.hear(1, end(0x99, 4));
+    bench.receive(1, end(0x99, 4));
     assert_eq!(bench.uses(), [(bench.now, 1, true, Reason::InUse)]);
 }
 
@@ -116,15 +116,15 @@ fn a_broken_link_stops_traffic_at_once_and_the_same_partner_has_not_to_wait() {
 fn a_forged_partner_detaches_its_member_is_counted_and_the_real_one_comes_back() {
     let mut bench = Bench::new(spec(), 2);
     let ends = [(1, end(0x99, 4)), (2, end(0x99, 5))];
-    bench.hear_for(4, &ends);
+    bench.receive_for(4, &ends);
     bench.uses();
-    bench.hear(1, end(0x66, 1));
+    bench.receive(1, end(0x66, 1));
     assert_eq!(bench.uses(), [(bench.now, 1, false, Reason::OtherGroup)]);
     assert_eq!(bench.state(1).counters.partner_changes, 1);
     assert!(bench.state(2).is_distributing, "the other member is not touched");
-    bench.hear(1, end(0x99, 4));
+    bench.receive(1, end(0x99, 4));
     let back = bench.now + Duration::from_secs(2);
-    bench.hear_for(4, &ends);
+    bench.receive_for(4, &ends);
     assert_eq!(bench.uses(), [(back, 1, true, Reason::InUse)]);
     // A Partner that alternates between two identities is counted once per change.
     assert_eq!(bench.state(1).counters.partner_changes, 1);
@@ -133,7 +133,7 @@ fn a_forged_partner_detaches_its_member_is_counted_and_the_real_one_comes_back()
 #[test]
 fn a_flood_is_answered_three_times_a_second_and_costs_no_poll_while_it_says_nothing_new() {
     let mut bench = Bench::new(spec(), 1);
-    bench.hear_for(4, &[(1, end(0x99, 4))]);
+    bench.receive_for(4, &[(1, end(0x99, 4))]);
     bench.said.clear();
     let start = bench.now;
     for number in 0..20_000u32 {
@@ -145,7 +145,7 @@ fn a_flood_is_answered_three_times_a_second_and_costs_no_poll_while_it_says_noth
             collector_max_delay: 0,
         };
         pdu.actor.state = PortState::from_octet((number >> 3) as u8);
-        bench.hear_pdu(1, &pdu);
+        bench.receive_pdu(1, &pdu);
         bench.run_for(Duration::from_micros(100));
     }
     let sent = bench.sent(1);
@@ -155,7 +155,7 @@ fn a_flood_is_answered_three_times_a_second_and_costs_no_poll_while_it_says_noth
     }
     assert!(bench.now.since(start) >= Duration::from_secs(2));
     // A LACPDU that only repeats known information does not change the time of the next poll.
-    bench.hear_for(4, &[(1, end(0x99, 4))]);
+    bench.receive_for(4, &[(1, end(0x99, 4))]);
     let frame = |bench: &Bench| {
         let partner = bench.state(1).actor;
         let pdu = Lacpdu { version: 1, actor: end(0x99, 4), partner, collector_max_delay: 0 };
@@ -215,18 +215,18 @@ fn markers_are_answered_three_times_a_second_if_there_is_a_link() {
 #[test]
 fn timer_and_activity_change_live_and_no_traffic_stops() {
     let mut bench = Bench::new(spec(), 1);
-    bench.hear_for(4, &[(1, end(0x99, 4))]);
+    bench.receive_for(4, &[(1, end(0x99, 4))]);
     bench.uses();
     bench.set_spec(|spec| spec.timer = Timer::Slow);
     assert!(!bench.sent(1).last().unwrap().1.actor.state.has(PortState::TIMEOUT), "NTT");
     // The Partner now sends every 30 s.
     bench.run_ms(29_000);
-    bench.hear(1, end(0x99, 4));
+    bench.receive(1, end(0x99, 4));
     bench.set_spec(|spec| spec.timer = Timer::Fast);
     bench.run_ms(900);
-    bench.hear_for(3, &[(1, end(0x99, 4))]);
+    bench.receive_for(3, &[(1, end(0x99, 4))]);
     bench.set_spec(|spec| spec.activity = Activity::Passive);
-    bench.hear_for(3, &[(1, end(0x99, 4))]);
+    bench.receive_for(3, &[(1, end(0x99, 4))]);
     assert!(!bench.sent(1).last().unwrap().1.actor.state.has(PortState::ACTIVITY));
     assert_eq!(bench.uses(), []);
 }
@@ -240,14 +240,14 @@ fn another_system_or_key_leaves_the_group_and_joins_again() {
     ];
     for change in changes {
         let mut bench = Bench::new(spec(), 1);
-        bench.hear_for(4, &[(1, end(0x99, 4))]);
+        bench.receive_for(4, &[(1, end(0x99, 4))]);
         bench.uses();
         bench.set_spec(change);
         let sent = bench.sent(1).last().unwrap().1.actor;
         assert_eq!(sent, bench.state(1).actor);
         assert!(!sent.state.has(PortState::SYNCHRONIZATION));
         let stopped = bench.now;
-        bench.hear_for(4, &[(1, end(0x99, 4))]);
+        bench.receive_for(4, &[(1, end(0x99, 4))]);
         let again = stopped + Duration::from_secs(2);
         let uses = bench.uses();
         assert_eq!(
@@ -260,10 +260,10 @@ fn another_system_or_key_leaves_the_group_and_joins_again() {
 #[test]
 fn a_port_whose_cable_was_put_elsewhere_forgets_its_partner() {
     let mut bench = Bench::new(spec(), 2);
-    bench.hear_for(4, &[(1, end(0x99, 4))]);
+    bench.receive_for(4, &[(1, end(0x99, 4))]);
     bench.link(1, None);
     assert_eq!(bench.state(1).partner.port, 4, "6.4.12: it is remembered");
-    bench.hear(2, end(0x99, 4));
+    bench.receive(2, end(0x99, 4));
     assert_eq!(bench.state(1).partner.port, 0, "6.4.8, port_moved");
     assert_eq!(bench.state(1).receive, ReceiveState::PortDisabled);
     assert_eq!(bench.state(1).selected, Selected::Unselected);
@@ -273,7 +273,7 @@ fn a_port_whose_cable_was_put_elsewhere_forgets_its_partner() {
 #[test]
 fn a_member_that_leaves_says_so_to_its_partner() {
     let mut bench = Bench::new(spec(), 2);
-    bench.hear_for(4, &[(1, end(0x99, 4)), (2, end(0x99, 5))]);
+    bench.receive_for(4, &[(1, end(0x99, 4)), (2, end(0x99, 5))]);
     bench.run_ms(1_100);
     bench.said.clear();
     bench.lacp.remove_member(MemberId(1), bench.now).unwrap();
@@ -301,8 +301,8 @@ fn who_is_not_in_sync_for_a_minute_is_told_once_and_again_when_it_is() {
     let start = bench.now;
     let mut out = end(0x99, 4);
     out.state.set(PortState::SYNCHRONIZATION, false);
-    bench.hear_for(70, &[(1, out)]);
-    bench.hear(1, end(0x99, 4));
+    bench.receive_for(70, &[(1, out)]);
+    bench.receive(1, end(0x99, 4));
     let churn: Vec<_> = bench
         .said
         .iter()
@@ -318,7 +318,7 @@ fn who_is_not_in_sync_for_a_minute_is_told_once_and_again_when_it_is() {
 #[test]
 fn what_is_malformed_or_not_ours_is_counted_and_changes_nothing() {
     let mut bench = Bench::new(spec(), 1);
-    bench.hear_for(4, &[(1, end(0x99, 4))]);
+    bench.receive_for(4, &[(1, end(0x99, 4))]);
     let good =
         Lacpdu { version: 1, actor: end(0x66, 1), partner: end(1, 1), collector_max_delay: 0 };
     let good = *good.to_frame(MacAddr::new([2, 0, 0, 9, 9, 9])).bytes();
@@ -383,7 +383,7 @@ fn what_cannot_be_configured_is_refused_and_nothing_changes() {
 #[test]
 fn actions_are_read_back_and_states_are_written() {
     let mut bench = Bench::new(spec(), 1);
-    bench.hear_for(4, &[(1, end(0x99, 4))]);
+    bench.receive_for(4, &[(1, end(0x99, 4))]);
     assert!(bench.said.len() > 3);
     for (_, action) in &bench.said {
         let json = serde_json::to_string(action).unwrap();

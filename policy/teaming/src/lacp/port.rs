@@ -28,14 +28,14 @@ pub(crate) enum Claim {
     /// The port is eligible for this group.
     Group(LagId),
     /// No group at present; the port may stay in its current group.
-    Hold,
+    KeepCurrent,
     /// No group, for this reason.
-    Nothing(Reason),
+    Ineligible(Reason),
 }
 
 /// State last reported to the owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ReportedState {
     pub(crate) in_use: bool,
     pub(crate) actor_churn: bool,
     pub(crate) partner_churn: bool,
@@ -66,7 +66,7 @@ pub(crate) struct Port {
     pub(crate) looped: Option<u16>,
     pub(crate) counters: Counters,
     pub(crate) last_pdu: Option<Time>,
-    pub(crate) told: Told,
+    pub(crate) reported: ReportedState,
 }
 
 impl Port {
@@ -92,7 +92,7 @@ impl Port {
             looped: None,
             counters: Counters::default(),
             last_pdu: None,
-            told: Told::default(),
+            reported: ReportedState::default(),
         };
         port.configure(team);
         port.run(now);
@@ -209,10 +209,10 @@ impl Port {
         let is_current = self.receive.state == ReceiveState::Current;
         let class = match self.receive.state {
             ReceiveState::Initialize | ReceiveState::PortDisabled | ReceiveState::Expired => {
-                return Claim::Hold;
+                return Claim::KeepCurrent;
             }
             ReceiveState::Current if self.looped.is_some() => {
-                return Claim::Nothing(Reason::Loopback);
+                return Claim::Ineligible(Reason::Loopback);
             }
             ReceiveState::Current if self.vars.partner_has(PortState::AGGREGATION) => {
                 LagClass::Aggregate
@@ -222,7 +222,7 @@ impl Port {
         };
         let is_alone = class != LagClass::Aggregate;
         if is_alone && !team.individual_allowed {
-            return Claim::Nothing(match self.receive.state {
+            return Claim::Ineligible(match self.receive.state {
                 _ if is_current => Reason::PartnerIndividual,
                 ReceiveState::LacpDisabled => Reason::HalfDuplex,
                 _ => Reason::NoPartner,

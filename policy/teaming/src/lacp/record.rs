@@ -17,7 +17,7 @@ pub(crate) const PARTNER_ADMIN: PortInfo = PortInfo {
 };
 
 /// State bits compared by `update_NTT`.
-const TOLD_BITS: PortState = PortState::ACTIVITY
+const NTT_BITS: PortState = PortState::ACTIVITY
     .or(PortState::TIMEOUT)
     .or(PortState::SYNCHRONIZATION)
     .or(PortState::AGGREGATION);
@@ -59,7 +59,7 @@ impl Variables {
 
     /// Implements `update_NTT`.
     pub(crate) fn update_ntt(&mut self, pdu: &Lacpdu) {
-        if !pdu.partner.agrees(&self.actor, TOLD_BITS) {
+        if !pdu.partner.agrees(&self.actor, NTT_BITS) {
             self.ntt = true;
         }
     }

@@ -13,7 +13,7 @@ use suimon_quantity::Time;
 use super::constants::SHORT_TIMEOUT_TIME;
 use super::lag::{LagClass, LagId};
 use super::port::{Claim, Port};
-use super::seat::{Seat, Seats};
+use super::port_view::{PortView, PortViews};
 use super::{LacpSpec, MuxState, Reason, Selected};
 
 /// Assignment of the team's Aggregator.
@@ -39,11 +39,11 @@ struct Group {
 type Merit = (bool, LagClass, u64);
 
 impl Group {
-    fn of(seats: &Seats, lag: LagId, limit: usize) -> Self {
+    fn of(seats: &PortViews, lag: LagId, limit: usize) -> Self {
         // A Partner with its own link limit keeps some links out of sync and reveals which only by
         // timeout. Only a Partner that uses none of the links makes the group unusable.
         let is_wanted = seats.claiming(lag).any(|seat| seat.is_wanted);
-        let used = seats.claiming(lag).filter(|seat| is_wanted && seat.place < limit);
+        let used = seats.claiming(lag).filter(|seat| is_wanted && seat.rank_index < limit);
         let first_port = seats.claiming(lag).map(|seat| seat.port_id).min();
         Self {
             lag,
@@ -76,7 +76,7 @@ type Decision = (Selected, Option<LagId>, Reason);
 impl Selection {
     /// Decides for all ports and returns whether any decision changed.
     pub(crate) fn run(&mut self, team: &LacpSpec, ports: &mut [Port], now: Time) -> bool {
-        let seats = Seats::of(team, ports);
+        let seats = PortViews::of(team, ports);
         let limit = usize::from(team.max_active);
         self.choose(&seats, limit, now);
         let mut changed = false;
@@ -88,7 +88,7 @@ impl Selection {
     }
 
     /// Selects the group that gets the Aggregator.
-    fn choose(&mut self, seats: &Seats, limit: usize, now: Time) {
+    fn choose(&mut self, seats: &PortViews, limit: usize, now: Time) {
         let is_carrying = seats.iter().any(|seat| seat.is_in_use && seat.lag == self.chosen);
         if is_carrying {
             self.unused_since = None;
@@ -96,7 +96,7 @@ impl Selection {
         let unused_since = if is_carrying { now } else { *self.unused_since.get_or_insert(now) };
         self.deadline = None;
         // The best port of each group represents it.
-        let leaders = seats.iter().filter(|seat| seat.place == 0).filter_map(Seat::group);
+        let leaders = seats.iter().filter(|seat| seat.rank_index == 0).filter_map(PortView::group);
         let groups = leaders.map(|lag| Group::of(seats, lag, limit));
         let Some(best) = groups.clone().min_by_key(Group::order) else {
             // Without a candidate the previous group keeps the Aggregator, because its Partner may
@@ -123,10 +123,10 @@ impl Selection {
         self.unused_since = Some(now);
     }
 
-    fn decision(&self, seats: &Seats, seat: &Seat, limit: usize) -> Decision {
+    fn decision(&self, seats: &PortViews, seat: &PortView, limit: usize) -> Decision {
         let lag = match seat.claim {
-            Claim::Nothing(reason) => return (Selected::Unselected, None, reason),
-            Claim::Hold => return self.decision_without_partner(seats, seat, limit),
+            Claim::Ineligible(reason) => return (Selected::Unselected, None, reason),
+            Claim::KeepCurrent => return self.decision_without_partner(seats, seat, limit),
             Claim::Group(lag) => lag,
         };
         if Some(lag) != self.chosen {
@@ -140,11 +140,17 @@ impl Selection {
 
     /// Decides for a port without a Partner. It keeps its place if no other port needs it, so that
     /// a returning Partner requires no new negotiation (6.4.12).
-    fn decision_without_partner(&self, seats: &Seats, seat: &Seat, limit: usize) -> Decision {
+    fn decision_without_partner(
+        &self,
+        seats: &PortViews,
+        seat: &PortView,
+        limit: usize,
+    ) -> Decision {
         let verdict = Reason::PartnerSilent;
         match seat.held_group() {
             Some(lag)
-                if Some(lag) == self.chosen && seats.claiming(lag).count() + seat.place < limit =>
+                if Some(lag) == self.chosen
+                    && seats.claiming(lag).count() + seat.rank_index < limit =>
             {
                 (Selected::Selected, Some(lag), verdict)
             }
@@ -155,17 +161,17 @@ impl Selection {
 
 /// Returns whether a port of the chosen group is among those that are used. A port whose wait time
 /// has not expired does not displace an attached port until it is ready.
-fn has_place(seats: &Seats, seat: &Seat, lag: LagId, limit: usize) -> bool {
-    let is_first = |seat: &Seat| seat.place < limit;
+fn has_place(seats: &PortViews, seat: &PortView, lag: LagId, limit: usize) -> bool {
+    let is_first = |seat: &PortView| seat.rank_index < limit;
     let members = seats.claiming(lag);
     let displaced = members.clone().filter(|seat| seat.is_attached && !is_first(seat));
-    let fresh = members.filter(|seat| seat.is_fresh && is_first(seat));
+    let fresh = members.filter(|seat| seat.is_waiting && is_first(seat));
     let exchanges = displaced.clone().count().min(fresh.clone().count());
     if is_first(seat) {
-        let behind = fresh.filter(|other| other.place > seat.place).count();
-        !seat.is_fresh || behind >= exchanges
+        let behind = fresh.filter(|other| other.rank_index > seat.rank_index).count();
+        !seat.is_waiting || behind >= exchanges
     } else {
-        let before = displaced.filter(|other| other.place < seat.place).count();
+        let before = displaced.filter(|other| other.rank_index < seat.rank_index).count();
         seat.is_attached && before < exchanges
     }
 }

@@ -34,7 +34,7 @@ fn only_links_of_one_partner_system_and_key_are_used_together() {
         let mut bench = Bench::new(spec(), 3);
         let mut other = end(0x99, 6);
         change(&mut other);
-        bench.hear_for(4, &[(1, end(0x99, 4)), (2, end(0x99, 5)), (3, other)]);
+        bench.receive_for(4, &[(1, end(0x99, 4)), (2, end(0x99, 5)), (3, other)]);
         assert_eq!(in_use(&bench), [1, 2], "{name}");
         assert_eq!(bench.state(3).reason, Reason::OtherGroup, "{name}");
         assert_eq!(bench.state(3).selected, Selected::Standby, "{name}");
@@ -49,7 +49,7 @@ fn speeds_aggregate_only_with_their_like_unless_they_may_mix() {
         let mut bench = Bench::new(LacpSpec { mixed_speeds: mixed, ..spec() }, 3);
         bench.link(3, Some(GIGABIT));
         let ends = [(1, end(0x99, 4)), (2, end(0x99, 5)), (3, end(0x99, 6))];
-        bench.hear_for(4, &ends);
+        bench.receive_for(4, &ends);
         assert_eq!(in_use(&bench), expected);
         let keys = [1, 2, 3].map(|member| bench.state(member).actor.key);
         assert_eq!(keys, if mixed { [32, 32, 32] } else { [39, 39, 36] });
@@ -60,11 +60,11 @@ fn speeds_aggregate_only_with_their_like_unless_they_may_mix() {
 #[test]
 fn all_wait_until_the_last_that_came_has_waited() {
     let mut bench = Bench::new(spec(), 2);
-    bench.hear(1, end(0x99, 4));
+    bench.receive(1, end(0x99, 4));
     bench.run_ms(1_500);
-    bench.hear(2, end(0x99, 5));
+    bench.receive(2, end(0x99, 5));
     let last = bench.now + Duration::from_secs(2);
-    bench.hear_for(4, &[(1, end(0x99, 4)), (2, end(0x99, 5))]);
+    bench.receive_for(4, &[(1, end(0x99, 4)), (2, end(0x99, 5))]);
     let uses: Vec<_> = bench.uses().iter().map(|(at, member, ..)| (*at, *member)).collect();
     assert_eq!(uses, [(last, 1), (last, 2)]);
 }
@@ -72,17 +72,17 @@ fn all_wait_until_the_last_that_came_has_waited() {
 #[test]
 fn a_tie_never_moves_traffic_and_more_bandwidth_does() {
     let mut bench = Bench::new(spec(), 5);
-    bench.hear_for(4, &[(1, end(0x99, 4)), (2, end(0x99, 5))]);
+    bench.receive_for(4, &[(1, end(0x99, 4)), (2, end(0x99, 5))]);
     // A lower System with as many links: no change.
     let mut ends = vec![(1, end(0x99, 4)), (2, end(0x99, 5)), (3, end(0x11, 1)), (4, end(0x11, 2))];
-    bench.hear_for(100, &ends);
+    bench.receive_for(100, &ends);
     assert_eq!(in_use(&bench), [1, 2]);
     bench.uses();
     // One more link: all change at once, because the wait time of the others has expired.
     ends.push((5, end(0x11, 3)));
-    bench.hear(5, end(0x11, 3));
+    bench.receive(5, end(0x11, 3));
     let moved = bench.now;
-    bench.hear_for(4, &ends);
+    bench.receive_for(4, &ends);
     let uses: Vec<_> = bench.uses().iter().map(|(at, member, on, _)| (*at, *member, *on)).collect();
     assert_eq!(uses[..2], [(moved, 1, false), (moved, 2, false)]);
     assert_eq!(uses.len(), 5);
@@ -93,7 +93,7 @@ fn a_tie_never_moves_traffic_and_more_bandwidth_does() {
 #[test]
 fn the_other_switch_takes_over_without_a_wait_when_the_last_link_breaks() {
     let mut bench = Bench::new(spec(), 2);
-    bench.hear_for(4, &[(1, end(0x99, 4)), (2, end(0x11, 5))]);
+    bench.receive_for(4, &[(1, end(0x99, 4)), (2, end(0x11, 5))]);
     let used = in_use(&bench);
     assert_eq!(used, [1], "who was there first");
     bench.uses();
@@ -104,7 +104,7 @@ fn the_other_switch_takes_over_without_a_wait_when_the_last_link_breaks() {
     );
     // The return of the first link makes the groups equal.
     bench.link(1, Some(TEN_GIGABIT));
-    bench.hear_for(10, &[(1, end(0x99, 4)), (2, end(0x11, 5))]);
+    bench.receive_for(10, &[(1, end(0x99, 4)), (2, end(0x11, 5))]);
     assert_eq!(bench.uses(), []);
 }
 
@@ -114,15 +114,15 @@ fn a_group_whose_partner_never_gets_in_sync_gives_way() {
     out.state.set(PortState::SYNCHRONIZATION, false);
     // Change to an equal group of a lower System after 3 s.
     let mut bench = Bench::new(spec(), 2);
-    bench.hear(1, out);
-    bench.hear_for(6, &[(1, out), (2, end(0x11, 5))]);
+    bench.receive(1, out);
+    bench.receive_for(6, &[(1, out), (2, end(0x11, 5))]);
     assert_eq!(in_use(&bench), [2]);
     // Change to a lesser group after 60 s (6.4.17).
     let mut bench = Bench::new(spec(), 3);
     let ends = [(1, out), (2, PortInfo { port: 5, ..out }), (3, end(0xaa, 1))];
-    bench.hear_for(50, &ends);
+    bench.receive_for(50, &ends);
     assert!(in_use(&bench).is_empty());
-    bench.hear_for(20, &ends);
+    bench.receive_for(20, &ends);
     assert_eq!(in_use(&bench), [3]);
 }
 
@@ -140,7 +140,7 @@ fn of_individual_links_one_is_used_if_that_is_allowed() {
                 .into_iter()
                 .flat_map(|end| [(1, end), (2, PortInfo { port: 5, ..end })])
                 .collect();
-            bench.hear_for(10, &ends);
+            bench.receive_for(10, &ends);
             if allowed {
                 assert_eq!(in_use(&bench), [1], "{name}");
                 assert_eq!(bench.reasons(), [Reason::InUse, Reason::OtherGroup], "{name}");
@@ -158,11 +158,11 @@ fn of_individual_links_one_is_used_if_that_is_allowed() {
 fn an_aggregate_goes_before_any_individual_link() {
     let mut bench = Bench::new(LacpSpec { individual_allowed: true, ..spec() }, 3);
     bench.link(3, Some(GIGABIT));
-    bench.hear_for(8, &[(1, lone(0x99, 4))]);
+    bench.receive_for(8, &[(1, lone(0x99, 4))]);
     assert_eq!(in_use(&bench), [1]);
     let group = bench.lacp.team_state().group.map(|lag| (lag.class, lag.individual));
     assert_eq!(group, Some((LagClass::Individual, Some(MemberId(1)))));
-    bench.hear_for(4, &[(1, lone(0x99, 4)), (3, end(0x99, 6))]);
+    bench.receive_for(4, &[(1, lone(0x99, 4)), (3, end(0x99, 6))]);
     assert_eq!(in_use(&bench), [3]);
     assert_eq!(bench.state(2).receive, ReceiveState::Defaulted);
 }
@@ -173,11 +173,11 @@ fn a_half_duplex_link_speaks_no_lacp_and_is_at_most_used_alone() {
     let half = Link { full_duplex: false, ..TEN_GIGABIT };
     let mut bench = Bench::new(spec(), 2);
     let ends = [(1, end(0x99, 4)), (2, end(0x99, 5))];
-    bench.hear_for(4, &ends);
+    bench.receive_for(4, &ends);
     bench.uses();
     bench.link(1, Some(half));
     assert_eq!(bench.uses(), [(bench.now, 1, false, Reason::HalfDuplex)]);
-    bench.hear_for(4, &ends);
+    bench.receive_for(4, &ends);
     assert_eq!(bench.sent(1), []);
     assert_eq!(bench.state(1).receive, ReceiveState::LacpDisabled);
     assert_eq!(in_use(&bench), [2]);
@@ -186,7 +186,7 @@ fn a_half_duplex_link_speaks_no_lacp_and_is_at_most_used_alone() {
     bench.run_ms(3_000);
     assert_eq!(in_use(&bench), [1]);
     bench.link(1, Some(TEN_GIGABIT));
-    bench.hear_for(4, &ends);
+    bench.receive_for(4, &ends);
     assert_eq!(bench.state(1).receive, ReceiveState::Current);
     assert_eq!(in_use(&bench), [1]);
     assert!(!bench.sent(1).is_empty());
@@ -203,7 +203,7 @@ fn a_link_back_to_ourselves_is_never_used_and_is_told() {
         };
         for _ in 0..20 {
             let pdu = looped(&bench);
-            bench.hear_pdu(1, &pdu);
+            bench.receive_pdu(1, &pdu);
             bench.run_ms(500);
             assert!(!bench.state(1).is_distributing);
         }
@@ -218,7 +218,7 @@ fn a_link_back_to_ourselves_is_never_used_and_is_told() {
             told.collect::<Vec<_>>()
         };
         assert_eq!(told(&bench), [Some(from)]);
-        bench.hear_for(4, &[(1, end(0x99, 4))]);
+        bench.receive_for(4, &[(1, end(0x99, 4))]);
         assert_eq!(told(&bench), [Some(from), None]);
         assert_eq!(in_use(&bench), [1]);
     }
@@ -236,7 +236,7 @@ fn the_lower_system_s_port_identifiers_choose_among_more_links_than_may_be_used(
             bench.lacp.set_member(MemberId(number.into()), spec, bench.now).unwrap();
         }
         let ends: Vec<_> = (1..=3).map(|number| (number, end(0x99, number))).collect();
-        bench.hear_for(4, &ends);
+        bench.receive_for(4, &ends);
         assert_eq!(in_use(&bench), expected);
         let standby = 6 - expected[0] as u16 - expected[1] as u16;
         assert_eq!(bench.state(standby).reason, Reason::Standby);
@@ -248,7 +248,7 @@ fn the_lower_system_s_port_identifiers_choose_among_more_links_than_may_be_used(
 fn a_standby_takes_over_at_once_and_gives_way_only_to_one_that_is_ready() {
     let mut bench = Bench::new(LacpSpec { max_active: 1, ..spec() }, 2);
     let ends = [(1, end(0x99, 4)), (2, end(0x99, 5))];
-    bench.hear_for(4, &ends);
+    bench.receive_for(4, &ends);
     assert_eq!(in_use(&bench), [1]);
     bench.uses();
     bench.link(1, None);
@@ -257,13 +257,13 @@ fn a_standby_takes_over_at_once_and_gives_way_only_to_one_that_is_ready() {
         [(bench.now, 1, false, Reason::LinkDown), (bench.now, 2, true, Reason::InUse)]
     );
     bench.link(1, Some(TEN_GIGABIT));
-    bench.hear(1, ends[0].1);
+    bench.receive(1, ends[0].1);
     let ready = bench.now + Duration::from_secs(2);
     assert_eq!(bench.state(1).reason, Reason::Standby);
-    bench.hear_for(4, &ends);
+    bench.receive_for(4, &ends);
     assert_eq!(bench.uses(), [(ready, 2, false, Reason::Standby), (ready, 1, true, Reason::InUse)]);
     // A silent Partner is replaced too.
-    bench.hear_for(5, &ends[1..]);
+    bench.receive_for(5, &ends[1..]);
     assert_eq!(in_use(&bench), [2]);
 }
 
@@ -271,13 +271,13 @@ fn a_standby_takes_over_at_once_and_gives_way_only_to_one_that_is_ready() {
 fn the_limit_changes_live_and_moves_no_link_that_may_stay() {
     let mut bench = Bench::new(spec(), 4);
     let ends: Vec<_> = (1..=4).map(|number| (number, end(0x99, number))).collect();
-    bench.hear_for(4, &ends);
+    bench.receive_for(4, &ends);
     bench.uses();
     bench.set_spec(|spec| spec.max_active = 2);
     let off = |member| (bench.now, member, false, Reason::Standby);
     let expected = [off(3), off(4)];
     assert_eq!(bench.uses(), expected);
-    bench.hear_for(4, &ends);
+    bench.receive_for(4, &ends);
     bench.uses();
     bench.set_spec(|spec| spec.max_active = 3);
     assert_eq!(bench.uses(), [(bench.now, 3, true, Reason::InUse)]);
@@ -288,9 +288,9 @@ fn a_link_that_the_partner_does_not_want_leaves_its_place_to_another() {
     let mut bench = Bench::new(LacpSpec { max_active: 1, ..spec() }, 2);
     let mut out = end(0x99, 4);
     out.state.set(PortState::SYNCHRONIZATION, false);
-    bench.hear_for(50, &[(1, out), (2, end(0x99, 5))]);
+    bench.receive_for(50, &[(1, out), (2, end(0x99, 5))]);
     assert!(in_use(&bench).is_empty());
-    bench.hear_for(15, &[(1, out), (2, end(0x99, 5))]);
+    bench.receive_for(15, &[(1, out), (2, end(0x99, 5))]);
     assert_eq!(in_use(&bench), [2]);
 }
 
@@ -303,12 +303,12 @@ fn a_partner_with_a_limit_of_its_own_loses_no_traffic_to_an_equal_one() {
         let end = end(system, port);
         PortInfo { state: end.state.with(PortState::SYNCHRONIZATION, false), ..end }
     };
-    bench.hear_for(20, &[(1, end(0x99, 1)), (2, out(0x99, 2))]);
+    bench.receive_for(20, &[(1, end(0x99, 1)), (2, out(0x99, 2))]);
     let mut ends = vec![(1, end(0x99, 1)), (2, out(0x99, 2)), (3, end(0x11, 1)), (4, end(0x11, 2))];
-    bench.hear_for(5, &ends);
+    bench.receive_for(5, &ends);
     ends[3].1 = out(0x11, 2);
     bench.uses();
-    bench.hear_for(100, &ends);
+    bench.receive_for(100, &ends);
     assert_eq!(bench.uses(), []);
     assert_eq!(in_use(&bench), [1]);
 }

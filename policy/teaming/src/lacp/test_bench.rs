@@ -99,22 +99,25 @@ impl Bench {
     }
 
     /// Delivers a LACPDU from `end` with correct information about the local end.
-    pub(crate) fn hear(&mut self, member: u16, end: PortInfo) {
+    pub(crate) fn receive(&mut self, member: u16, end: PortInfo) {
         let partner = self.state(member).actor;
-        self.hear_pdu(member, &Lacpdu { version: 1, actor: end, partner, collector_max_delay: 0 });
+        self.receive_pdu(
+            member,
+            &Lacpdu { version: 1, actor: end, partner, collector_max_delay: 0 },
+        );
     }
 
-    pub(crate) fn hear_pdu(&mut self, member: u16, pdu: &Lacpdu) {
+    pub(crate) fn receive_pdu(&mut self, member: u16, pdu: &Lacpdu) {
         let frame = pdu.to_frame(MacAddr::new([2, 0, 0, 9, 9, 9]));
         self.lacp.handle_frame(MemberId(member.into()), frame.bytes(), self.now).unwrap();
         self.poll();
     }
 
     /// Advances by `seconds`, with LACPDUs from the ends in `heard` every half second.
-    pub(crate) fn hear_for(&mut self, seconds: u64, heard: &[(u16, PortInfo)]) {
+    pub(crate) fn receive_for(&mut self, seconds: u64, heard: &[(u16, PortInfo)]) {
         for _ in 0..seconds * 2 {
             for (member, end) in heard {
-                self.hear(*member, *end);
+                self.receive(*member, *end);
             }
             self.run_ms(500);
         }

@@ -1,8 +1,11 @@
 //! Static assignment and the default queue.
 
-use crate::host::{processors, queue};
-use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
-use suimon_vmq::{Move, NicSpec, QueueError, Reason, SpecError, Stays, Vmq, VmqMode, VmqSpec, Why};
+use crate::host::{queue, workers};
+use suimon_quantity::{Direction, PortId, QueueId, Time, WorkerId};
+use suimon_vmq::{
+    Move, NicSpec, PlacementReason, QueueError, Reason, SpecError, StayReason, Vmq, VmqMode,
+    VmqSpec,
+};
 
 const NOW: Time = Time::from_ns(1 << 40);
 
@@ -12,7 +15,7 @@ fn spec(max_processors: u16) -> VmqSpec {
 
 /// Returns a placement with one queue of each weight.
 fn of_weights(spec: VmqSpec, weights: &[u8]) -> Vmq {
-    let mut vmq = Vmq::new(spec, &processors(8, 2, 1), NOW).unwrap();
+    let mut vmq = Vmq::new(spec, &workers(8, 2, 1), NOW).unwrap();
     for (nic, vmq_weight) in (0..).zip(weights) {
         let nic_spec = NicSpec { vmq_weight: *vmq_weight, queues: 1 };
         vmq.set_nic(PortId(nic), nic_spec, 1, NOW).unwrap();
@@ -47,8 +50,8 @@ fn queues_that_come_and_go_move_no_others() {
     assert!(vmq.remove_queue(queue(2), NOW));
     assert!(vmq.remove_queue(queue(6), NOW));
     assert!(!vmq.remove_queue(queue(6), NOW));
-    assert_eq!(vmq.add_queue(queue(6), NOW).unwrap().at, ProcessorId(2));
-    assert_eq!(vmq.add_queue(queue(2), NOW).unwrap().at, ProcessorId(2));
+    assert_eq!(vmq.add_queue(queue(6), NOW).unwrap().at, WorkerId(2));
+    assert_eq!(vmq.add_queue(queue(2), NOW).unwrap().at, WorkerId(2));
     assert_eq!(places(&vmq), before);
 }
 
@@ -68,21 +71,21 @@ fn a_change_of_the_specification_assigns_anew_with_few_moves() {
 }
 
 #[test]
-fn a_processor_that_goes_is_left_and_one_that_comes_is_used() {
+fn a_worker_that_goes_is_left_and_one_that_comes_is_used() {
     let mut vmq = of_weights(spec(4), &[100; 4]);
     let without_1: Vec<_> =
-        processors(8, 2, 1).into_iter().filter(|of| of.number != ProcessorId(1)).collect();
-    let moves = vmq.set_processors(&without_1, NOW).unwrap();
+        workers(8, 2, 1).into_iter().filter(|of| of.number != WorkerId(1)).collect();
+    let moves = vmq.set_workers(&without_1, NOW).unwrap();
     let [moved] = moves[..] else { panic!("{moves:?}") };
     assert_eq!(
         (moved.queue, moved.to, moved.reason),
-        (queue(1), ProcessorId(5), Reason::NotPermitted)
+        (queue(1), WorkerId(5), Reason::NotPermitted)
     );
     carry_out(&mut vmq, &moves);
-    let based = VmqSpec { base_processor: Some(ProcessorId(1)), ..spec(4) };
+    let based = VmqSpec { base_processor: Some(WorkerId(1)), ..spec(4) };
     assert!(matches!(vmq.set_spec(based.clone(), NOW), Err(SpecError::UnknownBase { .. })));
     assert_eq!(vmq.spec(), &spec(4), "nothing was changed");
-    let moves = vmq.configure(based, &processors(8, 2, 1), NOW).unwrap();
+    let moves = vmq.configure(based, &workers(8, 2, 1), NOW).unwrap();
     assert!(!moves.is_empty());
     carry_out(&mut vmq, &moves);
     assert_eq!(places(&vmq).iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
@@ -93,15 +96,18 @@ fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
     let mut vmq = of_weights(spec(4), &[100, 100, 0, 100]);
     assert_eq!(places(&vmq), [0, 1, 0, 2]);
     let why = |vmq: &Vmq, nic| vmq.explain(PortId(nic), NOW).unwrap().queues[0].clone();
-    assert_eq!((why(&vmq, 2).why, why(&vmq, 2).stays), (Why::DefaultQueue, Stays::DefaultQueue));
+    assert_eq!(
+        (why(&vmq, 2).reason, why(&vmq, 2).stays),
+        (PlacementReason::DefaultQueue, StayReason::DefaultQueue)
+    );
 
     let off = NicSpec { vmq_weight: 0, queues: 1 };
     let moves = vmq.set_nic(PortId(1), off, 1, NOW).unwrap();
     assert_eq!(moves.len(), 1);
-    assert_eq!((moves[0].to, moves[0].reason), (ProcessorId(0), Reason::DefaultQueue));
+    assert_eq!((moves[0].to, moves[0].reason), (WorkerId(0), Reason::DefaultQueue));
     carry_out(&mut vmq, &moves);
     let moves = vmq.set_nic(PortId(1), NicSpec::default(), 1, NOW).unwrap();
-    assert_eq!((moves[0].to, moves[0].reason), (ProcessorId(1), Reason::Assigned { weight: 100 }));
+    assert_eq!((moves[0].to, moves[0].reason), (WorkerId(1), Reason::Assigned { weight: 100 }));
     carry_out(&mut vmq, &moves);
 
     let moves = vmq.set_spec(VmqSpec { enabled: false, ..spec(4) }, NOW).unwrap();
@@ -110,7 +116,7 @@ fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
     assert_eq!(places(&vmq), [0; 4]);
     let moves = vmq.set_spec(spec(4), NOW).unwrap();
     carry_out(&mut vmq, &moves);
-    assert_eq!(why(&vmq, 2).why, Why::DefaultQueue);
+    assert_eq!(why(&vmq, 2).reason, PlacementReason::DefaultQueue);
     assert_eq!(places(&vmq).iter().filter(|at| **at == 0).count(), 2);
 }
 
@@ -119,7 +125,7 @@ fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
 #[test]
 fn the_default_queue_brings_the_base_into_use() {
     let from_1 = VmqSpec {
-        base_processor: Some(ProcessorId(1)),
+        base_processor: Some(WorkerId(1)),
         mode: VmqMode::Dynamic,
         max_processors: 1,
         ..spec(1)
@@ -130,7 +136,7 @@ fn the_default_queue_brings_the_base_into_use() {
     assert_eq!(vmq.set_spec(from_0, NOW).unwrap(), [], "they may stay");
     vmq.set_nic(PortId(2), NicSpec { vmq_weight: 0, queues: 1 }, 1, NOW).unwrap();
     let added = vmq.add_queue(queue(2), NOW).unwrap();
-    assert_eq!(added.at, ProcessorId(0));
+    assert_eq!(added.at, WorkerId(0));
     assert_eq!(added.moves.len(), 2);
     assert!(added.moves.iter().all(|of| of.reason == Reason::Limit { max_processors: 1 }));
     assert_eq!(places(&vmq), [0; 3]);

@@ -1,11 +1,11 @@
 //! Examples of loads and the resulting moves.
 
 use crate::host;
-use crate::host::{PERIOD, processors, queue};
-use suimon_quantity::{PortId, ProcessorId, Time};
+use crate::host::{PERIOD, queue, workers};
+use suimon_quantity::{PortId, Time, WorkerId};
 use suimon_vmq::{
-    Load, Measurements, Move, NicSpec, Processor, ProcessorBusy, QueueBusy, Reason, Stays, Vmq,
-    VmqMode, VmqSpec, Why, marks,
+    Load, Measurements, Move, NicSpec, PlacementReason, QueueBusy, Reason, StayReason, Vmq,
+    VmqMode, VmqSpec, WorkerBusy, WorkerSpec, marks,
 };
 
 /// Placement with measurements of constant loads.
@@ -20,7 +20,7 @@ struct Bench {
 
 impl Bench {
     /// Assigns queues round robin to `over` processors, then enables dynamic placement.
-    fn new(there: &[Processor], over: u16, queues: &[u64], other: &[u64]) -> Self {
+    fn new(there: &[WorkerSpec], over: u16, queues: &[u64], other: &[u64]) -> Self {
         let now = Time::from_ns(1 << 40);
         let spec = VmqSpec { mode: VmqMode::Static, max_processors: over, ..VmqSpec::default() };
         let mut vmq = Vmq::new(spec, there, now).unwrap();
@@ -47,10 +47,10 @@ impl Bench {
                 .zip(&self.queues)
                 .map(|(nic, percent)| QueueBusy { queue: queue(nic), busy_ns: ns(*percent) })
                 .collect(),
-            processors: (0..)
+            workers: (0..)
                 .zip(busy)
-                .map(|(at, percent)| ProcessorBusy {
-                    processor: ProcessorId(at),
+                .map(|(at, percent)| WorkerBusy {
+                    worker: WorkerId(at),
                     busy_ns: ns(percent.min(100)),
                 })
                 .collect(),
@@ -77,7 +77,7 @@ impl Bench {
         Vec::new()
     }
 
-    fn stays(&self, nic: u32) -> Stays {
+    fn stays(&self, nic: u32) -> StayReason {
         self.vmq.explain(PortId(nic), self.now).unwrap().queues[0].stays
     }
 }
@@ -87,7 +87,7 @@ impl Bench {
 type Shedding<'a> = (&'a str, u16, u16, &'a [u64], &'a [u64], &'a [(u32, u16, u16)]);
 
 #[test]
-fn hot_processors_shed() {
+fn hot_workers_shed() {
     let cases: &[Shedding] = &[
         ("below the mark", 1, 1, &[50, 30, 5], &[], &[]),
         ("the smallest that solves it", 1, 1, &[50, 29, 14], &[], &[(1, 0, 1)]),
@@ -118,19 +118,19 @@ fn hot_processors_shed() {
         ("away from other work", 1, 1, &[3, 2], &[95], &[(0, 0, 1), (1, 0, 1)]),
     ];
     for (name, threads, over, queues, other, expected) in cases {
-        let mut bench = Bench::new(&processors(4, *threads, 1), *over, queues, other);
+        let mut bench = Bench::new(&workers(4, *threads, 1), *over, queues, other);
         assert_eq!(bench.observe(), [], "{name}: one measurement may be chance");
         assert_eq!(bench.first_moves(1), *expected, "{name}");
     }
 }
 
 #[test]
-fn shedding_keeps_to_the_node_and_to_the_number_of_processors() {
-    let there = processors(8, 1, 2);
+fn shedding_keeps_to_the_node_and_to_the_number_of_workers() {
+    let there = workers(8, 1, 2);
     let mut bench = Bench::new(&there, 1, &[30, 30, 30], &[]);
     let node_1 = VmqSpec { numa_node: Some(1), max_processors: 2, ..VmqSpec::default() };
     let moves = bench.vmq.set_spec(node_1, bench.now).unwrap();
-    assert!(moves.iter().all(|of| of.reason == Reason::NotPermitted && of.to == ProcessorId(4)));
+    assert!(moves.iter().all(|of| of.reason == Reason::NotPermitted && of.to == WorkerId(4)));
     assert_eq!(moves.len(), 3);
     bench.carry_out(&moves);
     assert_eq!(bench.first_moves(4), [(2, 4, 5)]);
@@ -142,7 +142,7 @@ fn shedding_keeps_to_the_node_and_to_the_number_of_processors() {
 type Packing<'a> = (&'a str, &'a [u64], &'a [u64], &'a [(u32, u16, u16)]);
 
 #[test]
-fn under_used_processors_are_emptied_after_the_hold() {
+fn under_used_workers_are_emptied_after_the_hold() {
     let cases: &[Packing] = &[
         ("little", &[10, 10, 5, 5], &[], &[(1, 1, 0), (3, 1, 0)]),
         ("nothing", &[0, 0], &[], &[(1, 1, 0)]),
@@ -155,10 +155,10 @@ fn under_used_processors_are_emptied_after_the_hold() {
     ];
     let hold = (marks::HOLD_MIN.as_millis() / PERIOD.as_millis()) as usize;
     for (name, queues, other, expected) in cases {
-        let mut bench = Bench::new(&processors(4, 1, 1), 2, queues, other);
+        let mut bench = Bench::new(&workers(4, 1, 1), 2, queues, other);
         assert_eq!(bench.first_moves(hold), [], "{name}");
         if let Some((nic, ..)) = expected.first() {
-            assert_eq!(bench.stays(*nic), Stays::Packable { left: PERIOD });
+            assert_eq!(bench.stays(*nic), StayReason::Packable { left: PERIOD });
         }
         assert_eq!(bench.first_moves(3), *expected, "{name}");
         assert_eq!(bench.first_moves(100), [], "{name}: nothing more");
@@ -167,18 +167,18 @@ fn under_used_processors_are_emptied_after_the_hold() {
 
 /// The first queue takes its whole processor; the others are packed a minute later.
 #[test]
-fn beside_a_hot_processor_the_hold_is_longer() {
-    let mut bench = Bench::new(&processors(4, 1, 1), 3, &[100, 10, 10], &[]);
+fn beside_a_hot_worker_the_hold_is_longer() {
+    let mut bench = Bench::new(&workers(4, 1, 1), 3, &[100, 10, 10], &[]);
     let beside_hot = marks::HOLD_MIN * marks::HOLD_BESIDE_HOT;
     let hold = (beside_hot.as_millis() / PERIOD.as_millis()) as usize;
     assert_eq!(bench.first_moves(hold), []);
-    assert_eq!(bench.stays(2), Stays::Packable { left: PERIOD });
+    assert_eq!(bench.stays(2), StayReason::Packable { left: PERIOD });
     assert_eq!(bench.first_moves(3), [(2, 2, 1)]);
 }
 
 #[test]
 fn a_break_begins_the_hold_anew() {
-    let mut bench = Bench::new(&processors(4, 1, 1), 2, &[10, 10], &[]);
+    let mut bench = Bench::new(&workers(4, 1, 1), 2, &[10, 10], &[]);
     for _ in 0..5 {
         assert_eq!(bench.first_moves(14), []);
         bench.queues = vec![10, 70];
@@ -190,41 +190,44 @@ fn a_break_begins_the_hold_anew() {
 
 #[test]
 fn the_base_is_used_first_and_the_others_are_parked() {
-    let mut bench = Bench::new(&processors(4, 1, 1), 4, &[5, 5, 5, 5], &[0, 0, 0, 30]);
+    let mut bench = Bench::new(&workers(4, 1, 1), 4, &[5, 5, 5, 5], &[0, 0, 0, 30]);
     assert_eq!(bench.vmq.parked(), []);
     assert_eq!(bench.first_moves(20).len(), 3);
-    assert_eq!(bench.vmq.parked(), [ProcessorId(1), ProcessorId(2)], "3 has other work");
+    assert_eq!(bench.vmq.parked(), [WorkerId(1), WorkerId(2)], "3 has other work");
     let nic = PortId(9);
     bench.vmq.set_nic(nic, NicSpec::default(), 1, bench.now).unwrap();
-    assert_eq!(bench.vmq.add_queue(queue(9), bench.now).unwrap().at, ProcessorId(0));
+    assert_eq!(bench.vmq.add_queue(queue(9), bench.now).unwrap().at, WorkerId(0));
 }
 
 #[test]
 fn a_move_that_is_not_carried_out_is_tried_again_later() {
-    let mut bench = Bench::new(&processors(4, 1, 1), 1, &[50, 40], &[]);
+    let mut bench = Bench::new(&workers(4, 1, 1), 1, &[50, 40], &[]);
     bench.observe();
     let moves = bench.observe();
     assert_eq!(moves.len(), 1);
-    assert_eq!(bench.stays(1), Stays::OnItsWay);
+    assert_eq!(bench.stays(1), StayReason::MoveInProgress);
     assert_eq!(bench.observe(), [], "it is under way");
-    bench.vmq.handle_moved(queue(1), ProcessorId(0), bench.now);
+    bench.vmq.handle_moved(queue(1), WorkerId(0), bench.now);
     let explained = bench.vmq.explain(PortId(1), bench.now).unwrap().queues[0].clone();
-    assert_eq!(explained.why, Why::NotMoved { wanted: ProcessorId(1) });
-    assert_eq!(explained.processor, ProcessorId(0));
+    assert_eq!(explained.reason, PlacementReason::NotMoved { preferred: WorkerId(1) });
+    assert_eq!(explained.worker, WorkerId(0));
     let tries: Vec<bool> = (0..20).map(|_| !bench.first_moves(1).is_empty()).collect();
     assert_eq!(tries.iter().position(|moved| *moved), Some(0), "the other queue goes instead");
 }
 
 #[test]
 fn what_somebody_else_moved_stays_until_load_says_otherwise() {
-    let mut bench = Bench::new(&processors(4, 1, 1), 1, &[10, 10, 0], &[]);
+    let mut bench = Bench::new(&workers(4, 1, 1), 1, &[10, 10, 0], &[]);
     bench.observe();
-    bench.vmq.handle_found(queue(1), ProcessorId(2), bench.now);
-    bench.vmq.handle_found(queue(9), ProcessorId(2), bench.now);
+    bench.vmq.handle_moved_externally(queue(1), WorkerId(2), bench.now);
+    bench.vmq.handle_moved_externally(queue(9), WorkerId(2), bench.now);
     let explained = bench.vmq.explain(PortId(1), bench.now).unwrap().queues[0].clone();
-    assert_eq!((explained.processor, explained.why), (ProcessorId(2), Why::Found));
+    assert_eq!(
+        (explained.worker, explained.reason),
+        (WorkerId(2), PlacementReason::MovedExternally)
+    );
     bench.observe();
-    let processors = bench.vmq.processors();
+    let processors = bench.vmq.workers();
     let seen: Vec<_> =
         processors.iter().map(|of| (of.queues, of.load.ppm(), of.other_load.ppm())).collect();
     assert_eq!(seen, [(2, 100_000, 0), (0, 0, 0), (1, 100_000, 0), (0, 0, 0)]);
@@ -234,21 +237,21 @@ fn what_somebody_else_moved_stays_until_load_says_otherwise() {
     assert_eq!(bench.first_moves(2), [(1, 2, 0)], "packed like any other");
     let off = VmqSpec { enabled: false, ..VmqSpec::default() };
     assert_eq!(bench.vmq.set_spec(off, bench.now).unwrap(), []);
-    bench.vmq.handle_found(queue(2), ProcessorId(3), bench.now);
+    bench.vmq.handle_moved_externally(queue(2), WorkerId(3), bench.now);
     assert_eq!(bench.first_moves(1), [(2, 3, 0)], "the default queue goes back at once");
     // Queues in transit are not treated as found elsewhere.
-    let only = VmqSpec { base_processor: Some(ProcessorId(1)), ..VmqSpec::default() };
+    let only = VmqSpec { base_processor: Some(WorkerId(1)), ..VmqSpec::default() };
     let moves = bench.vmq.set_spec(only, bench.now).unwrap();
-    bench.vmq.handle_found(moves[0].queue, ProcessorId(3), bench.now);
-    assert_eq!(bench.stays(moves[0].queue.port.0), Stays::OnItsWay);
+    bench.vmq.handle_moved_externally(moves[0].queue, WorkerId(3), bench.now);
+    assert_eq!(bench.stays(moves[0].queue.port.0), StayReason::MoveInProgress);
 }
 
 #[test]
 fn explanations_are_in_words() {
-    let mut bench = Bench::new(&processors(4, 1, 1), 1, &[100], &[]);
+    let mut bench = Bench::new(&workers(4, 1, 1), 1, &[100], &[]);
     bench.observe();
     bench.observe();
-    assert_eq!(bench.stays(0), Stays::Alone);
+    assert_eq!(bench.stays(0), StayReason::Alone);
     assert_eq!(
         bench.vmq.explain(PortId(0), bench.now).unwrap().to_string(),
         "ingress queue 0 takes 100.0 % of worker 0, whose load is 100.0 % (0.0 % from other \
@@ -256,7 +259,7 @@ fn explanations_are_in_words() {
          moved: the worker is above 85.0 %, but has no other queue, so that any other worker \
          would become as loaded."
     );
-    let mut bench = Bench::new(&processors(4, 1, 1), 1, &[50, 40], &[]);
+    let mut bench = Bench::new(&workers(4, 1, 1), 1, &[50, 40], &[]);
     bench.first_moves(2);
     let text = bench.vmq.explain(PortId(1), bench.now).unwrap().to_string();
     let because = "moved from worker 0: the worker was overloaded; the load of the queue is 40.0 \
@@ -264,7 +267,7 @@ fn explanations_are_in_words() {
                    one)";
     assert!(text.contains(because), "{text}");
     assert_eq!(bench.vmq.explain(PortId(7), bench.now), None);
-    assert_eq!(bench.stays(0), Stays::Calm);
+    assert_eq!(bench.stays(0), StayReason::Calm);
     let explained = bench.vmq.explain(PortId(1), bench.now).unwrap();
     let json = serde_json::to_string(&explained).unwrap();
     assert_eq!(serde_json::from_str::<suimon_vmq::Explanation>(&json).unwrap(), explained);
@@ -276,7 +279,7 @@ fn the_effect_of_a_move_is_measured_after_it() {
     host.wanted = vec![50.0, 40.0];
     host.run(PERIOD * 20);
     let [effect] = host.effects[..] else { panic!("{:?}", host.effects) };
-    assert_eq!((effect.queue, effect.from, effect.to), (queue(1), ProcessorId(0), ProcessorId(1)));
+    assert_eq!((effect.queue, effect.from, effect.to), (queue(1), WorkerId(0), WorkerId(1)));
     let percents = [90, 50, 0, 40].map(Load::percent);
     for figures in [effect.predicted, effect.measured] {
         let of = [figures.from_before, figures.from_after, figures.to_before, figures.to_after];

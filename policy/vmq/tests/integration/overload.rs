@@ -85,12 +85,12 @@ fn ten_minutes(name: &str, mut series: impl FnMut(u64) -> Series) {
 }
 
 #[test]
-fn saturated_processors_keep_their_queues() {
+fn saturated_workers_keep_their_queues() {
     ten_minutes("saturated", saturated);
 }
 
 #[test]
-fn processors_whose_time_is_stolen_keep_their_queues() {
+fn workers_whose_time_is_stolen_keep_their_queues() {
     for (wanted, apart_s) in [(5.0, 4.0), (12.0, 4.0), (12.0, 8.0), (25.0, 3.0)] {
         ten_minutes("stolen", |seed| stolen(seed, wanted, apart_s));
     }

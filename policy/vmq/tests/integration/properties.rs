@@ -4,17 +4,17 @@ use crate::host;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::host::{Host, PERIOD, processors};
+use crate::host::{Host, PERIOD, workers};
 use proptest::prelude::*;
-use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
+use suimon_quantity::{Direction, PortId, QueueId, Time, WorkerId};
 use suimon_vmq::{
-    Load, Measurements, Move, NicSpec, Processor, ProcessorBusy, QueueBusy, Reason, Vmq, VmqMode,
-    VmqSpec, WaterMarks, marks,
+    Load, Measurements, Move, NicSpec, QueueBusy, Reason, Vmq, VmqMode, VmqSpec, WaterMarks,
+    WorkerBusy, WorkerSpec, marks,
 };
 
 fn any_spec() -> impl Strategy<Value = VmqSpec> {
     let mode = prop_oneof![1 => Just(VmqMode::Static), 3 => Just(VmqMode::Dynamic)];
-    let number = || prop::option::weighted(0.3, (0u16..9).prop_map(ProcessorId));
+    let number = || prop::option::weighted(0.3, (0u16..9).prop_map(WorkerId));
     let node = prop::option::weighted(0.3, 0u16..3);
     let parks = prop::bool::weighted(0.8);
     let marks = prop_oneof![2 => Just((85, 30)), 1 => (50u32..=95, 0u32..=20)];
@@ -38,15 +38,15 @@ fn any_spec() -> impl Strategy<Value = VmqSpec> {
     )
 }
 
-fn any_processors() -> impl Strategy<Value = Vec<Processor>> {
+fn any_workers() -> impl Strategy<Value = Vec<WorkerSpec>> {
     (1u16..9, 1u16..3, 1u16..3)
-        .prop_map(|(cores, threads, nodes)| processors(cores * threads, threads, nodes.min(cores)))
+        .prop_map(|(cores, threads, nodes)| workers(cores * threads, threads, nodes.min(cores)))
 }
 
 #[derive(Clone, Debug)]
 enum Op {
     Spec(VmqSpec),
-    Processors(Vec<Processor>),
+    Workers(Vec<WorkerSpec>),
     Nic(u32, u8, u16),
     RemoveNic(u32),
     AddQueue(QueueId),
@@ -68,7 +68,7 @@ fn any_queue() -> impl Strategy<Value = QueueId> {
 fn any_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         1 => any_spec().prop_map(Op::Spec),
-        1 => any_processors().prop_map(Op::Processors),
+        1 => any_workers().prop_map(Op::Workers),
         2 => (0u32..4, prop_oneof![Just(0u8), 1u8..=101], 0u16..4)
             .prop_map(|(nic, weight, queues)| Op::Nic(nic, weight, queues)),
         1 => (0u32..4).prop_map(Op::RemoveNic),
@@ -80,15 +80,15 @@ fn any_op() -> impl Strategy<Value = Op> {
 }
 
 /// Returns the processors that a configuration permits, by a simple reference implementation.
-fn permitted(spec: &VmqSpec, processors: &[Processor]) -> BTreeSet<ProcessorId> {
-    let on_node = |of: &&Processor| spec.numa_node.is_none_or(|node| of.numa_node == node);
-    let base = spec.base_processor.unwrap_or(ProcessorId(0));
-    let highest = spec.max_processor_number.unwrap_or(ProcessorId(u16::MAX));
+fn permitted(spec: &VmqSpec, processors: &[WorkerSpec]) -> BTreeSet<WorkerId> {
+    let on_node = |of: &&WorkerSpec| spec.numa_node.is_none_or(|node| of.numa_node == node);
+    let base = spec.base_processor.unwrap_or(WorkerId(0));
+    let highest = spec.max_processor_number.unwrap_or(WorkerId(u16::MAX));
     let numbers = processors.iter().filter(on_node).map(|of| of.number);
     numbers.filter(|number| (base..=highest).contains(number)).collect()
 }
 
-fn measurements(queues: &BTreeSet<QueueId>, there: &[Processor], percents: &[u8]) -> Measurements {
+fn measurements(queues: &BTreeSet<QueueId>, there: &[WorkerSpec], percents: &[u8]) -> Measurements {
     let mut percents = percents.iter().cycle().map(|percent| u64::from(*percent) * 2_500_000);
     let mut busy_ns = || percents.next().unwrap();
     Measurements {
@@ -97,9 +97,9 @@ fn measurements(queues: &BTreeSet<QueueId>, there: &[Processor], percents: &[u8]
             .iter()
             .map(|queue| QueueBusy { queue: *queue, busy_ns: busy_ns() })
             .collect(),
-        processors: there
+        workers: there
             .iter()
-            .map(|of| ProcessorBusy { processor: of.number, busy_ns: busy_ns() })
+            .map(|of| WorkerBusy { worker: of.number, busy_ns: busy_ns() })
             .collect(),
     }
 }
@@ -141,7 +141,7 @@ proptest! {
     #[test]
     fn queues_are_where_they_may_be(ops in prop::collection::vec(any_op(), 1..80)) {
         let mut now = Time::from_ns(1 << 40);
-        let mut there = processors(8, 2, 2);
+        let mut there = workers(8, 2, 2);
         let mut spec = VmqSpec::default();
         let mut vmq = Vmq::new(spec.clone(), &there, now).unwrap();
         let mut queues: BTreeSet<QueueId> = BTreeSet::new();
@@ -154,7 +154,7 @@ proptest! {
                     Ok(moves) => { spec = new; moves }
                     Err(_) => Vec::new(),
                 },
-                Op::Processors(new) => match vmq.set_processors(&new, now) {
+                Op::Workers(new) => match vmq.set_workers(&new, now) {
                     Ok(moves) => { there = new; moves }
                     Err(_) => Vec::new(),
                 },
@@ -194,7 +194,7 @@ proptest! {
                 // Unreported moves are still outstanding.
                 for moved in moves { vmq.handle_moved(moved.queue, moved.to, now); }
                 now = now + marks::RETRY;
-                let settled = vmq.set_processors(&there, now).unwrap();
+                let settled = vmq.set_workers(&there, now).unwrap();
                 for moved in settled { vmq.handle_moved(moved.queue, moved.to, now); }
             }
             let placement: Vec<_> = vmq.placement().collect();
@@ -216,8 +216,8 @@ proptest! {
 
     /// A low load is soon on one processor, after any events and with any configuration.
     #[test]
-    fn little_load_packs_to_one_processor(
-        there in any_processors(),
+    fn little_load_packs_to_one_worker(
+        there in any_workers(),
         spec in any_spec(),
         high in prop::collection::vec(0.0f64..200.0, 1..20),
         low_percent in 0.0f64..25.0,
@@ -240,7 +240,7 @@ proptest! {
     /// With parking disabled, queues stay where load has moved them.
     #[test]
     fn without_parking_nothing_is_packed(
-        there in any_processors(),
+        there in any_workers(),
         spec in any_spec(),
         high in prop::collection::vec(0.0f64..200.0, 1..20),
     ) {
@@ -266,12 +266,12 @@ proptest! {
     ) {
         let mut host = Host::of(4, 8, 4);
         let mut moves = 0;
-        for (at, period_ns, nic, queue_ns, processor, processor_ns) in said {
+        for (at, period_ns, nic, queue_ns, processor, worker_ns) in said {
             let measurements = Measurements {
                 period: Duration::from_nanos(period_ns),
                 queues: vec![QueueBusy { queue: host::queue(nic), busy_ns: queue_ns }; 2],
-                processors: vec![
-                    ProcessorBusy { processor: ProcessorId(processor), busy_ns: processor_ns }; 2
+                workers: vec![
+                    WorkerBusy { worker: WorkerId(processor), busy_ns: worker_ns }; 2
                 ],
             };
             let now = Time::from_ns(at);

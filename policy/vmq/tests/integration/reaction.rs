@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::host::{Host, STEP, processors};
+use crate::host::{Host, STEP, workers};
 use suimon_vmq::VmqSpec;
 
 const SPREAD_MAX: Duration = Duration::from_secs(2);
@@ -33,7 +33,7 @@ fn steps(most: u16, there: u16, threads: u16, queues: usize) -> (Duration, Durat
     for phase in 0..5u32 {
         for sessions in [1, 11, 80, 420] {
             let spec = VmqSpec { max_processors: most, ..VmqSpec::default() };
-            let mut host = Host::new(spec, processors(there, threads, 1), queues);
+            let mut host = Host::new(spec, workers(there, threads, 1), queues);
             host.wanted.fill(wanted(1));
             host.run(Duration::from_secs(30) + STEP * phase);
             let began = host.now;
@@ -117,7 +117,7 @@ fn a_step_spreads_in_two_seconds_after_an_hour_of_adversity() {
 /// The experiment with `max_processors`: surplus processors are emptied at once with one move per
 /// queue; further ones come into use with the load.
 #[test]
-fn max_processors_changes_under_load() {
+fn max_workers_changes_under_load() {
     let mut host = Host::of(4, 8, 8);
     host.wanted.fill(90.0);
     host.run(Duration::from_secs(30));
@@ -144,7 +144,7 @@ fn max_processors_changes_under_load() {
 }
 
 #[test]
-fn a_processor_that_something_else_takes_is_left() {
+fn a_worker_that_something_else_takes_is_left() {
     let mut host = Host::of(1, 4, 4);
     host.wanted.fill(10.0);
     host.run(Duration::from_secs(5));

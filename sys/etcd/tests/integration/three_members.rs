@@ -15,7 +15,7 @@ fn put(key: &str, value: &str) -> ClusterChange {
 
 fn revision(commit: ClusterCommit) -> u64 {
     match commit {
-        ClusterCommit::Made(revision) => revision,
+        ClusterCommit::Committed(revision) => revision,
         ClusterCommit::ConditionFailed => panic!("a condition failed"),
     }
 }
@@ -52,7 +52,7 @@ fn transactions_are_whole_and_conditions_hold() {
     let error = store.commit(&[], &many(store.changes_max() + 1)).unwrap_err();
     assert_eq!(error.kind, Kind::Full, "{error}");
     // The age refers to the last transaction that was sent; a rejected one is not sent.
-    assert!(store.age().unwrap() <= made_at.elapsed());
+    assert!(store.time_since_response().unwrap() <= made_at.elapsed());
 }
 
 #[test]
@@ -70,12 +70,12 @@ fn one_is_elected_and_fenced() {
     assert_eq!(one.elect(key, b"one", lease.as_ref()).unwrap(), ClusterElection::Elected(term));
     let second = two.lease(span).unwrap();
     let other = two.elect(key, b"two", second.as_ref()).unwrap();
-    assert_eq!(other, ClusterElection::Other(b"one".to_vec(), term));
+    assert_eq!(other, ClusterElection::Held(b"one".to_vec(), term));
     let fence = [ClusterCondition::Created(key.to_owned(), term)];
     revision(one.commit(&fence, &[put("/suimon/grant", "of one")]).unwrap());
     // The lease is kept alive for longer than its duration.
     eventually("its span is over", || (leased.elapsed() > span).then_some(()));
-    assert!(lease.holds_for() > Duration::ZERO);
+    assert!(lease.remaining() > Duration::ZERO);
     assert_eq!(value(&one, key).unwrap(), "one");
     // The lease is revoked: another leader is elected at once, and a late write of the first one is
     // rejected.
@@ -136,7 +136,7 @@ fn members_die_and_all_goes_on() {
     }
     // Without renewal the lease would have expired by now.
     eventually("its span is over", || (leased.elapsed() > span).then_some(()));
-    assert!(lease.holds_for() > Duration::ZERO, "kept alive by whoever was there");
+    assert!(lease.remaining() > Duration::ZERO, "kept alive by whoever was there");
     // Without a majority no request succeeds, and an error is reported.
     etcd.kill(0);
     etcd.kill(1);
@@ -145,17 +145,17 @@ fn members_die_and_all_goes_on() {
     let error = store.commit(&[], &[put("/suimon/key", "lost")]).unwrap_err();
     assert!(matches!(error.kind, Kind::OutcomeUnknown | Kind::Unreachable), "{error}");
     // A lease that cannot be renewed is not considered valid.
-    eventually("the lease lapses", || (lease.holds_for() == Duration::ZERO).then_some(()));
+    eventually("the lease lapses", || (lease.remaining() == Duration::ZERO).then_some(()));
     // The remaining member replies to progress requests until it detects that it has no majority.
     // Then no member replies.
     let (silent, since) = eventually("it is long ago", || {
-        let (age, since) = (store.age().unwrap(), Instant::now());
+        let (age, since) = (store.time_since_response().unwrap(), Instant::now());
         (age > Duration::from_secs(3)).then_some((age, since))
     });
     let error = store.read("/suimon/key").unwrap_err();
     // In this order neither instant makes the value larger than the age.
     let due = silent + since.elapsed();
-    assert!(store.age().unwrap() >= due, "somebody answered after {error}");
+    assert!(store.time_since_response().unwrap() >= due, "somebody answered after {error}");
     etcd.begin(0);
     etcd.begin(1);
     eventually("it answers again", || store.read("/suimon/").ok());
@@ -205,7 +205,7 @@ fn a_watch_goes_on_after_compaction() {
     for number in 0..20 {
         last = eventually("a write", || {
             match writing.commit(&[], &[put("/suimon/a", &number.to_string())]) {
-                Ok(ClusterCommit::Made(revision)) => Some(revision),
+                Ok(ClusterCommit::Committed(revision)) => Some(revision),
                 _ => None,
             }
         });
@@ -237,8 +237,8 @@ fn certificates_and_passwords() {
     // A member whose certificate comes from another CA is rejected.
     let folder = tempfile::TempDir::new().unwrap();
     let tls = EtcdTls { authorities: authority(&folder).authority, identity: None };
-    let patience = Duration::from_secs(2);
-    let spec = EtcdSpec { tls: Some(tls), patience, ..etcd.spec() };
+    let timeout = Duration::from_secs(2);
+    let spec = EtcdSpec { tls: Some(tls), timeout, ..etcd.spec() };
     let error = EtcdStore::connect(spec).err().expect("it is not believed");
     assert_eq!(error.kind, Kind::Unreachable, "{error}");
     // With passwords.

@@ -13,9 +13,9 @@
 //! continues with the last table.
 
 mod programs;
-mod way;
+mod veth;
 
-pub(crate) use way::take_away;
+pub(crate) use veth::remove_pair;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,22 +27,22 @@ use rustix::fs::{Mode, OFlags};
 use suimon_bpf::{Kind, Map};
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, KERNEL_PATH_HEARD_EVERY, KernelPathAddress, KernelPathCounters,
-    KernelPathPort, KernelPathTable,
+    DeviceError, DeviceErrorKind, KERNEL_PATH_REPORT_INTERVAL, KernelPathAddress,
+    KernelPathCounters, KernelPathPort, KernelPathTable,
 };
 use suimon_quantity::PortId;
 
 use crate::explain::{error, host};
 use crate::link::Link;
-use crate::namespace::{Namespace, OURS};
+use crate::namespace::{DAEMON_NETNS, Namespace};
 
-use self::way::FIELD;
+use self::veth::FIELD;
 use programs::{ADDRESS_BYTES, ADDRESS_KEY_BYTES, COUNTERS_BYTES, GATE_BYTES, MapFds};
 
 const SLOTS: u32 = 4096;
 const ADDRESSES_MAX: u32 = 65_536;
 /// Maximum number of closed devices whose counters are kept.
-const COUNTED_MAX: usize = 4 * SLOTS as usize;
+const FORMER_COUNTERS_MAX: usize = 4 * SLOTS as usize;
 
 /// Kernel paths of this process's TAPs. Clones share the same state.
 #[derive(Clone, Default)]
@@ -55,11 +55,11 @@ struct State {
     ports: BTreeMap<PortId, Slot>,
     /// Contents of the map of gates, by slot.
     gates: BTreeMap<u32, Gate>,
-    addresses: BTreeMap<(u32, MacAddr), Place>,
+    addresses: BTreeMap<(u32, MacAddr), AddressEntry>,
     renewed_at: Option<Instant>,
-    /// Counters of ports whose devices were closed since. Beyond [`COUNTED_MAX`] the lowest port is
+    /// Counters of ports whose devices were closed since. Beyond [`FORMER_COUNTERS_MAX`] the lowest port is
     /// dropped: ids ascend, so it is most likely one of a deleted NIC.
-    counted: BTreeMap<PortId, KernelPathCounters>,
+    former_counters: BTreeMap<PortId, KernelPathCounters>,
 }
 
 struct Maps {
@@ -73,19 +73,19 @@ struct Maps {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     number: u32,
-    way: Option<u32>,
+    veth: Option<u32>,
 }
 
 /// Gate of a port that permits the kernel path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Gate {
     port: KernelPathPort,
-    way: u32,
+    veth: u32,
 }
 
 /// Slot of the port at which an address is reachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct AddressEntry {
     slot: u32,
     fixed: bool,
 }
@@ -111,8 +111,8 @@ impl Maps {
     fn open(&self, slot: u32, gate: Gate) -> io::Result<()> {
         let mut value = [0; GATE_BYTES];
         put(&mut value, 0, gate.port.group);
-        put(&mut value, 4, gate.way);
-        put(&mut value, 8, gate.port.learns.into());
+        put(&mut value, 4, gate.veth);
+        put(&mut value, 8, gate.port.is_learning.into());
         put(&mut value, 12, gate.port.mtu.into());
         self.gates.set(&slot.to_ne_bytes(), &value)
     }
@@ -122,7 +122,7 @@ impl Maps {
         let _ = self.gates.set(&slot.to_ne_bytes(), &[0; GATE_BYTES]);
     }
 
-    fn place(&self, address: &(u32, MacAddr), place: Place) -> io::Result<()> {
+    fn insert(&self, address: &(u32, MacAddr), place: AddressEntry) -> io::Result<()> {
         let mut value = [0; ADDRESS_BYTES];
         put(&mut value, 0, place.slot);
         put(&mut value, 4, place.fixed.into());
@@ -130,7 +130,7 @@ impl Maps {
     }
 
     /// True if the address has sent frames on the path since it was placed.
-    fn has_sent(&self, address: &(u32, MacAddr)) -> bool {
+    fn has_sent_frames(&self, address: &(u32, MacAddr)) -> bool {
         let value = self.addresses.value(&address_key(address));
         value.is_some_and(|value| value.iter().skip(8).any(|byte| *byte != 0))
     }
@@ -159,7 +159,7 @@ impl KernelPaths {
         namespace: &Namespace,
         tap: &str,
     ) -> Result<Attachment, DeviceError> {
-        if namespace.is_ours() {
+        if namespace.is_daemon_netns() {
             return Err(error(
                 DeviceErrorKind::Unsupported,
                 FIELD,
@@ -168,13 +168,13 @@ impl KernelPaths {
             ));
         }
         let maps = self.maps()?;
-        let ours = rustix::fs::open(OURS, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        let ours = rustix::fs::open(DAEMON_NETNS, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| {
                 host(FIELD, "opening the daemon's network namespace", &errno.into())
             })?;
         let tap = namespace.run(|| {
             let index = Link::new(tap)?.index()?;
-            take_away(index);
+            remove_pair(index);
             Ok(index)
         })?;
         // From here on, dropping the attachment removes what was created.
@@ -182,11 +182,11 @@ impl KernelPaths {
         let (paths, namespace) = (self.clone(), namespace.clone());
         let attachment = Attachment { paths, port, slot, namespace, tap };
         let inside = &attachment.namespace;
-        let way = inside.run(|| way::make(tap, &ours))?;
-        way::guard(maps.fds(), slot, way.other)?;
-        inside.run(|| way::connect(maps.fds(), slot, tap, way.index))?;
+        let veth = inside.run(|| veth::create(tap, &ours))?;
+        veth::attach_far_end(maps.fds(), slot, veth.other)?;
+        inside.run(|| veth::connect_pair(maps.fds(), slot, tap, veth.index))?;
         if let Some(port) = self.lock().ports.get_mut(&port) {
-            port.way = Some(way.other);
+            port.veth = Some(veth.other);
         }
         Ok(attachment)
     }
@@ -200,12 +200,12 @@ impl KernelPaths {
                 format!("{SLOTS} TAP devices already have a kernel path, the most possible");
             return Err(error(DeviceErrorKind::Unsupported, FIELD, detail));
         };
-        state.ports.insert(port, Slot { number, way: None });
+        state.ports.insert(port, Slot { number, veth: None });
         Ok(number)
     }
 
     /// Makes the kernel forward the frames that this table permits, and no others, when the call
-    /// returns. Ports without an attachment are skipped. Once per [`KERNEL_PATH_HEARD_EVERY`] it
+    /// returns. Ports without an attachment are skipped. Once per [`KERNEL_PATH_REPORT_INTERVAL`] it
     /// returns the addresses, by group, that sent frames on the path since the previous report.
     ///
     /// # Errors
@@ -218,11 +218,11 @@ impl KernelPaths {
         let ports = &state.ports;
         let gate = |(id, port): (&PortId, &KernelPathPort)| {
             let slot = ports.get(id)?;
-            Some((slot.number, Gate { port: *port, way: slot.way? }))
+            Some((slot.number, Gate { port: *port, veth: slot.veth? }))
         };
         let gates: BTreeMap<_, _> = table.ports.iter().filter_map(gate).collect();
         let place = |(key, at): (&(u32, MacAddr), &KernelPathAddress)| {
-            Some((*key, Place { slot: ports.get(&at.port)?.number, fixed: at.fixed }))
+            Some((*key, AddressEntry { slot: ports.get(&at.port)?.number, fixed: at.is_static }))
         };
         let addresses: BTreeMap<_, _> = table.addresses.iter().filter_map(place).collect();
         // Permissions are revoked before new ones are granted.
@@ -242,17 +242,17 @@ impl KernelPaths {
         });
         // The maps are also rewritten periodically: the programs remove addresses that move,
         // including those that may not move in the end.
-        let renews = state.renewed_at.is_none_or(|at| at.elapsed() >= KERNEL_PATH_HEARD_EVERY);
+        let renews = state.renewed_at.is_none_or(|at| at.elapsed() >= KERNEL_PATH_REPORT_INTERVAL);
         let mut heard = Vec::new();
         if renews {
             state.renewed_at = Some(Instant::now());
             let known = state.addresses.keys().copied();
-            heard.extend(known.filter(|address| maps.has_sent(address)));
+            heard.extend(known.filter(|address| maps.has_sent_frames(address)));
         }
         let mut first_failure = None;
         for (address, place) in addresses {
             if renews || !state.addresses.contains_key(&address) {
-                match maps.place(&address, place) {
+                match maps.insert(&address, place) {
                     Ok(()) => drop(state.addresses.insert(address, place)),
                     Err(cause) => drop(first_failure.get_or_insert(cause)),
                 }
@@ -276,7 +276,7 @@ impl KernelPaths {
     /// those of its former devices.
     pub(crate) fn counters(&self, port: PortId) -> KernelPathCounters {
         let state = self.lock();
-        let former = state.counted.get(&port).copied().unwrap_or_default();
+        let former = state.former_counters.get(&port).copied().unwrap_or_default();
         let slot = state.ports.get(&port).map(|slot| slot.number);
         let value = slot.zip(state.maps.as_ref());
         match value.and_then(|(slot, maps)| maps.counters.value(&slot.to_ne_bytes())) {
@@ -301,7 +301,7 @@ impl Drop for Attachment {
         self.paths.lock().close(self.slot);
         let tap = self.tap;
         let taken = self.namespace.run(|| {
-            way::take_away(tap);
+            veth::remove_pair(tap);
             Ok(())
         });
         if let Err(error) = taken {
@@ -328,9 +328,9 @@ impl State {
 
     /// Frees the slot for another port, after its counters were saved and cleared.
     fn release(&mut self, port: PortId, slot: u32, counted: KernelPathCounters) {
-        self.counted.insert(port, counted);
-        while self.counted.len() > COUNTED_MAX {
-            self.counted.pop_first();
+        self.former_counters.insert(port, counted);
+        while self.former_counters.len() > FORMER_COUNTERS_MAX {
+            self.former_counters.pop_first();
         }
         let Some(maps) = &self.maps else { return };
         if maps.counters.set(&slot.to_ne_bytes(), &[0; COUNTERS_BYTES]).is_ok() {

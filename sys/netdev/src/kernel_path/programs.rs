@@ -103,17 +103,17 @@ const TAGS: [[u8; 2]; 5] = [[0x81, 0x00], [0x88, 0xa8], [0x91, 0x00], [0x92, 0x0
 
 /// Returns the program *leave* for frames sent by the guest; `way` is the index of the way's device
 /// in the guest's namespace.
-pub(super) fn leave(maps: MapFds, slot: u32, way: u32) -> Vec<Instruction> {
+pub(super) fn tap_egress(maps: MapFds, slot: u32, way: u32) -> Vec<Instruction> {
     let mut program = Assembler::default();
-    let miss = decide(&mut program, maps, slot, Side::Guest);
+    let miss = check_permitted(&mut program, maps, slot, Hook::Guest);
     redirect(&mut program, |p| p.set(Register::R1, way as i32), REDIRECT, 0);
     verdict(&mut program, miss, GO_ON)
 }
 
 /// Returns the program *cross* for frames received from this port's way.
-pub(super) fn cross(maps: MapFds, slot: u32) -> Vec<Instruction> {
+pub(super) fn forward(maps: MapFds, slot: u32) -> Vec<Instruction> {
     let mut program = Assembler::default();
-    let miss = decide(&mut program, maps, slot, Side::Ours);
+    let miss = check_permitted(&mut program, maps, slot, Hook::Ours);
     count(&mut program, maps, |p| p.store_value(Width::Word, SLOT, slot as i32), SENT);
     count(&mut program, maps, |p| p.store(Width::Word, SLOT, Register::R8), RECEIVED);
     redirect(&mut program, |p| p.copy(Register::R1, Register::R9), REDIRECT_PEER, 0);
@@ -121,14 +121,14 @@ pub(super) fn cross(maps: MapFds, slot: u32) -> Vec<Instruction> {
 }
 
 /// Returns the program *arrive* for frames received from the way in the guest's namespace.
-pub(super) fn arrive(tap: u32) -> Vec<Instruction> {
+pub(super) fn tap_delivery(tap: u32) -> Vec<Instruction> {
     let mut program = Assembler::default();
     redirect(&mut program, |p| p.set(Register::R1, tap as i32), REDIRECT, AS_IF_RECEIVED);
     program.finish()
 }
 
 /// Returns the program *shut* for frames sent on the way by the daemon's network stack.
-pub(super) fn shut() -> Vec<Instruction> {
+pub(super) fn drop_all() -> Vec<Instruction> {
     let mut program = Assembler::default();
     let drop = program.label();
     verdict(&mut program, drop, DROP)
@@ -136,7 +136,7 @@ pub(super) fn shut() -> Vec<Instruction> {
 
 /// Hook at which a program checks frames.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum Hook {
     /// On the TAP: frames that are not permitted pass to the switch, which learns from them.
     Guest,
     /// On the way's end in the daemon's namespace, where frames are counted.
@@ -145,7 +145,7 @@ enum Side {
 
 /// Continues with the next instruction if the frame is permitted, with the destination's slot in R8
 /// and its way's device in R9; otherwise jumps to the returned label.
-fn decide(p: &mut Assembler, maps: MapFds, slot: u32, side: Side) -> Label {
+fn check_permitted(p: &mut Assembler, maps: MapFds, slot: u32, side: Hook) -> Label {
     use Register::{Frame, R0, R1, R6, R7, R8, R9};
     let (miss, known) = (p.label(), p.label());
     p.copy(R6, R1);
@@ -173,7 +173,7 @@ fn decide(p: &mut Assembler, maps: MapFds, slot: u32, side: Side) -> Label {
     look_up(p, maps.addresses, KEY, miss);
     p.load(Width::Word, R1, R0, ADDRESS_SLOT);
     p.jump_if(R1, If::Equal, slot as i32, known);
-    if side == Side::Guest {
+    if side == Hook::Guest {
         // The address moved to this port, so the entry is removed, and the switch learns it.
         p.jump_if(R9, If::Equal, 0, miss);
         p.load(Width::Word, R1, R0, ADDRESS_FIXED);
@@ -184,7 +184,7 @@ fn decide(p: &mut Assembler, maps: MapFds, slot: u32, side: Side) -> Label {
     }
     p.jump(miss);
     p.place(known);
-    if side == Side::Ours {
+    if side == Hook::Ours {
         // An address that sends on the path need not be learned again.
         p.set(R1, 1);
         p.add_to(R0, ADDRESS_SENT, R1);

@@ -8,7 +8,7 @@ use suimon_ports::{KernelPathState, OffloadSwitches, PortDevice, PortSpec, TapSp
 
 use super::*;
 use crate::NetDevices;
-use crate::testing::{Notices, Shelf, TestNetns, receive_where};
+use crate::testing::{Notices, TestNetns, TestQueueHost, receive_where};
 
 struct Guest {
     netns: TestNetns,
@@ -18,7 +18,7 @@ struct Guest {
 
 struct Bench {
     devices: NetDevices,
-    shelf: Arc<Shelf>,
+    shelf: Arc<TestQueueHost>,
     guests: Vec<Guest>,
 }
 
@@ -60,7 +60,7 @@ impl Guest {
 impl Bench {
     /// Creates guests on ports from 1 on, with each other's addresses in their neighbour tables.
     fn new(guests: u32) -> Self {
-        let (devices, shelf) = (NetDevices::new().unwrap(), Arc::new(Shelf::default()));
+        let (devices, shelf) = (NetDevices::new().unwrap(), Arc::new(TestQueueHost::default()));
         let mut bench = Self { devices, shelf, guests: Vec::new() };
         for port in 1..=guests {
             let guest = Guest { netns: TestNetns::new(), device: None, port: PortId(port) };
@@ -95,10 +95,11 @@ impl Bench {
     fn table(&self, groups: &[u32]) -> KernelPathTable {
         let mut table = KernelPathTable::default();
         for (port, group) in (1..).zip(groups) {
-            table
-                .ports
-                .insert(PortId(port), KernelPathPort { group: *group, learns: true, mtu: 1500 });
-            let at = KernelPathAddress { port: PortId(port), fixed: false };
+            table.ports.insert(
+                PortId(port),
+                KernelPathPort { group: *group, is_learning: true, mtu: 1500 },
+            );
+            let at = KernelPathAddress { port: PortId(port), is_static: false };
             table.addresses.insert((*group, mac(port)), at);
         }
         table
@@ -162,9 +163,9 @@ fn an_address_that_moves_is_forgotten_at_once() {
     // A configured address does not move, and ports with learning off learn no addresses.
     for (fixed, learns) in [(true, true), (false, false)] {
         let mut table = bench.table(&[1, 1, 1]);
-        let at = KernelPathAddress { port: PortId(2), fixed };
+        let at = KernelPathAddress { port: PortId(2), is_static: fixed };
         table.addresses.insert((1, mac(2)), at);
-        table.ports.insert(PortId(3), KernelPathPort { group: 1, learns, mtu: 1500 });
+        table.ports.insert(PortId(3), KernelPathPort { group: 1, is_learning: learns, mtu: 1500 });
         bench.devices.set_kernel_paths(&KernelPathTable::default()).unwrap();
         bench.devices.set_kernel_paths(&table).unwrap();
         assert!(!three.reaches(1) && one.reaches(2) && two.reaches(1), "{fixed} {learns}");
@@ -207,12 +208,12 @@ fn what_is_put_on_the_way_itself_is_judged_again() {
     // Root in the first guest removes the program and sends arbitrary frames on the way: with the
     // other guest's address, and to an unknown one.
     let index = one.netns.run("cat /sys/class/net/eth0/ifindex");
-    let way = way::name(index.trim().parse().unwrap());
+    let veth = veth::name(index.trim().parse().unwrap());
     one.netns.run("tc qdisc del dev eth0 clsact");
-    one.netns.run(&format!("ip addr add 10.3.1.1/24 dev {way}"));
+    one.netns.run(&format!("ip addr add 10.3.1.1/24 dev {veth}"));
     for (source, to) in [(mac(2), mac(2)), (mac(9), mac(2)), (mac(1), mac(9))] {
-        one.netns.run(&format!("ip link set {way} address {source}"));
-        one.netns.run(&format!("ip neigh replace 10.3.1.2 lladdr {to} dev {way}"));
+        one.netns.run(&format!("ip link set {veth} address {source}"));
+        one.netns.run(&format!("ip neigh replace 10.3.1.2 lladdr {to} dev {veth}"));
         let arguments = ["netns", "exec", one.netns.name(), "ping", "-qc2", "-i.01", "-W.1"];
         Command::new("ip").args(arguments).arg("10.3.1.2").output().unwrap();
     }
@@ -275,9 +276,9 @@ fn it_is_for_other_namespaces_than_ours() {
 #[test]
 fn counters_of_deleted_nics_are_kept_up_to_a_bound() {
     let mut state = State::default();
-    for port in 0..3 * COUNTED_MAX as u32 {
+    for port in 0..3 * FORMER_COUNTERS_MAX as u32 {
         state.release(PortId(port), 0, KernelPathCounters::default());
     }
-    assert_eq!(state.counted.len(), COUNTED_MAX);
-    assert!(state.counted.contains_key(&PortId(3 * COUNTED_MAX as u32 - 1)));
+    assert_eq!(state.former_counters.len(), FORMER_COUNTERS_MAX);
+    assert!(state.former_counters.contains_key(&PortId(3 * FORMER_COUNTERS_MAX as u32 - 1)));
 }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, PfFacts, SriovHost, VfChange, VfFacts, VfSettings,
+    DeviceError, DeviceErrorKind, PfProperties, SriovHost, VfProperties, VfSettings,
+    VfSettingsChange,
 };
 use suimon_quantity::PciAddress;
 
@@ -26,21 +27,21 @@ const NETWORK: u32 = 0x02;
 
 /// Time during which rejected settings are retried after the number of VFs changed. A driver resets
 /// its adapter then, and may reject rates until the link is up, which takes some seconds.
-const SETTLES_WITHIN: Duration = Duration::from_secs(10);
-const ASK_AGAIN_AFTER: Duration = Duration::from_millis(200);
+const RETRY_TIME: Duration = Duration::from_secs(10);
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Network adapters with SR-IOV, according to a tree like `/sys` and to rtnetlink.
 #[derive(Debug)]
 pub struct SriovAdapters {
     sysfs: Sysfs,
     /// Times at which the numbers of VFs were set.
-    counted: Mutex<BTreeMap<PciAddress, Instant>>,
+    vf_count_set_at: Mutex<BTreeMap<PciAddress, Instant>>,
 }
 
 impl SriovAdapters {
     /// Returns the adapters in the tree at `sysfs`, which is `/sys` except in tests.
     pub fn new(sysfs: impl Into<PathBuf>) -> Self {
-        Self { sysfs: Sysfs::new(sysfs.into()), counted: Mutex::default() }
+        Self { sysfs: Sysfs::new(sysfs.into()), vf_count_set_at: Mutex::default() }
     }
 
     /// Returns the files `sriov_numvfs` of the present adapters.
@@ -50,8 +51,8 @@ impl SriovAdapters {
         adapters.map(|folder| folder.join("sriov_numvfs")).collect()
     }
 
-    fn counted(&self) -> MutexGuard<'_, BTreeMap<PciAddress, Instant>> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn vf_count_set_at(&self) -> MutexGuard<'_, BTreeMap<PciAddress, Instant>> {
+        self.vf_count_set_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the directory of a physical function.
@@ -66,7 +67,7 @@ impl SriovAdapters {
 }
 
 impl SriovHost for SriovAdapters {
-    fn adapters(&self) -> Result<Vec<PfFacts>, DeviceError> {
+    fn adapters(&self) -> Result<Vec<PfProperties>, DeviceError> {
         let folders = self.sysfs.pci_devices();
         let folders = folders.map_err(|cause| host("device", "reading sysfs", &cause))?;
         let found: Vec<_> =
@@ -94,17 +95,22 @@ impl SriovHost for SriovAdapters {
             sysfs::write(&file, &number.to_string())
                 .map_err(|cause| refused_count(pf, number, vfs_max(&folder), &cause))?;
         }
-        self.counted().insert(pf, Instant::now());
+        self.vf_count_set_at().insert(pf, Instant::now());
         Ok(())
     }
 
-    fn change_vf(&self, pf: PciAddress, index: u16, change: &VfChange) -> Result<(), DeviceError> {
+    fn change_vf(
+        &self,
+        pf: PciAddress,
+        index: u16,
+        change: &VfSettingsChange,
+    ) -> Result<(), DeviceError> {
         let folder = self.folder(pf)?;
         let devices = NetDevs::find()?;
         let placed = devices.of(&folder).ok_or_else(|| no_device(pf))?;
         let name = placed.device.name.clone();
         let told = messages(placed.device.index, index, change);
-        let counted = self.counted().get(&pf).copied();
+        let counted = self.vf_count_set_at().get(&pf).copied();
         placed.with_links(|links| {
             told.iter().try_for_each(|(field, body)| {
                 let changed = change_settled(links, body, counted);
@@ -113,13 +119,18 @@ impl SriovHost for SriovAdapters {
         })
     }
 
-    fn lead_to_pf(&self, pf: PciAddress, mac: MacAddr, is_there: bool) -> Result<(), DeviceError> {
+    fn set_switch_address(
+        &self,
+        pf: PciAddress,
+        mac: MacAddr,
+        is_there: bool,
+    ) -> Result<(), DeviceError> {
         let folder = self.folder(pf)?;
         let devices = NetDevs::find()?;
         let placed = devices.of(&folder).ok_or_else(|| no_device(pf))?;
         let (name, index) = (placed.device.name.clone(), placed.device.index);
         placed.with_links(|links| {
-            links.lead_here(index, mac, is_there).map_err(|errno| {
+            links.set_fdb_entry(index, mac, is_there).map_err(|errno| {
                 let what = format!("adding the address {mac} to {name}");
                 let text = format!("{what}: {errno}; VFs cannot reach that address");
                 error(DeviceErrorKind::Unsupported, "iov", text)
@@ -136,16 +147,16 @@ fn no_device(pf: PciAddress) -> DeviceError {
     error(DeviceErrorKind::Missing, "device", text)
 }
 
-/// Changes a device. Retries if the driver rejects the change within [`SETTLES_WITHIN`] after the
+/// Changes a device. Retries if the driver rejects the change within [`RETRY_TIME`] after the
 /// number of VFs was set.
 fn change_settled(links: &mut Links, body: &[u8], counted: Option<Instant>) -> Result<(), Errno> {
     loop {
         let changed = links.change(body);
-        let settles = counted.is_some_and(|counted| counted.elapsed() < SETTLES_WITHIN);
+        let settles = counted.is_some_and(|counted| counted.elapsed() < RETRY_TIME);
         if !settles || !matches!(changed, Err(Errno::INVAL | Errno::AGAIN | Errno::BUSY)) {
             return changed;
         }
-        thread::sleep(ASK_AGAIN_AFTER);
+        thread::sleep(RETRY_INTERVAL);
     }
 }
 
@@ -162,7 +173,7 @@ fn vfs_max(folder: &Path) -> u16 {
     sysfs::number(&folder.join("sriov_totalvfs")).unwrap_or_default()
 }
 
-fn adapter(address: PciAddress, folder: &Path, devices: &NetDevs) -> PfFacts {
+fn adapter(address: PciAddress, folder: &Path, devices: &NetDevs) -> PfProperties {
     let vfs_max = vfs_max(folder);
     let placed = devices.of(folder);
     let settings = placed.as_ref().map(|placed| placed.vfs()).transpose();
@@ -170,7 +181,7 @@ fn adapter(address: PciAddress, folder: &Path, devices: &NetDevs) -> PfFacts {
         tracing::debug!(pf = %address, %error, "cannot read the VFs of an adapter");
         None
     });
-    PfFacts {
+    PfProperties {
         address,
         netns: placed.as_ref().and_then(|placed| placed.netns.clone()),
         device: placed.map(|placed| placed.device.name),
@@ -183,7 +194,11 @@ fn adapter(address: PciAddress, folder: &Path, devices: &NetDevs) -> PfFacts {
     }
 }
 
-fn vfs(folder: &Path, settings: &BTreeMap<u16, VfSettings>, devices: &NetDevs) -> Vec<VfFacts> {
+fn vfs(
+    folder: &Path,
+    settings: &BTreeMap<u16, VfSettings>,
+    devices: &NetDevs,
+) -> Vec<VfProperties> {
     let links = sysfs::names(folder).into_iter().filter_map(|name| {
         let index: u16 = name.strip_prefix("virtfn")?.parse().ok()?;
         let address: PciAddress = sysfs::link_name(&folder.join(&name))?.parse().ok()?;
@@ -193,7 +208,7 @@ fn vfs(folder: &Path, settings: &BTreeMap<u16, VfSettings>, devices: &NetDevs) -
     let of = |(index, address): (u16, PciAddress)| {
         let folder = folder.with_file_name(address.to_string());
         let placed = devices.of(&folder);
-        VfFacts {
+        VfProperties {
             index,
             address,
             driver: sysfs::link_name(&folder.join("driver")),

@@ -115,7 +115,7 @@ fn each_reason_against_it_is_told() {
     fs::write(group.join("class"), "0x010802\n").unwrap();
     assert_eq!(support(), SriovSupport::MissingAcs);
     fs::remove_file(tree.0.join(format!("devices/pci0000:00/{PF}/iommu_group"))).unwrap();
-    assert_eq!(support(), SriovSupport::NoIoMmuSupport);
+    assert_eq!(support(), SriovSupport::NoIommu);
     tree.write(&format!("{PF}/sriov_offset"), "256\n");
     tree.write("0000:00:01.0/subordinate_bus_number", "1\n");
     assert_eq!(support(), SriovSupport::NoBusResources);

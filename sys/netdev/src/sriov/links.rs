@@ -86,7 +86,7 @@ impl Links {
     pub(super) fn all(&mut self) -> Result<Vec<NetDevice>, Errno> {
         let mut found = Vec::new();
         let flags = libc::NLM_F_REQUEST | libc::NLM_F_DUMP;
-        self.ask(libc::RTM_GETLINK, flags, &link_message(0), |body| {
+        self.request(libc::RTM_GETLINK, flags, &link_message(0), |body| {
             found.extend(net_device(body));
         })?;
         Ok(found)
@@ -101,7 +101,7 @@ impl Links {
         push_attribute(&mut body, IFLA_EXT_MASK, &VF_FILTER.to_ne_bytes());
         let mut found = BTreeMap::new();
         let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK;
-        self.ask(libc::RTM_GETLINK, flags, &body, |body| {
+        self.request(libc::RTM_GETLINK, flags, &body, |body| {
             let list = attributes(body.get(LINK_BYTES..).unwrap_or_default());
             let list = list.filter(|(kind, _)| *kind == VFINFO_LIST);
             list.for_each(|(_, list)| found.append(&mut vf_list(list)));
@@ -114,7 +114,7 @@ impl Links {
     /// # Errors
     /// The errno of the kernel or of the device's driver.
     pub(super) fn change(&mut self, body: &[u8]) -> Result<(), Errno> {
-        self.ask(libc::RTM_SETLINK, libc::NLM_F_REQUEST | libc::NLM_F_ACK, body, |_| {})
+        self.request(libc::RTM_SETLINK, libc::NLM_F_REQUEST | libc::NLM_F_ACK, body, |_| {})
     }
 
     /// Adds or removes an address that a device receives (`bridge(8)`, `fdb add … self permanent`).
@@ -122,7 +122,7 @@ impl Links {
     ///
     /// # Errors
     /// The errno of the device's driver.
-    pub(super) fn lead_here(
+    pub(super) fn set_fdb_entry(
         &mut self,
         device: u32,
         mac: MacAddr,
@@ -139,14 +139,14 @@ impl Links {
         } else {
             (libc::RTM_DELNEIGH, 0)
         };
-        match self.ask(kind, libc::NLM_F_REQUEST | libc::NLM_F_ACK | more, &body, |_| {}) {
+        match self.request(kind, libc::NLM_F_REQUEST | libc::NLM_F_ACK | more, &body, |_| {}) {
             Err(Errno::EXIST) if is_there => Ok(()),
             Err(Errno::NOENT) if !is_there => Ok(()),
             done => done,
         }
     }
 
-    fn ask(
+    fn request(
         &mut self,
         kind: u16,
         flags: i32,
@@ -243,12 +243,13 @@ mod tests {
                 assert_eq!(left.parent, None);
                 assert_eq!(links.vfs(left.index), Ok(BTreeMap::new()));
                 assert_eq!(links.vfs(4711), Err(Errno::NODEV));
-                let change = suimon_ports::VfChange { trust: Some(true), ..Default::default() };
+                let change =
+                    suimon_ports::VfSettingsChange { trust: Some(true), ..Default::default() };
                 let told = super::super::vf_change::messages(left.index, 0, &change);
                 assert_eq!(links.change(&told[0].1), Err(Errno::OPNOTSUPP));
                 let mac = MacAddr::new([2, 0, 0, 0, 0, 9]);
                 for is_there in [true, true, false, false] {
-                    assert_eq!(links.lead_here(left.index, mac, is_there), Ok(()));
+                    assert_eq!(links.set_fdb_entry(left.index, mac, is_there), Ok(()));
                     let shown = inside.run("bridge fdb show dev left");
                     assert_eq!(shown.contains("02:00:00:00:00:09"), is_there, "{shown}");
                 }

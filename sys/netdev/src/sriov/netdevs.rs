@@ -18,7 +18,7 @@ const NAMESPACES_MAX: usize = 1024;
 
 /// Network device and its namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct DeviceInNetns {
     /// Name of the namespace; `None` for this process's namespace.
     pub(super) netns: Option<String>,
     pub(super) device: NetDevice,
@@ -26,7 +26,7 @@ pub(super) struct Placed {
 
 /// Network devices of PCI functions, by the function's name in sysfs.
 #[derive(Debug, Default)]
-pub(super) struct NetDevs(BTreeMap<String, Placed>);
+pub(super) struct NetDevs(BTreeMap<String, DeviceInNetns>);
 
 impl NetDevs {
     /// Searches all namespaces. Devices of a namespace that cannot be queried are omitted.
@@ -39,7 +39,7 @@ impl NetDevs {
         add(&mut found, None, ours);
         for name in names() {
             let Ok(namespace) = Namespace::open(Some(&name)) else { continue };
-            if namespace.is_ours() {
+            if namespace.is_daemon_netns() {
                 continue;
             }
             let there =
@@ -58,7 +58,7 @@ impl NetDevs {
 
     /// Returns the device of the function in this directory. Kernels before 5.14 do not report a
     /// device's parent; sysfs does, for devices in this process's namespace.
-    pub(super) fn of(&self, folder: &Path) -> Option<Placed> {
+    pub(super) fn of(&self, folder: &Path) -> Option<DeviceInNetns> {
         let name = folder.file_name()?.to_str()?;
         if let Some(placed) = self.0.get(name) {
             return Some(placed.clone());
@@ -69,11 +69,11 @@ impl NetDevs {
         let flags = sysfs::hex(&class.join("flags")).unwrap_or_default();
         let is_up = flags & (libc::IFF_UP as u32) != 0;
         let device = NetDevice { index, name: device, is_up, mac: None, parent: None };
-        Some(Placed { netns: None, device })
+        Some(DeviceInNetns { netns: None, device })
     }
 }
 
-impl Placed {
+impl DeviceInNetns {
     /// Returns the settings of the device's virtual functions.
     ///
     /// # Errors
@@ -108,11 +108,11 @@ fn all() -> Result<Vec<NetDevice>, Errno> {
     Links::open()?.all()
 }
 
-fn add(found: &mut BTreeMap<String, Placed>, netns: Option<&str>, devices: Vec<NetDevice>) {
+fn add(found: &mut BTreeMap<String, DeviceInNetns>, netns: Option<&str>, devices: Vec<NetDevice>) {
     for device in devices {
         // A function with several devices is represented by the first, which is its own port.
         if let Some(parent) = device.parent.clone() {
-            let placed = Placed { netns: netns.map(str::to_owned), device };
+            let placed = DeviceInNetns { netns: netns.map(str::to_owned), device };
             found.entry(parent).or_insert(placed);
         }
     }

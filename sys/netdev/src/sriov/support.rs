@@ -31,7 +31,7 @@ pub(super) fn support(folder: &Path, address: PciAddress, vfs_max: u16) -> Sriov
         return SriovSupport::NoBusResources;
     }
     if sysfs::link_name(&folder.join("iommu_group")).is_none() {
-        return SriovSupport::NoIoMmuSupport;
+        return SriovSupport::NoIommu;
     }
     if shares_group(folder, address) {
         return SriovSupport::MissingAcs;

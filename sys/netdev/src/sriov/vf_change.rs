@@ -2,7 +2,7 @@
 //! function. Each setting has a separate message, so that a rejection identifies it.
 
 use suimon_netif::attributes::push_attribute;
-use suimon_ports::VfChange;
+use suimon_ports::VfSettingsChange;
 
 use super::links::link_message;
 use super::vf_info::{
@@ -14,7 +14,11 @@ use super::vf_info::{
 const ADDRESS_BYTES: usize = 32;
 
 /// Encodes the bodies of the messages, each with its configuration key.
-pub(super) fn messages(device: u32, index: u16, change: &VfChange) -> Vec<(&'static str, Vec<u8>)> {
+pub(super) fn messages(
+    device: u32,
+    index: u16,
+    change: &VfSettingsChange,
+) -> Vec<(&'static str, Vec<u8>)> {
     let vf = u32::from(index);
     let words =
         |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_ne_bytes()).collect() };
@@ -66,7 +70,7 @@ mod tests {
 
     #[test]
     fn what_is_told_is_what_would_be_read() {
-        let change = VfChange {
+        let change = VfSettingsChange {
             mac: Some(MacAddr::new([2, 0, 0, 0, 0, 1])),
             vlan: Some(VlanId::new(7)),
             spoof_check: Some(false),
@@ -95,6 +99,6 @@ mod tests {
         assert_eq!((read.spoof_check, read.trust), (change.spoof_check, change.trust));
         assert_eq!((read.rate_min_mbps, read.rate_max_mbps), (0, 50));
         assert_eq!(read.link_state, change.link_state);
-        assert_eq!(messages(9, 2, &VfChange::default()), []);
+        assert_eq!(messages(9, 2, &VfSettingsChange::default()), []);
     }
 }

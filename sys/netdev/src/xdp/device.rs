@@ -17,11 +17,11 @@ use suimon_ports::{
 use suimon_quantity::{Direction, PortId, QueueId};
 
 use super::flow_table::DeviceFlowTable;
-use super::kept::HostAddresses;
+use super::host_frames::HostAddresses;
 use super::observer::LossObserver;
 use super::program::{Attached, is_taken};
 use super::queue::{XdpQueue, XdpSink, XdpSource, frame_bytes};
-use super::socket::{Place, RECEIVE_HEADROOM, Receiver, Sender, Shape, Step, XdpSocket};
+use super::socket::{Binding, ChunkLayout, RECEIVE_HEADROOM, Receiver, Sender, Step, XdpSocket};
 use super::steering::Steering;
 use crate::explain::{error, host};
 use crate::link::Link;
@@ -35,9 +35,9 @@ const LARGE_CHUNK_BYTES: usize = 4096;
 
 /// Indices of the devices to which this process attached its program. Clones share the same set.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct HeldDevices(Arc<Mutex<BTreeSet<u32>>>);
+pub(crate) struct AttachedDevices(Arc<Mutex<BTreeSet<u32>>>);
 
-impl HeldDevices {
+impl AttachedDevices {
     fn get(&self) -> MutexGuard<'_, BTreeSet<u32>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -50,10 +50,10 @@ pub(crate) struct XdpDevice {
     index: u32,
     watch: LinkWatch,
     state: XdpState,
-    shape: Shape,
+    shape: ChunkLayout,
     queues: Vec<Arc<XdpQueue>>,
     host: Arc<dyn QueueHost>,
-    held: HeldDevices,
+    installed: AttachedDevices,
     /// True if the device removed VLAN tags from received frames before it was opened.
     took_tags_out: bool,
     steering: Steering<DeviceFlowTable>,
@@ -67,7 +67,7 @@ pub(crate) struct XdpDevice {
 struct Sockets {
     attached: Attached,
     opened: Vec<(XdpSocket, Receiver, Sender)>,
-    shape: Shape,
+    shape: ChunkLayout,
 }
 
 impl XdpDevice {
@@ -76,7 +76,7 @@ impl XdpDevice {
         spec: &UplinkSpec,
         queue_host: Arc<dyn QueueHost>,
         watcher: &LinkWatcher,
-        held: &HeldDevices,
+        held: &AttachedDevices,
         observer: Arc<dyn PortObserver>,
     ) -> Result<Self, DeviceError> {
         let (link, index) = check(spec, held)?;
@@ -121,7 +121,7 @@ impl XdpDevice {
             shape,
             queues,
             host: queue_host,
-            held: held.clone(),
+            installed: held.clone(),
             took_tags_out,
             steering,
             attached: Some(attached),
@@ -134,11 +134,11 @@ impl XdpDevice {
 ///
 /// # Errors
 /// The error that opening would return, as far as it is known in advance.
-pub(crate) fn probe(spec: &UplinkSpec, held: &HeldDevices) -> Result<(), DeviceError> {
+pub(crate) fn probe(spec: &UplinkSpec, held: &AttachedDevices) -> Result<(), DeviceError> {
     check(spec, held).map(drop)
 }
 
-fn check(spec: &UplinkSpec, held: &HeldDevices) -> Result<(Link, u32), DeviceError> {
+fn check(spec: &UplinkSpec, held: &AttachedDevices) -> Result<(Link, u32), DeviceError> {
     let link = Link::new(&spec.device)?;
     let index = link.ethernet_index()?;
     check_queues(spec, &link)?;
@@ -191,7 +191,7 @@ fn opening(spec: &UplinkSpec, cause: &io::Error) -> DeviceError {
 /// Makes the device keep VLAN tags in received frames, because a removed tag is not reported to the
 /// socket. Returns true if the device removed them before.
 fn keep_tags(link: &Link) -> Result<bool, DeviceError> {
-    let takes_out = link.takes_tags_out()?;
+    let takes_out = link.rx_vlan_offload()?;
     if takes_out {
         link.set_takes_tags_out(false)?;
     }
@@ -206,10 +206,10 @@ fn restore(link: &Link, took_tags_out: bool) {
 }
 
 /// Returns the layout of frames in chunks for this MTU.
-fn shape(mtu: u16, copies: bool) -> Shape {
+fn shape(mtu: u16, copies: bool) -> ChunkLayout {
     let fits = |chunk: usize| frame_bytes(mtu) <= chunk - RECEIVE_HEADROOM;
     let chunk_bytes = if fits(SMALL_CHUNK_BYTES) { SMALL_CHUNK_BYTES } else { LARGE_CHUNK_BYTES };
-    Shape { chunk_bytes, multi_buffer: !fits(chunk_bytes), copies }
+    ChunkLayout { chunk_bytes, multi_buffer: !fits(chunk_bytes), copies }
 }
 
 /// Returns the host's addresses on the device. The device's MAC address is read again, because it
@@ -234,7 +234,7 @@ fn open_sockets(
     let shape = shape(mtu, attached.hook == suimon_bpf::XdpHook::Generic);
     let mut opened = Vec::new();
     for queue in 0..queues {
-        let place = Place { index, queue };
+        let place = Binding { index, queue };
         let fail = |(step, cause)| explain(spec, mtu, place, shape, step, &cause);
         opened.push(XdpSocket::open(shape, place).map_err(fail)?);
     }
@@ -247,8 +247,8 @@ fn open_sockets(
 fn explain(
     spec: &UplinkSpec,
     mtu: u16,
-    place: Place,
-    shape: Shape,
+    place: Binding,
+    shape: ChunkLayout,
     step: Step,
     cause: &io::Error,
 ) -> DeviceError {
@@ -293,7 +293,11 @@ fn explain(
     }
 }
 
-fn state(attached: &Attached, opened: &[(XdpSocket, Receiver, Sender)], shape: Shape) -> XdpState {
+fn state(
+    attached: &Attached,
+    opened: &[(XdpSocket, Receiver, Sender)],
+    shape: ChunkLayout,
+) -> XdpState {
     XdpState {
         hook: match attached.hook {
             suimon_bpf::XdpHook::Driver => XdpHook::Driver,
@@ -311,7 +315,7 @@ fn state(attached: &Attached, opened: &[(XdpSocket, Receiver, Sender)], shape: S
 /// segmentation.
 fn egress(spec: &UplinkSpec, completes_checksums: bool) -> Offloads {
     let allowed = offload::egress(spec.offload.mirrored(), false);
-    allowed.and(carried(completes_checksums))
+    allowed.intersection(carried(completes_checksums))
 }
 
 fn carried(completes_checksums: bool) -> Offloads {
@@ -345,7 +349,7 @@ impl PortDevice for XdpDevice {
             queue_pairs: self.spec.queue_pairs.max(1),
             ingress: Offloads::NONE,
             egress: carried(completes),
-            features: None,
+            virtio_features: None,
             mac: link.mac,
             mtu: link.mtu.or(self.spec.mtu).unwrap_or_default(),
             kernel_path: None,
@@ -395,6 +399,6 @@ impl Drop for XdpDevice {
         self.attached = None;
         self.host.detach_port(self.port);
         restore(&self.link, self.took_tags_out);
-        self.held.get().remove(&self.index);
+        self.installed.get().remove(&self.index);
     }
 }

@@ -89,7 +89,7 @@ impl DeviceFlowTable {
     }
 
     fn call(&self, op: FlowOp, request: FlowRequest) -> Result<FlowRequest, FlowError> {
-        let (socket, device) = self.link.asked();
+        let (socket, device) = self.link.request_socket();
         Ok(flow_calls::flow(socket, device, op, request)?)
     }
 
@@ -100,7 +100,7 @@ impl DeviceFlowTable {
         if driver_chooses {
             return Ok(ANY_LOCATION);
         }
-        let (socket, device) = self.link.asked();
+        let (socket, device) = self.link.request_socket();
         let (taken, size) = flow_calls::flow_table(socket, device, count)?;
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         // The last n + 1 locations contain a free one if n are used.
@@ -115,7 +115,7 @@ impl DeviceFlowTable {
 
     /// Switches flow rules on. Returns true if they were off and are now on.
     fn switch_on(&mut self) -> bool {
-        let (socket, device) = self.link.asked();
+        let (socket, device) = self.link.request_socket();
         let is_off = has_feature(socket, device, HEEDS_FLOW_RULES).is_ok_and(|on| !on);
         let is_switched = is_off && set_feature(socket, device, HEEDS_FLOW_RULES, true).is_ok();
         self.was_switched_on |= is_switched;
@@ -129,7 +129,7 @@ impl FlowTable for DeviceFlowTable {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let (socket, device) = self.link.asked();
+        let (socket, device) = self.link.request_socket();
         let (locations, _) = flow_calls::flow_table(socket, device, count)?;
         let rule = |at: u32| {
             let answer = self.call(flow_calls::READ, FlowRequest::at(at)).ok()?;
@@ -156,7 +156,7 @@ impl FlowTable for DeviceFlowTable {
     }
 
     fn spread(&mut self, queues: &[u16]) -> Result<(), FlowError> {
-        let (socket, device) = self.link.asked();
+        let (socket, device) = self.link.request_socket();
         let entries = flow_calls::spreading_entries(socket, device)?;
         Ok(flow_calls::set_spreading(socket, device, entries, queues)?)
     }
@@ -165,7 +165,7 @@ impl FlowTable for DeviceFlowTable {
 impl Drop for DeviceFlowTable {
     fn drop(&mut self) {
         if self.was_switched_on {
-            let (socket, device) = self.link.asked();
+            let (socket, device) = self.link.request_socket();
             // The device may have been removed.
             let _ = set_feature(socket, device, HEEDS_FLOW_RULES, false);
         }

@@ -71,7 +71,7 @@ impl Drop for Mapping {
 /// Part of the chunks of a UMEM: those for receiving or those for sending. Every chunk of a UMEM is
 /// in at most one area ([`areas`]).
 #[derive(Debug)]
-pub(super) struct Area {
+pub(super) struct UmemArea {
     umem: Arc<Mapping>,
     first: usize,
     bytes: usize,
@@ -80,11 +80,11 @@ pub(super) struct Area {
 
 /// Divides a UMEM into an area of `first_chunks` chunks and one of all others. `chunk_bytes` is a
 /// power of two.
-pub(super) fn areas(umem: Mapping, chunk_bytes: usize, first_chunks: usize) -> [Area; 2] {
+pub(super) fn areas(umem: Mapping, chunk_bytes: usize, first_chunks: usize) -> [UmemArea; 2] {
     let whole = umem.bytes() - umem.bytes() % chunk_bytes;
     let middle = first_chunks.saturating_mul(chunk_bytes).min(whole);
     let umem = Arc::new(umem);
-    let area = |first, end: usize| Area {
+    let area = |first, end: usize| UmemArea {
         umem: Arc::clone(&umem),
         first,
         bytes: end - first,
@@ -93,7 +93,7 @@ pub(super) fn areas(umem: Mapping, chunk_bytes: usize, first_chunks: usize) -> [
     [area(0, middle), area(middle, whole)]
 }
 
-impl Area {
+impl UmemArea {
     /// Returns the addresses of the chunks in the format of descriptors: byte offsets in the UMEM.
     pub(super) fn chunks(&self) -> impl Iterator<Item = u64> + use<> {
         let (first, chunk) = (self.first, self.chunk_bytes);
@@ -114,7 +114,7 @@ impl Area {
     /// new bytes.
     #[inline]
     pub(super) fn read(&self, address: u64, to: &mut [u8]) -> bool {
-        let Some(from) = self.place(address, to.len()) else { return false };
+        let Some(from) = self.offset_of(address, to.len()) else { return false };
         // SAFETY: `from` is in the mapping for that many bytes. `to` is borrowed exclusively, and
         // no reference to anything in the mapping is ever made.
         unsafe { core::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) };
@@ -125,7 +125,7 @@ impl Area {
     /// one chunk of this area.
     #[inline]
     pub(super) fn write(&mut self, address: u64, from: &[u8]) -> bool {
-        let Some(to) = self.place(address, from.len()) else { return false };
+        let Some(to) = self.offset_of(address, from.len()) else { return false };
         // SAFETY: `to` is in the mapping for that many bytes, and no other code of this process
         // accesses it: the chunk is in this area only, and the area is borrowed mutably. No
         // reference to anything in the mapping is ever made.
@@ -134,7 +134,7 @@ impl Area {
     }
 
     #[inline]
-    fn place(&self, address: u64, bytes: usize) -> Option<*mut u8> {
+    fn offset_of(&self, address: u64, bytes: usize) -> Option<*mut u8> {
         let chunk = self.chunk_of(address)? as usize;
         let at = address as usize;
         if bytes > self.chunk_bytes - (at - chunk) {

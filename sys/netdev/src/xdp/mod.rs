@@ -26,7 +26,7 @@
 
 mod device;
 mod flow_table;
-mod kept;
+mod host_frames;
 mod memory;
 mod observer;
 #[cfg(any(test, feature = "on-memory"))]
@@ -38,7 +38,7 @@ mod ring_cells;
 mod socket;
 mod steering;
 
-pub(crate) use device::{HeldDevices, XdpDevice, probe};
+pub(crate) use device::{AttachedDevices, XdpDevice, probe};
 #[cfg(any(test, feature = "on-memory"))]
 pub use on_memory::XdpOnMemory;
 

@@ -1,7 +1,7 @@
 //! XDP program that passes a device's frames to the sockets.
 //!
 //! ```text
-//!            frame ──▶ for the link or the host? ─yes─▶ the kernel's stack   (`kept`)
+//!            frame ──▶ for the link or the host? ─yes─▶ the kernel's stack   (`host_frames`)
 //!                             │ no
 //!                             ▼
 //!                 socket of this receive queue? ──no──▶ the kernel's stack
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use suimon_bpf::instructions::{Assembler, Instruction, Register, Width};
 use suimon_bpf::{Kind, Map, Purpose, XdpHook};
 
-use super::kept::{HostAddresses, Registers, sort_out};
+use super::host_frames::{HostAddresses, Registers, emit_filter};
 
 // Offsets in `struct xdp_md`, linux/bpf.h.
 const DATA: i16 = 0;
@@ -35,7 +35,7 @@ fn instructions(sockets: i32, host: &HostAddresses) -> Vec<Instruction> {
     let pass = p.label();
     p.load(Width::Word, R2, R1, DATA);
     p.load(Width::Word, R3, R1, DATA_END);
-    sort_out(&mut p, &Registers { start: R2, end: R3, scratch: [R4, R5] }, host, pass);
+    emit_filter(&mut p, &Registers { start: R2, end: R3, scratch: [R4, R5] }, host, pass);
     p.load(Width::Word, R2, R1, RECEIVE_QUEUE);
     p.map(R1, sockets);
     p.set(R3, TO_THE_STACK);

@@ -8,12 +8,12 @@ use libc::xdp_desc;
 use rustix::io::Errno;
 use suimon_frame::{
     BATCH_FRAMES_MAX, ETHERNET_HEADER_BYTES, Frame, FrameBatch, Offloads, VLAN_TAG_BYTES,
-    VnetHeader, Wire,
+    VnetHeader, WireFrame,
 };
-use suimon_ports::{FrameSink, FrameSource, PortFault, Sent, Wakeup};
+use suimon_ports::{ArmResult, FrameSink, FrameSource, PortFault, TransmitResult};
 
 use super::socket::{Receiver, Sender, XdpSocket};
-use crate::explain::{gone, refused};
+use crate::explain::{device_removed, refused};
 use crate::offload::SharedOffloads;
 
 /// Returns the length in bytes of the longest frame of a device: the largest IP packet, the header
@@ -34,7 +34,7 @@ pub(super) struct XdpQueue {
     pub(super) frame_bytes_max: AtomicUsize,
     /// True if the TX ring contains frames for which the device had no space, which the kernel
     /// sends only after another wake-up.
-    stalled: AtomicBool,
+    needs_wakeup: AtomicBool,
 }
 
 impl XdpQueue {
@@ -49,18 +49,18 @@ impl XdpQueue {
             device,
             egress: SharedOffloads::new(egress),
             frame_bytes_max: AtomicUsize::new(frame_bytes_max),
-            stalled: AtomicBool::new(false),
+            needs_wakeup: AtomicBool::new(false),
         }
     }
 
     /// Wakes the kernel for frames for which the device had no space. Returns true if some remain.
     fn is_stalled(&self) -> bool {
-        if !self.stalled.load(Ordering::Relaxed) {
+        if !self.needs_wakeup.load(Ordering::Relaxed) {
             return false;
         }
         let stalls = matches!(self.socket.wake_sending(), Err(Errno::AGAIN | Errno::BUSY));
         if !stalls {
-            self.stalled.store(false, Ordering::Relaxed);
+            self.needs_wakeup.store(false, Ordering::Relaxed);
         }
         stalls
     }
@@ -80,7 +80,7 @@ impl XdpSource {
 
     /// Returns the number of descriptors from `first` on that belong to one frame; `None` if its
     /// end has not arrived.
-    fn pieces(&self, first: u32, known: u32) -> Option<u32> {
+    fn descriptor_count(&self, first: u32, known: u32) -> Option<u32> {
         let mut count = 1;
         while self.receiver.rx.peek(first + count - 1)?.options & libc::XDP_PKT_CONTD != 0 {
             count += 1;
@@ -105,7 +105,7 @@ impl XdpSource {
             len = end;
         }
         frame.set_len(len);
-        frame.admit_plain().is_ok()
+        frame.validate_ingress_plain().is_ok()
     }
 
     /// Returns the chunks of these descriptors to the fill ring.
@@ -124,14 +124,14 @@ impl FrameSource for XdpSource {
     fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         let before = batch.len();
         self.queue.is_stalled();
-        let known = self.receiver.rx.look();
+        let known = self.receiver.rx.available();
         let mut done = 0;
         // Malformed frames are counted too, so that the loop is bounded.
         for _ in 0..BATCH_FRAMES_MAX {
             if done >= known {
                 break;
             }
-            let Some(pieces) = self.pieces(done, known) else { break };
+            let Some(pieces) = self.descriptor_count(done, known) else { break };
             let Some(frame) = batch.spare() else { break };
             if self.read(frame, done, pieces) {
                 batch.commit();
@@ -151,15 +151,15 @@ impl FrameSource for XdpSource {
         Ok(batch.len() - before)
     }
 
-    fn arm(&mut self) -> Wakeup {
-        if self.receiver.rx.look() > 0 || self.queue.is_stalled() {
-            return Wakeup::Pending;
+    fn arm(&mut self) -> ArmResult {
+        if self.receiver.rx.available() > 0 || self.queue.is_stalled() {
+            return ArmResult::Pending;
         }
         if self.receiver.fill.needs_wakeup() {
             self.queue.socket.wake_receiving();
         }
         // The descriptor is readable whenever a frame is available.
-        Wakeup::Armed
+        ArmResult::Armed
     }
 
     fn disarm(&mut self) {}
@@ -199,7 +199,7 @@ impl XdpSink {
 
     /// Takes back the chunks of sent frames, at most as many as there are.
     fn reclaim(&mut self) {
-        let sent = self.sender.completion.look();
+        let sent = self.sender.completion.available();
         for nth in 0..sent {
             let address = self.sender.completion.peek(nth);
             let address = address.filter(|_| self.free.len() < self.chunks);
@@ -212,7 +212,7 @@ impl XdpSink {
 
     /// Submits the written frames to the kernel, and makes it send as many as the device accepts
     /// now.
-    fn kick(&mut self) -> Result<(), PortFault> {
+    fn submit(&mut self) -> Result<(), PortFault> {
         self.sender.tx.submit();
         let mut waiting = self.sender.tx.waiting();
         // Each iteration sends something, or is the last.
@@ -225,7 +225,7 @@ impl XdpSink {
                     return Ok(());
                 }
                 Err(errno @ (Errno::NXIO | Errno::NODEV | Errno::BADF)) => {
-                    return Err(gone(&self.queue.device, errno));
+                    return Err(device_removed(&self.queue.device, errno));
                 }
                 Err(errno @ (Errno::PERM | Errno::ACCESS | Errno::NOTCONN)) => {
                     return Err(refused(&self.queue.device, "sending on", errno));
@@ -236,12 +236,12 @@ impl XdpSink {
             self.reclaim();
             let left = self.sender.tx.waiting();
             if left >= waiting {
-                self.queue.stalled.store(true, Ordering::Relaxed);
+                self.queue.needs_wakeup.store(true, Ordering::Relaxed);
                 return Ok(());
             }
             waiting = left;
         }
-        self.queue.stalled.store(false, Ordering::Relaxed);
+        self.queue.needs_wakeup.store(false, Ordering::Relaxed);
         Ok(())
     }
 
@@ -252,8 +252,8 @@ impl XdpSink {
         self.is_down
     }
 
-    /// Writes a frame to `pieces` chunks, which must be free.
-    fn write(&mut self, wire: &Wire<'_>, pieces: usize) {
+    /// Writes a frame to `descriptor_count` chunks, which must be free.
+    fn write(&mut self, wire: &WireFrame<'_>, pieces: usize) {
         let piece_bytes = self.sender.piece_bytes();
         let tag = wire.tag.as_ref().map_or(&[][..], |tag| &tag[..]);
         let mut parts = [wire.front, tag, wire.rest].into_iter();
@@ -292,30 +292,30 @@ fn checksum_request(header: &VnetHeader) -> [u8; 12] {
 }
 
 impl FrameSink for XdpSink {
-    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
-        let wire = frame.wire();
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
+        let wire = frame.wire_format();
         let len = wire.wire_len();
         if len > self.queue.frame_bytes_max.load(Ordering::Relaxed) || self.is_down() {
             self.discarded += 1;
-            return Ok(Sent::Accepted);
+            return Ok(TransmitResult::Accepted);
         }
         let pieces = len.div_ceil(self.sender.piece_bytes());
         if self.free.len() < pieces {
             self.reclaim();
         }
         if self.free.len() < pieces {
-            self.kick()?;
+            self.submit()?;
             if self.free.len() < pieces {
-                return Ok(Sent::Full);
+                return Ok(TransmitResult::Full);
             }
         }
         self.write(&wire, pieces);
-        Ok(Sent::Accepted)
+        Ok(TransmitResult::Accepted)
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {
         self.reclaim();
-        self.kick()
+        self.submit()
     }
 
     fn offloads(&self) -> Offloads {

@@ -34,14 +34,14 @@ impl<T, C: RingCells<T>> Producer<T, C> {
 
     /// Returns the number of free entries.
     #[inline]
-    pub(super) fn room(&self) -> u32 {
+    pub(super) fn free_slots(&self) -> u32 {
         self.cells.len() - self.waiting()
     }
 
     /// Adds an entry. Returns `false` without adding it if the ring is full.
     #[inline]
     pub(super) fn push(&mut self, entry: T) -> bool {
-        if self.room() == 0 {
+        if self.free_slots() == 0 {
             return false;
         }
         // The kernel has taken the old entry; `submit` publishes the new one.
@@ -85,19 +85,19 @@ impl<T, C: RingCells<T>> Consumer<T, C> {
 
     /// Reads the number of filled entries.
     #[inline]
-    pub(super) fn look(&mut self) -> u32 {
+    pub(super) fn available(&mut self) -> u32 {
         self.known = self.cells.producer().wrapping_sub(self.next).min(self.cells.len());
         self.known
     }
 
-    /// Returns entry `nth` of those counted by [`Consumer::look`]. The kernel does not overwrite
+    /// Returns entry `nth` of those counted by [`Consumer::available`]. The kernel does not overwrite
     /// them before [`Consumer::release`].
     #[inline]
     pub(super) fn peek(&self, nth: u32) -> Option<T> {
         (nth < self.known).then(|| self.cells.read(self.next.wrapping_add(nth)))
     }
 
-    /// Returns the first `count` of the entries counted by [`Consumer::look`] to the kernel.
+    /// Returns the first `count` of the entries counted by [`Consumer::available`] to the kernel.
     #[inline]
     pub(super) fn release(&mut self, count: u32) {
         let count = count.min(self.known);

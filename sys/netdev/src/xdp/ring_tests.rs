@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::*;
-use crate::xdp::interleaving::{CELLS, Processor, check, explore};
+use crate::xdp::interleaving::{CELLS, SimulatedCpu, check, explore};
 
 /// Ring that two threads may share.
 #[derive(Clone)]
@@ -80,7 +80,7 @@ fn a_full_ring_takes_nothing_and_indices_run_over() {
     assert_eq!(cells.producer(), 4);
     // The kernel takes three entries.
     cells.set_consumer(start.wrapping_add(3));
-    assert_eq!((ring.waiting(), ring.room()), (5, 3));
+    assert_eq!((ring.waiting(), ring.free_slots()), (5, 3));
     assert!(!ring.needs_wakeup());
     cells.0.is_asleep.store(1, Ordering::Relaxed);
     assert!(ring.needs_wakeup());
@@ -94,7 +94,7 @@ fn entries_are_seen_once_they_are_counted_and_no_more_than_a_ring_holds() {
         cells.write(u32::MAX.wrapping_add(nth), nth.into());
     }
     cells.set_producer(4);
-    assert_eq!((ring.peek(0), ring.look()), (None, 5));
+    assert_eq!((ring.peek(0), ring.available()), (None, 5));
     let seen: Vec<_> = (0..6).map_while(|nth| ring.peek(nth)).collect();
     assert_eq!(seen, [0, 1, 2, 3, 4]);
     ring.release(2);
@@ -103,7 +103,7 @@ fn entries_are_seen_once_they_are_counted_and_no_more_than_a_ring_holds() {
     assert_eq!(cells.consumer(), 4);
     // An index that a conforming kernel does not write.
     cells.set_producer(4_000_000);
-    assert_eq!(ring.look(), ENTRIES);
+    assert_eq!(ring.available(), ENTRIES);
 }
 
 /// Two threads, on the memory model of this machine.
@@ -124,7 +124,7 @@ fn all_entries_pass_between_two_threads_in_order() {
     });
     let mut seen = 0_u64;
     while seen < COUNT {
-        let there = consumer.look();
+        let there = consumer.available();
         for nth in 0..there {
             let expected = seen.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             assert_eq!(consumer.peek(nth), Some(expected), "{seen}");
@@ -142,7 +142,7 @@ const ASLEEP: usize = 2;
 const ENTRY: usize = 3;
 
 /// Ring of one entry, in the simulated machine's memory.
-impl RingCells<u32> for &Processor {
+impl RingCells<u32> for &SimulatedCpu {
     fn len(&self) -> u32 {
         1
     }
@@ -176,7 +176,7 @@ impl RingCells<u32> for &Processor {
 const EMPTY: [u32; CELLS] = [0; CELLS];
 
 /// Submits an entry. Returns true if the kernel has to be woken.
-fn submits(processor: &Processor) -> bool {
+fn submits(processor: &SimulatedCpu) -> bool {
     let mut ring = Producer::<u32, _>::new(processor);
     ring.push(7);
     ring.submit();
@@ -185,7 +185,7 @@ fn submits(processor: &Processor) -> bool {
 
 /// Acts as `xsk_set_tx_need_wakeup` and the following read: a driver reads the ring once more after
 /// it set the flag. Returns true if it found the entry.
-fn kernel_goes_to_sleep(processor: &Processor) -> bool {
+fn kernel_goes_to_sleep(processor: &SimulatedCpu) -> bool {
     processor.store(ASLEEP, 1);
     processor.barrier();
     processor.load(PRODUCER) != 0
@@ -200,7 +200,7 @@ fn no_interleaving_leaves_an_entry_to_a_kernel_that_sleeps() {
 const FULL: [u32; CELLS] = [1, 0, 0, 11, 0, 0];
 
 /// Pushes 22 behind it, if there is space. Returns true if there was.
-fn pushes(processor: &Processor) -> bool {
+fn pushes(processor: &SimulatedCpu) -> bool {
     let mut ring = Producer::<u32, _>::new(processor);
     let has_room = ring.push(22);
     ring.submit();
@@ -208,11 +208,11 @@ fn pushes(processor: &Processor) -> bool {
 }
 
 /// Takes the available entry, twice. Returns true if the values are those pushed.
-fn takes_two(processor: &Processor) -> bool {
+fn takes_two(processor: &SimulatedCpu) -> bool {
     let mut ring = Consumer::<u32, _>::new(processor);
     let mut expected = [11, 22].into_iter();
     (0..2).all(|_| {
-        let there = ring.look();
+        let there = ring.available();
         let is_right = (0..there).all(|nth| ring.peek(nth) == expected.next());
         ring.release(there);
         is_right
@@ -220,11 +220,11 @@ fn takes_two(processor: &Processor) -> bool {
 }
 
 /// As above, but releases an entry before it reads it.
-fn takes_two_wrongly(processor: &Processor) -> bool {
+fn takes_two_wrongly(processor: &SimulatedCpu) -> bool {
     let mut ring = Consumer::<u32, _>::new(processor);
     let mut expected = [11, 22].into_iter();
     (0..2).all(|_| {
-        let there = ring.look();
+        let there = ring.available();
         ring.cells.set_consumer(ring.next.wrapping_add(there));
         let is_right = (0..there).all(|nth| ring.peek(nth) == expected.next());
         ring.release(there);

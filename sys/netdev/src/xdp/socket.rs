@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use suimon_netif::raw_socket::{get_option, set_option};
 
-use super::memory::{Area, Mapping, areas};
+use super::memory::{Mapping, UmemArea, areas};
 use super::ring::{Consumer, Producer};
 use super::ring_cells::{Entry, MappedCells};
 
@@ -42,7 +42,7 @@ const BIND_PAUSE: Duration = Duration::from_millis(10);
 
 /// Layout and mode of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct ChunkLayout {
     /// Size of a chunk in bytes: 2048 or 4096.
     pub(super) chunk_bytes: usize,
     /// True if frames may take several chunks (Linux 6.6).
@@ -53,7 +53,7 @@ pub(super) struct Shape {
 
 /// Device and queue to which a socket is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Binding {
     pub(super) index: u32,
     pub(super) queue: u32,
 }
@@ -87,12 +87,12 @@ pub(super) struct XdpSocket {
 pub(super) struct Receiver {
     pub(super) fill: Producer<u64>,
     pub(super) rx: Consumer<xdp_desc>,
-    pub(super) area: Area,
+    pub(super) area: UmemArea,
 }
 
 impl Receiver {
     /// Submits all chunks of the area to the fill ring.
-    pub(super) fn new(fill: Producer<u64>, rx: Consumer<xdp_desc>, area: Area) -> Self {
+    pub(super) fn new(fill: Producer<u64>, rx: Consumer<xdp_desc>, area: UmemArea) -> Self {
         let mut receiver = Self { fill, rx, area };
         for chunk in receiver.area.chunks() {
             receiver.fill.push(chunk);
@@ -107,7 +107,7 @@ impl Receiver {
 pub(super) struct Sender {
     pub(super) tx: Producer<xdp_desc>,
     pub(super) completion: Consumer<u64>,
-    pub(super) area: Area,
+    pub(super) area: UmemArea,
     chunk_bytes: usize,
     /// Bytes before a frame in a chunk, in which its checksum can be requested.
     pub(super) headroom: usize,
@@ -117,7 +117,7 @@ impl Sender {
     pub(super) fn new(
         tx: Producer<xdp_desc>,
         completion: Consumer<u64>,
-        area: Area,
+        area: UmemArea,
         chunk_bytes: usize,
         headroom: usize,
     ) -> Self {
@@ -138,8 +138,8 @@ impl XdpSocket {
     /// # Errors
     /// The step that failed, and the errno of its call.
     pub(super) fn open(
-        shape: Shape,
-        place: Place,
+        shape: ChunkLayout,
+        place: Binding,
     ) -> Result<(Self, Receiver, Sender), (Step, io::Error)> {
         let at = |step| move |cause| (step, cause);
         let sending = socket().map_err(at(Step::Socket))?;
@@ -307,7 +307,7 @@ fn offsets(fd: BorrowedFd<'_>) -> io::Result<[libc::xdp_ring_offset; 4]> {
 }
 
 /// Returns the address of the socket that registered the UMEM.
-fn address_of_first(shape: Shape, place: Place) -> libc::sockaddr_xdp {
+fn address_of_first(shape: ChunkLayout, place: Binding) -> libc::sockaddr_xdp {
     let flag = |on: bool, flag| if on { flag } else { 0 };
     libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
@@ -323,7 +323,7 @@ fn address_of_first(shape: Shape, place: Place) -> libc::sockaddr_xdp {
 
 /// Returns the address of a socket that shares the UMEM, and therefore the mode, of another on the
 /// same queue.
-fn address_beside(first: BorrowedFd<'_>, place: Place) -> libc::sockaddr_xdp {
+fn address_beside(first: BorrowedFd<'_>, place: Binding) -> libc::sockaddr_xdp {
     libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
         sxdp_flags: libc::XDP_SHARED_UMEM,

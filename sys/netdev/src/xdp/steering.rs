@@ -19,8 +19,8 @@ pub(super) struct Steering<T: FlowTable> {
     table: T,
     /// Number of receive queues of the device.
     queues: u16,
-    wanted: Vec<SteeringRule>,
-    held: Vec<Held>,
+    configured: Vec<SteeringRule>,
+    installed: Vec<InstalledRule>,
     /// Queues to which other frames are restricted; the driver's default if empty.
     spread_over: Vec<u16>,
     is_exclusive: bool,
@@ -28,12 +28,12 @@ pub(super) struct Steering<T: FlowTable> {
 }
 
 /// Rule present in the device's table.
-struct Held {
+struct InstalledRule {
     location: u32,
     rule: FlowRule,
     /// Required rule for which it was inserted, which may also match a VLAN that the inserted rule
     /// ignores.
-    wanted: SteeringRule,
+    configured: SteeringRule,
 }
 
 impl<T: FlowTable> Steering<T> {
@@ -55,34 +55,43 @@ impl<T: FlowTable> Steering<T> {
         }
         let (wanted, held) = (Vec::new(), Vec::new());
         let (spread_over, is_exclusive) = (Vec::new(), false);
-        Self { table, queues, wanted, held, spread_over, is_exclusive, refusal: None }
+        Self {
+            table,
+            queues,
+            configured: wanted,
+            installed: held,
+            spread_over,
+            is_exclusive,
+            refusal: None,
+        }
     }
 
     /// Applies these rules and no others, as far as the device accepts them. A rejected rule is
     /// retried when the required rules change.
     pub(super) fn set(&mut self, wanted: &[SteeringRule]) {
-        if wanted != self.wanted {
-            self.wanted = wanted.to_vec();
-            self.follow();
+        if wanted != self.configured {
+            self.configured = wanted.to_vec();
+            self.apply();
         }
     }
 
     /// Returns the rules in effect, exclusivity, and the first rejection.
     pub(super) fn state(&self) -> SteeringState {
-        let in_effect = |held: &Held| SteeringRule { vlan: held.rule.vlan, ..held.wanted };
-        let mut rules: Vec<SteeringRule> = self.held.iter().map(in_effect).collect();
+        let in_effect =
+            |held: &InstalledRule| SteeringRule { vlan: held.rule.vlan, ..held.configured };
+        let mut rules: Vec<SteeringRule> = self.installed.iter().map(in_effect).collect();
         rules.sort_by_key(|rule| rule.queue);
         let refusal = self.refusal.map(|error| error.to_string());
         SteeringState { rules, is_exclusive: self.is_exclusive, refusal }
     }
 
-    fn follow(&mut self) {
+    fn apply(&mut self) {
         self.refusal = None;
         self.remove_unwanted();
-        let wanted = self.wanted.iter().copied();
+        let wanted = self.configured.iter().copied();
         let missing: Vec<SteeringRule> = wanted
             .filter(|rule| rule.queue < self.queues)
-            .filter(|rule| !self.held.iter().any(|held| held.wanted == *rule))
+            .filter(|rule| !self.installed.iter().any(|held| held.configured == *rule))
             .collect();
         for rule in missing {
             let Err(error) = self.add(rule) else { continue };
@@ -91,14 +100,14 @@ impl<T: FlowTable> Steering<T> {
                 break;
             }
         }
-        self.keep_others_off();
+        self.restrict_other_frames();
     }
 
     /// Removes rules no longer required. A failed removal is retried with the next change.
     fn remove_unwanted(&mut self) {
-        let Self { table, wanted, held, .. } = self;
+        let Self { table, configured: wanted, installed: held, .. } = self;
         held.retain(|held| {
-            if wanted.contains(&held.wanted) {
+            if wanted.contains(&held.configured) {
                 return true;
             }
             let removed = table.remove(held.location);
@@ -116,18 +125,18 @@ impl<T: FlowTable> Steering<T> {
         let mut inserted = self.table.insert(&rule).map(|location| (location, rule));
         let refuses = matches!(inserted, Err(FlowError::Unsupported(_) | FlowError::Form(_)));
         if refuses && vlan.is_some() {
-            if self.held.iter().any(|held| held.rule.mac == mac) {
+            if self.installed.iter().any(|held| held.rule.mac == mac) {
                 return Err(FlowError::Ambiguous);
             }
             inserted = self.table.insert(&any_vlan).map(|location| (location, any_vlan));
         }
         let (location, rule) = inserted?;
-        self.held.push(Held { location, rule, wanted });
+        self.installed.push(InstalledRule { location, rule, configured: wanted });
         Ok(())
     }
 
-    fn keep_others_off(&mut self) {
-        let taken: BTreeSet<u16> = self.held.iter().map(|held| held.rule.queue).collect();
+    fn restrict_other_frames(&mut self) {
+        let taken: BTreeSet<u16> = self.installed.iter().map(|held| held.rule.queue).collect();
         let others: Vec<u16> = if taken.is_empty() {
             Vec::new()
         } else {
@@ -147,8 +156,8 @@ impl<T: FlowTable> Steering<T> {
 
 impl<T: FlowTable> Drop for Steering<T> {
     fn drop(&mut self) {
-        self.wanted.clear();
-        self.follow();
+        self.configured.clear();
+        self.apply();
     }
 }
 

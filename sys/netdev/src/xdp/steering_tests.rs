@@ -10,7 +10,7 @@ use suimon_quantity::PortId;
 
 use super::*;
 use crate::NetDevices;
-use crate::testing::{Cable, Notices, Shelf, uplink_spec};
+use crate::testing::{Notices, TestCable, TestQueueHost, uplink_spec};
 
 /// State of a device, which outlives its steering.
 #[derive(Clone, Default)]
@@ -207,12 +207,12 @@ fn queues_that_are_not_there_and_failures_to_undo_do_no_harm() {
 /// The kernel's error, from a device whose driver supports no rules.
 #[test]
 fn a_veth_refuses_and_carries_on() {
-    let cable = Cable::with_queues("numtxqueues 3 numrxqueues 3", "");
+    let cable = TestCable::with_queues("numtxqueues 3 numrxqueues 3", "");
     let spec = UplinkSpec {
         queue_pairs: 3,
         ..uplink_spec(&cable.near, suimon_ports::UplinkDriver::AfXdp)
     };
-    let (devices, shelf) = (NetDevices::new().unwrap(), Arc::new(Shelf::default()));
+    let (devices, shelf) = (NetDevices::new().unwrap(), Arc::new(TestQueueHost::default()));
     let (observer, _notices) = Notices::new();
     let mut device = devices.open_uplink(PortId(1), &spec, shelf, observer).unwrap();
     assert_eq!(device.status().steering, Some(SteeringState::default()));

@@ -7,11 +7,12 @@ use std::time::Instant;
 use suimon_frame::{Checksum, Frame, FrameBatch, MacAddr, Sum, VlanId, VlanTag, VnetHeader};
 use suimon_ports::{
     ControlSocket, DeviceErrorKind, DeviceNotice, DeviceStatus, FaultKind, FrameSink, FrameSource,
-    OffloadSwitches, PortDevice, PortSpec, Sent, UplinkDriver, UplinkSpec, XdpHook, XdpState,
+    OffloadSwitches, PortDevice, PortSpec, TransmitResult, UplinkDriver, UplinkSpec, XdpHook,
+    XdpState,
 };
 use suimon_quantity::PortId;
 
-use super::kept::HostAddresses;
+use super::host_frames::HostAddresses;
 use super::program::Attached;
 use crate::NetDevices;
 use crate::control_socket::DeviceControlSocket;
@@ -29,8 +30,8 @@ pub(super) struct Bench {
     pub(super) far_sink: PacketSink,
     pub(super) spec: UplinkSpec,
     devices: NetDevices,
-    shelf: Arc<Shelf>,
-    cable: Cable,
+    shelf: Arc<TestQueueHost>,
+    cable: TestCable,
 }
 
 /// Returns no host addresses.
@@ -44,15 +45,15 @@ fn spec(near: &str, mtu: Option<u16>) -> UplinkSpec {
 
 impl Bench {
     pub(super) fn new(mtu: Option<u16>) -> Self {
-        Self::on(Cable::new(), mtu)
+        Self::on(TestCable::new(), mtu)
     }
 
-    fn on(cable: Cable, mtu: Option<u16>) -> Self {
+    fn on(cable: TestCable, mtu: Option<u16>) -> Self {
         if let Some(mtu) = mtu {
-            cable.far.run(&format!("ip link set far0 mtu {mtu}"));
+            cable.peer.run(&format!("ip link set far0 mtu {mtu}"));
         }
         let devices = NetDevices::new().unwrap();
-        let shelf = Arc::new(Shelf::default());
+        let shelf = Arc::new(TestQueueHost::default());
         let (observer, notices) = Notices::new();
         let spec = spec(&cable.near, mtu);
         devices.probe_uplink(&spec).unwrap();
@@ -79,7 +80,7 @@ impl Bench {
     /// Waits until the far end, which follows the near one with a delay, has a carrier.
     fn wait_for_far_carrier(&mut self) {
         let limit = Instant::now() + LIMIT;
-        while !self.cable.far.run("ip link show far0").contains("state UP") {
+        while !self.cable.peer.run("ip link show far0").contains("state UP") {
             assert!(Instant::now() < limit, "no carrier");
         }
     }
@@ -93,7 +94,7 @@ impl Bench {
     }
 
     fn send(&mut self, frame: &Frame) {
-        assert_eq!(self.sink.transmit(frame).unwrap(), Sent::Accepted);
+        assert_eq!(self.sink.transmit(frame).unwrap(), TransmitResult::Accepted);
         self.sink.flush().unwrap();
     }
 
@@ -168,7 +169,7 @@ fn many_frames_pass_in_batches_of_mixed_lengths() {
     // 80 rounds through rings of 2048 entries, with up to three entries per frame.
     for some in lengths.chunks(50) {
         for len in some {
-            assert_eq!(bench.sink.transmit(&patterned(*len)).unwrap(), Sent::Accepted);
+            assert_eq!(bench.sink.transmit(&patterned(*len)).unwrap(), TransmitResult::Accepted);
         }
         bench.sink.flush().unwrap();
         let before = there.len();
@@ -233,7 +234,11 @@ fn a_full_ring_loses_what_comes_then_and_nothing_later() {
 fn more_frames_than_there_are_chunks_are_sent_all_the_same() {
     let mut bench = Bench::new(None);
     for nth in 0..3000_u32 {
-        assert_eq!(bench.sink.transmit(&patterned(100)).unwrap(), Sent::Accepted, "{nth}");
+        assert_eq!(
+            bench.sink.transmit(&patterned(100)).unwrap(),
+            TransmitResult::Accepted,
+            "{nth}"
+        );
         let drained = &mut FrameBatch::new();
         if nth % 512 == 511 {
             while bench.far_source.receive(drained).unwrap() > 0 {
@@ -287,7 +292,7 @@ fn datagram(payload: usize) -> Frame {
     bytes[40..42].copy_from_slice(&pseudo(payload).word().to_be_bytes());
     let mut frame = Frame::new(0);
     frame.fill(&bytes);
-    frame.admit(&header, crate::offload::ALL).unwrap();
+    frame.validate_ingress(&header, crate::offload::ALL).unwrap();
     frame
 }
 
@@ -312,7 +317,7 @@ fn checksums_are_left_to_the_kernel_and_large_frames_are_not() {
                 let got = receive_where(&mut bench.far_source, is_ours).expect("the datagram");
                 assert_eq!((got.len(), got.meta.tag), (frame.len(), tag));
                 assert!(!matches!(got.meta.checksum, Checksum::Partial { .. }), "{got:?}");
-                let sum = pseudo(payload).then(Sum::of(&got.bytes()[34..])).word();
+                let sum = pseudo(payload).concat(Sum::from_bytes(&got.bytes()[34..])).word();
                 assert_eq!(sum, 0xffff, "{payload} {tag:?}");
                 assert_eq!(got.bytes()[..40], frame.bytes()[..40]);
                 assert_eq!(got.bytes()[42..], frame.bytes()[42..]);
@@ -329,8 +334,8 @@ fn checksums_are_left_to_the_kernel_and_large_frames_are_not() {
 #[test]
 fn frames_longer_than_the_mtu_are_lost_and_the_mtu_changes_live_within_its_chunks() {
     let mut bench = Bench::new(Some(1400));
-    bench.cable.far.run("ip link set far0 mtu 1600");
-    assert_eq!(bench.sink.transmit(&patterned(1423)).unwrap(), Sent::Accepted);
+    bench.cable.peer.run("ip link set far0 mtu 1600");
+    assert_eq!(bench.sink.transmit(&patterned(1423)).unwrap(), TransmitResult::Accepted);
     assert_eq!(bench.sink.discarded(), 1);
     let mut change = |mtu| {
         let spec = UplinkSpec { mtu: Some(mtu), ..bench.spec.clone() };
@@ -360,10 +365,10 @@ fn a_downed_uplink_goes_on_and_a_deleted_one_is_lost() {
     bench.send(&patterned(456));
     assert!(receive_where(&mut bench.far_source, |frame| frame.len() == 456).is_some());
     bench.exchange(&patterned(1000));
-    bench.cable.far.run("ip link set far0 down");
+    bench.cable.peer.run("ip link set far0 down");
     expect_notice(&bench.notices, |notice| is_down(notice, "no carrier"));
     for _ in 0..5000 {
-        assert_eq!(bench.sink.transmit(&patterned(100)).unwrap(), Sent::Accepted);
+        assert_eq!(bench.sink.transmit(&patterned(100)).unwrap(), TransmitResult::Accepted);
         bench.sink.flush().unwrap();
     }
     run(&format!("ip link delete {near}"));
@@ -375,7 +380,7 @@ fn a_downed_uplink_goes_on_and_a_deleted_one_is_lost() {
     assert!(!bench.status().link_up);
     bench.sink.transmit(&patterned(100)).unwrap();
     let fault = bench.sink.flush().unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Gone, "{fault}");
+    assert_eq!(fault.kind, FaultKind::Disconnected, "{fault}");
 }
 
 #[test]
@@ -383,8 +388,8 @@ fn the_program_goes_with_the_device_and_another_program_is_respected() {
     let mut bench = Bench::new(None);
     let near = bench.cable.near.clone();
     let has_program = || run(&format!("ip link show {near}")).contains("xdp");
-    let takes_tags_out = || Link::new(&near).unwrap().takes_tags_out().unwrap();
-    assert!(has_program() && !takes_tags_out());
+    let rx_vlan_offload = || Link::new(&near).unwrap().rx_vlan_offload().unwrap();
+    assert!(has_program() && !rx_vlan_offload());
     // The uplink is open; its own program is not a foreign one.
     bench.devices.probe_uplink(&bench.spec).unwrap();
     let others = NetDevices::new().unwrap();
@@ -392,14 +397,14 @@ fn the_program_goes_with_the_device_and_another_program_is_respected() {
     assert_eq!((error.kind, error.field), (DeviceErrorKind::Busy, "device"), "{error}");
     assert!(error.detail.contains(&format!("ip link set dev {near} xdp off")), "{error}");
     drop(bench.device.take());
-    assert!(!has_program() && takes_tags_out());
+    assert!(!has_program() && rx_vlan_offload());
     assert_eq!(bench.shelf.count(1), 0);
 
     let index = Link::new(&near).unwrap().index().unwrap();
     let anothers = Attached::new(index, 1, false, nobody()).unwrap();
     let (observer, _notices) = Notices::new();
     let open = || {
-        let shelf = Arc::new(Shelf::default());
+        let shelf = Arc::new(TestQueueHost::default());
         bench.devices.open_uplink(PortId(2), &bench.spec, shelf, observer.clone())
     };
     let error = open().err().expect("an error");
@@ -416,23 +421,24 @@ fn the_program_goes_with_the_device_and_another_program_is_respected() {
 #[test]
 fn as_many_queues_as_the_device_receives_with() {
     let devices = NetDevices::new().unwrap();
-    let refused = |cable: &Cable, queue_pairs, part: &str| {
+    let refused = |cable: &TestCable, queue_pairs, part: &str| {
         let spec = UplinkSpec { queue_pairs, ..spec(&cable.near, None) };
-        let shelf = Arc::new(Shelf::default());
+        let shelf = Arc::new(TestQueueHost::default());
         let open = devices.open_uplink(PortId(1), &spec, shelf, Notices::new().0);
         for error in [devices.probe_uplink(&spec).unwrap_err(), open.err().expect("an error")] {
             assert_eq!((error.kind, error.field), (DeviceErrorKind::Unsupported, "queues"));
             assert!(error.detail.contains(part), "{error}");
         }
     };
-    refused(&Cable::new(), 2, "set queues = 1");
+    refused(&TestCable::new(), 2, "set queues = 1");
     // Newer kernels give an end as many queues as there are CPUs unless specified.
-    let cable = Cable::with_queues("numtxqueues 3 numrxqueues 3", "numtxqueues 1 numrxqueues 1");
+    let cable =
+        TestCable::with_queues("numtxqueues 3 numrxqueues 3", "numtxqueues 1 numrxqueues 1");
     refused(&cable, 1, "set queues = 3");
     refused(&cable, 4, "set queues = 3");
 
     let spec = UplinkSpec { queue_pairs: 3, ..spec(&cable.near, None) };
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(TestQueueHost::default());
     let (observer, notices) = Notices::new();
     let device = devices.open_uplink(PortId(1), &spec, shelf.clone(), observer).unwrap();
     expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
@@ -450,7 +456,7 @@ fn as_many_queues_as_the_device_receives_with() {
         );
     }
     // The far end sends with one queue, so one receives here.
-    while far_sink.transmit(&patterned(300)).unwrap() != Sent::Accepted {
+    while far_sink.transmit(&patterned(300)).unwrap() != TransmitResult::Accepted {
         std::thread::yield_now();
     }
     let mut source = shelf.source(1, 0);
@@ -460,10 +466,10 @@ fn as_many_queues_as_the_device_receives_with() {
 /// A driver with fewer queues than the other end sends with runs no XDP program.
 #[test]
 fn where_the_driver_runs_no_program_the_kernel_does() {
-    let cable = Cable::with_queues("", "numtxqueues 2 numrxqueues 2");
-    cable.far.run("ethtool -L far0 rx 2 tx 2");
+    let cable = TestCable::with_queues("", "numtxqueues 2 numrxqueues 2");
+    cable.peer.run("ethtool -L far0 rx 2 tx 2");
     for mtu in [1500, 9000] {
-        cable.far.run(&format!("ip link set far0 mtu {mtu}"));
+        cable.peer.run(&format!("ip link set far0 mtu {mtu}"));
     }
     let mut bench = Bench::on(cable, Some(9000));
     assert_eq!((bench.state().hook, bench.state().zero_copy), (XdpHook::Generic, false));

@@ -8,14 +8,14 @@ use crate::fake::{FakeSysfs, acpi_cpufreq, amd_pstate_epp, intel_pstate};
 use proptest::prelude::*;
 use suimon_ports::{PowerError, PowerHost};
 use suimon_power::{
-    Assert, PowerPlan, PowerSpec, Records, SettingId, SettingKind, TurboFile, Wanted, decide,
-    reconcile,
+    Overwrite, PowerPlan, PowerSpec, Records, RequiredSetting, SettingId, SettingKind, TurboFile,
+    decide, reconcile,
 };
 use suimon_power_files::PowerFiles;
 
 /// Returns the settings that a plan requests of the machine below the root.
-fn wanted(files: &PowerFiles, plan: PowerPlan) -> Vec<Wanted> {
-    let targets = decide(&PowerSpec::of(plan), &files.machine());
+fn wanted(files: &PowerFiles, plan: PowerPlan) -> Vec<RequiredSetting> {
+    let targets = decide(&PowerSpec::of(plan), &files.settings());
     targets.into_iter().flat_map(|target| target.settings).collect()
 }
 
@@ -24,7 +24,7 @@ fn carry_out(files: &PowerFiles, plan: Option<PowerPlan>, records: &Records) -> 
     let mut records = records.clone();
     for _ in 0..3 {
         let wanted = plan.map(|plan| wanted(files, plan)).unwrap_or_default();
-        let todo = reconcile(&wanted, &files.machine(), &records, &Assert::All);
+        let todo = reconcile(&wanted, &files.settings(), &records, &Overwrite::All);
         records = todo.records;
         for one in &todo.writes {
             files.write(one.id, &one.value).unwrap();
@@ -47,7 +47,7 @@ fn each_driver_is_told_what_it_understands_and_all_is_as_before_afterwards() {
         for plan in PowerPlan::ALL {
             records = carry_out(&files, Some(plan), &records);
             for of in wanted(&files, plan) {
-                assert_eq!(files.machine().value(of.id), Some(of.value), "{plan:?} {}", of.id);
+                assert_eq!(files.settings().value(of.id), Some(of.value), "{plan:?} {}", of.id);
             }
         }
         records = carry_out(&files, Some(PowerPlan::HighPerformance), &records);
@@ -80,7 +80,7 @@ fn without_cpufreq_every_wish_says_why_it_is_not_so() {
     let sysfs = FakeSysfs::new();
     sysfs.cpus(2);
     let files = PowerFiles::new(sysfs.root());
-    let targets = decide(&PowerSpec::of(PowerPlan::HighPerformance), &files.machine());
+    let targets = decide(&PowerSpec::of(PowerPlan::HighPerformance), &files.settings());
     let kinds: Vec<SettingKind> = targets.iter().map(|target| target.kind).collect();
     assert!(kinds.contains(&SettingKind::Governor) && kinds.contains(&SettingKind::Turbo));
     for target in targets {
@@ -89,7 +89,7 @@ fn without_cpufreq_every_wish_says_why_it_is_not_so() {
         assert!(target.settings.is_empty());
     }
     assert!(files.energy().is_empty());
-    assert!(files.energy_lacks().unwrap().contains("as in virtual machines"));
+    assert!(files.energy_unavailable_reason().unwrap().contains("as in virtual machines"));
 }
 
 #[test]
@@ -114,10 +114,10 @@ fn offline_cpus_have_no_policy_and_no_values() {
     let sysfs = FakeSysfs::new();
     acpi_cpufreq(&sysfs);
     let files = PowerFiles::new(sysfs.root());
-    assert_eq!(files.machine().online(), [0, 1]);
+    assert_eq!(files.settings().online(), [0, 1]);
     sysfs.put("devices/system/cpu/online", "0");
     sysfs.put("devices/system/cpu/cpufreq/policy1/affected_cpus", "");
-    let machine = files.machine();
+    let machine = files.settings();
     assert_eq!(machine.online(), [0]);
     assert_eq!(machine.policies.len(), 1);
     assert_eq!(machine.value(SettingId::Idle { cpu: 1, state: 0 }), None);
@@ -138,9 +138,9 @@ fn zones_are_read_through_links_and_drivers_are_none() {
     let zones = files.energy();
     assert_eq!(zones.len(), 1);
     assert_eq!((zones[0].zone.as_str(), zones[0].energy_uj), ("intel-rapl:0", 1_234_567));
-    assert_eq!(files.energy_lacks(), None);
+    assert_eq!(files.energy_unavailable_reason(), None);
     sysfs.put(&format!("{zone}/energy_uj"), "");
-    assert!(files.energy_lacks().unwrap().contains("no permission to read"));
+    assert!(files.energy_unavailable_reason().unwrap().contains("no permission to read"));
 }
 
 /// Does not occur in sysfs, but with another file system in its place.
@@ -158,7 +158,7 @@ fn pipes_loops_and_endless_files_do_not_keep_anybody_waiting() {
     symlink(&loops, &loops).unwrap();
     let files = PowerFiles::new(sysfs.root());
     let began = Instant::now();
-    let machine = files.machine();
+    let machine = files.settings();
     assert_eq!(machine.policies[0].governor, None);
     assert_eq!(machine.policies[0].preference, None);
     assert_eq!(machine.policies[0].boost, None);
@@ -183,15 +183,15 @@ proptest! {
             std::fs::write(path, bytes).unwrap();
         }
         let files = PowerFiles::new(sysfs.root());
-        let machine = files.machine();
+        let machine = files.settings();
         for plan in PowerPlan::ALL {
             let todo = decide(&PowerSpec::of(plan), &machine);
-            let settings: Vec<Wanted> = todo.into_iter().flat_map(|of| of.settings).collect();
-            let todo = reconcile(&settings, &machine, &Records::new(), &Assert::All);
+            let settings: Vec<RequiredSetting> = todo.into_iter().flat_map(|of| of.settings).collect();
+            let todo = reconcile(&settings, &machine, &Records::new(), &Overwrite::All);
             prop_assert!(todo.writes.iter().all(|of| machine.value(of.id).is_some()));
         }
         files.energy();
-        files.energy_lacks();
+        files.energy_unavailable_reason();
         files.online();
     }
 }
@@ -200,12 +200,12 @@ proptest! {
 #[test]
 fn the_sysfs_of_this_machine_is_read_and_idle_states_are_put_back() {
     let files = PowerFiles::new(Path::new("/sys"));
-    let machine = files.machine();
+    let machine = files.settings();
     assert!(!machine.online().is_empty(), "{machine:?}");
     let spec = PowerSpec { idle_latency_us_max: Some(0), ..PowerSpec::of(PowerPlan::Custom) };
-    let settings: Vec<Wanted> =
+    let settings: Vec<RequiredSetting> =
         decide(&spec, &machine).into_iter().flat_map(|target| target.settings).collect();
-    let todo = reconcile(&settings, &machine, &Records::new(), &Assert::All);
+    let todo = reconcile(&settings, &machine, &Records::new(), &Overwrite::All);
     println!(
         "{} CPUs, {} policies, {} idle states to forbid",
         machine.cpus.len(),
@@ -214,16 +214,16 @@ fn the_sysfs_of_this_machine_is_read_and_idle_states_are_put_back() {
     );
     for one in &todo.writes {
         match files.write(one.id, &one.value) {
-            Ok(()) => assert_eq!(files.machine().value(one.id).as_ref(), Some(&one.value)),
+            Ok(()) => assert_eq!(files.settings().value(one.id).as_ref(), Some(&one.value)),
             Err(error) => {
                 println!("{error}");
                 break;
             }
         }
     }
-    let back = reconcile(&[], &files.machine(), &todo.records, &Assert::Nothing);
+    let back = reconcile(&[], &files.settings(), &todo.records, &Overwrite::Nothing);
     for one in &back.writes {
         files.write(one.id, &one.value).unwrap();
     }
-    assert_eq!(files.machine(), machine);
+    assert_eq!(files.settings(), machine);
 }

@@ -23,7 +23,7 @@ fn spec(mib: u64, huge_pages: bool) -> VmSpec {
         nics: Vec::new(),
         disks: Vec::new(),
         cdrom: None,
-        arrival: None,
+        migration_source: None,
     }
 }
 

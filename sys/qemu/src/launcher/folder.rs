@@ -19,7 +19,7 @@ use rustix::net::{SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_
 use rustix::process::{Gid, Uid};
 use suimon_ports::{VmError, VmErrorKind};
 
-use super::user::{Rights, closed_folder};
+use super::user::{Rights, unsearchable_folder};
 use crate::spec_check::is_name;
 
 /// Mode of a folder: the VM's group may enter, and sockets that the daemon creates inherit the
@@ -138,7 +138,8 @@ impl Root {
     /// Rejects a folder that the VM's user cannot reach. QEMU would fail later with an error that
     /// names no folder.
     fn check_open(&self, path: &Path, user: u32) -> Result<(), VmError> {
-        let closed = closed_folder(user, self.rights, path).map_err(|error| host(path, error))?;
+        let closed =
+            unsearchable_folder(user, self.rights, path).map_err(|error| host(path, error))?;
         let Some(closed) = closed else { return Ok(()) };
         let closed = closed.display();
         let why = format!(

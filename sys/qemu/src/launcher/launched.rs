@@ -55,12 +55,12 @@ impl Launched {
     pub(crate) fn poll_end(&self) -> Option<Ended> {
         let mut end = self.lock();
         if end.is_none() {
-            *end = self.look();
+            *end = self.poll();
         }
         end.clone()
     }
 
-    fn look(&self) -> Option<Ended> {
+    fn poll(&self) -> Option<Ended> {
         let is_over = wait_readable([self.descriptor()], Some(Duration::ZERO));
         if !matches!(is_over, Ok([true])) {
             return None;

@@ -58,7 +58,7 @@ fn version_of(path: &Path) -> Result<Version, VmError> {
         host(format!("QEMU cannot be started: {shown}: {error}; install qemu-system-x86"))
     })?;
     let said = String::from_utf8_lossy(&output.stdout);
-    let version = Version::from_program(&said)
+    let version = Version::parse_program_output(&said)
         .ok_or_else(|| host(format!("{shown} reports no version of QEMU")))?;
     if version < OLDEST {
         return Err(host(format!("{shown} is QEMU {version}; QEMU {OLDEST} or later is required")));

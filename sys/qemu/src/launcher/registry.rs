@@ -47,13 +47,13 @@ impl Registry {
     /// Returns the VM with this identity.
     ///
     /// # Errors
-    /// There is none (`Gone`).
+    /// There is none (`NotRunning`).
     pub(crate) fn find(&self, identity: &VmIdentity) -> Result<Arc<Launched>, VmError> {
         let vms = self.lock();
         vms.values().find(|vm| vm.identity == *identity).cloned().ok_or_else(|| {
             let (name, process) = (&identity.name, identity.process);
             let text = format!("VM {name}: process {process} does not exist any more");
-            VmError::new(VmErrorKind::Gone, text)
+            VmError::new(VmErrorKind::NotRunning, text)
         })
     }
 

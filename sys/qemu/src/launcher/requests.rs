@@ -10,7 +10,7 @@ use suimon_quantity::PciAddress;
 use super::starter::Starter;
 use super::user::check_user;
 use crate::peer::{receive_message, send_message, wait_readable};
-use crate::wire::{Answer, Envelope, PROTOCOL, Request};
+use crate::wire::{Envelope, PROTOCOL, Reply, Request};
 
 /// Time limit for a killed process to end, unless the kernel holds it.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ pub(crate) fn serve(starter: &Starter, client: BorrowedFd<'_>) {
             );
             Err(VmError::new(VmErrorKind::Host, text))
         };
-        let answer = answer.unwrap_or_else(Answer::from);
+        let answer = answer.unwrap_or_else(Reply::from);
         if send_message(client, &answer).is_err() {
             give_up(starter, &answer);
             return;
@@ -38,8 +38,8 @@ pub(crate) fn serve(starter: &Starter, client: BorrowedFd<'_>) {
 
 /// Kills a VM whose start the client did not wait for. It would run unnoticed: a daemon that has
 /// replaced the client may have listed the VMs before this one existed.
-fn give_up(starter: &Starter, answer: &Answer) {
-    let Answer::Started(started) = answer else { return };
+fn give_up(starter: &Starter, answer: &Reply) {
+    let Reply::Started(started) = answer else { return };
     let vm = started.identity.name.as_str();
     tracing::warn!(vm, "the client that started the VM has disconnected; the VM is ended");
     if let Err(error) = kill(starter, &started.identity) {
@@ -47,38 +47,38 @@ fn give_up(starter: &Starter, answer: &Answer) {
     }
 }
 
-fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result<Answer, VmError> {
+fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result<Reply, VmError> {
     match request {
-        Request::Probe(spec) => starter.probe(&spec).map(|_| Answer::Done),
+        Request::Probe(spec) => starter.probe(&spec).map(|_| Reply::Done),
         Request::Prepare { folder, user } => {
             check_user(user, starter.rights)?;
             check_stopped(starter, &folder)?;
-            starter.root.prepare(&folder, user).map(|()| Answer::Done)
+            starter.root.prepare(&folder, user).map(|()| Reply::Done)
         }
-        Request::Start(spec) => starter.start(&spec).map(Answer::Started),
+        Request::Start(spec) => starter.start(&spec).map(Reply::Started),
         Request::Find(identity) => {
             let vm = starter.registry.find(&identity)?;
             match vm.poll_end() {
-                Some(ended) => Err(gone(&identity, &ended.text())),
-                None => Ok(Answer::Done),
+                Some(ended) => Err(connection_lost(&identity, &ended.text())),
+                None => Ok(Reply::Done),
             }
         }
-        Request::Kill(identity) => kill(starter, &identity).map(|()| Answer::Done),
+        Request::Kill(identity) => kill(starter, &identity).map(|()| Reply::Done),
         Request::Watch(identity) => watch(starter, &identity, client),
         Request::Remove { folder } => {
             check_stopped(starter, &folder)?;
             starter.registry.lock().retain(|_, vm| vm.identity.folder != folder);
-            starter.root.remove(&folder).map(|()| Answer::Done)
+            starter.root.remove(&folder).map(|()| Reply::Done)
         }
         Request::GiveVf { identity, vf, memory_bytes } => {
             let vm = starter.registry.find(&identity)?;
             let given = starter.vfs.give(&vm, address(&vf)?, memory_bytes, starter.rights);
-            given.map(|()| Answer::Done)
+            given.map(|()| Reply::Done)
         }
-        Request::TakeVf { vf } => starter.vfs.take(address(&vf)?).map(|()| Answer::Done),
+        Request::TakeVf { vf } => starter.vfs.take(address(&vf)?).map(|()| Reply::Done),
         Request::List => {
             let running = starter.registry.running();
-            Ok(Answer::Vms(running.iter().map(|vm| vm.identity.clone()).collect()))
+            Ok(Reply::Vms(running.iter().map(|vm| vm.identity.clone()).collect()))
         }
     }
 }
@@ -87,9 +87,9 @@ fn address(text: &str) -> Result<PciAddress, VmError> {
     text.parse().map_err(|error| VmError::new(VmErrorKind::Refused, format!("{text:?}: {error}")))
 }
 
-fn gone(identity: &VmIdentity, how: &str) -> VmError {
+fn connection_lost(identity: &VmIdentity, how: &str) -> VmError {
     let text = format!("VM {} has ended: {how}", identity.name);
-    VmError::new(VmErrorKind::Gone, text)
+    VmError::new(VmErrorKind::NotRunning, text)
 }
 
 /// Rejects a change of the folder of a running VM.
@@ -102,7 +102,7 @@ fn check_stopped(starter: &Starter, folder: &Path) -> Result<(), VmError> {
                 vm.identity.name,
                 folder.display()
             );
-            Err(VmError::new(VmErrorKind::Running, text))
+            Err(VmError::new(VmErrorKind::AlreadyRunning, text))
         }
         None => Ok(()),
     }
@@ -113,7 +113,7 @@ fn kill(starter: &Starter, identity: &VmIdentity) -> Result<(), VmError> {
     vm.kill(KILL_LIMIT).map_err(|error| {
         let (name, process) = (&identity.name, identity.process);
         let text = format!("VM {name}: process {process} does not end: {error}");
-        VmError::new(VmErrorKind::Silent, text)
+        VmError::new(VmErrorKind::Timeout, text)
     })?;
     starter.registry.look_after();
     Ok(())
@@ -124,12 +124,12 @@ fn watch(
     starter: &Starter,
     identity: &VmIdentity,
     client: BorrowedFd<'_>,
-) -> Result<Answer, VmError> {
+) -> Result<Reply, VmError> {
     let vm = starter.registry.find(identity)?;
     loop {
         if let Some(ended) = vm.poll_end() {
             starter.registry.look_after();
-            return Ok(Answer::Ended(ended));
+            return Ok(Reply::Ended(ended));
         }
         let [has_ended, has_words] = wait_readable([vm.descriptor(), client.as_fd()], None)
             .map_err(|error| VmError::new(VmErrorKind::Host, error.to_string()))?;

@@ -24,7 +24,7 @@ use super::starter::Starter;
 use super::user::Rights;
 use super::vfs::Vfs;
 use crate::peer::{connect_to, new_socket, receive_message, send_message, wait_readable};
-use crate::wire::Answer;
+use crate::wire::Reply;
 
 /// Maximum number of connections. Each VM uses two or three, and some more for short times.
 const CLIENTS_MAX: usize = 4096;
@@ -161,7 +161,7 @@ fn refuse(client: BorrowedFd<'_>, error: VmError) {
     tracing::warn!("a client was rejected: {error}");
     if matches!(wait_readable([client], Some(ROUND)), Ok([true])) {
         let _ = receive_message::<serde::de::IgnoredAny>(client);
-        let _ = send_message(client, &Answer::from(error));
+        let _ = send_message(client, &Reply::from(error));
     }
 }
 

@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use suimon_ports::{VmAccelerator, VmArrival, VmBoot, VmError, VmErrorKind, VmIdentity, VmSpec};
+use suimon_ports::{
+    MigrationSource, VmAccelerator, VmBoot, VmError, VmErrorKind, VmIdentity, VmSpec,
+};
 
 use suimon_qmp::Version;
 
@@ -21,7 +23,7 @@ use super::vfs::Vfs;
 use super::{checks, control_group};
 use crate::agent::AGENT_SOCKET;
 use crate::command_line::{Inherited, VARIABLES, command_line};
-use crate::devices::Machine;
+use crate::devices::EmulatedMachine;
 use crate::host::MONITOR_SOCKET;
 use crate::peer::wait_readable;
 use crate::process_facts::started;
@@ -51,15 +53,15 @@ fn host(what: &str, error: &io::Error) -> VmError {
 
 impl Starter {
     /// Checks whether a VM could be started. Returns the machine that it would run on.
-    pub(crate) fn probe(&self, spec: &VmSpec) -> Result<Machine, VmError> {
+    pub(crate) fn probe(&self, spec: &VmSpec) -> Result<EmulatedMachine, VmError> {
         spec_check::check(spec)?;
         let (path, version) = self.qemu.find()?;
         checks::check(spec, self.rights)?;
-        if let Some(arrival) = &spec.arrival {
+        if let Some(arrival) = &spec.migration_source {
             check_version(arrival, *version)?;
         }
         let accelerator = self.accelerators.choose(spec.accelerator, path, self.rights)?;
-        Ok(Machine { version: *version, accelerator })
+        Ok(EmulatedMachine { version: *version, accelerator })
     }
 
     /// Starts a VM in a prepared folder.
@@ -84,7 +86,7 @@ impl Starter {
     fn launch(
         &self,
         spec: &VmSpec,
-        machine: Machine,
+        machine: EmulatedMachine,
         folder: Folder,
         remarks: &mut Vec<String>,
     ) -> Result<Launched, VmError> {
@@ -154,7 +156,7 @@ impl Starter {
 }
 
 /// Checks that QEMU is not older than the QEMU that the VM comes from.
-fn check_version(arrival: &VmArrival, here: Version) -> Result<(), VmError> {
+fn check_version(arrival: &MigrationSource, here: Version) -> Result<(), VmError> {
     let left = &arrival.qemu_version;
     let there = Version::from_text(left).ok_or_else(|| {
         VmError::new(VmErrorKind::Refused, format!("{left:?} is not a version of QEMU"))
@@ -180,7 +182,7 @@ fn check_unused(vms: &Vms<'_>, spec: &VmSpec, folder: &str) -> Result<(), VmErro
         if vm.identity.name == spec.name || vm.folder.name == folder {
             let (name, process) = (&vm.identity.name, vm.identity.process);
             let text = format!("VM {name} is already running as process {process}");
-            return Err(VmError::new(VmErrorKind::Running, text));
+            return Err(VmError::new(VmErrorKind::AlreadyRunning, text));
         }
     }
     if running >= VMS_MAX {

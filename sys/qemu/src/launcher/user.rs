@@ -64,7 +64,7 @@ pub(crate) fn open_as(user: u32, rights: Rights, path: &Path) -> io::Result<File
 ///
 /// # Errors
 /// A folder does not exist, or the launcher cannot assume the user's identity.
-pub(crate) fn closed_folder(
+pub(crate) fn unsearchable_folder(
     user: u32,
     rights: Rights,
     folder: &Path,
@@ -127,7 +127,7 @@ fn become_user(user: u32) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Rights, check_user, closed_folder, open_as};
+    use super::{Rights, check_user, open_as, unsearchable_folder};
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
@@ -172,19 +172,19 @@ mod tests {
         let folder = middle.join("vm");
         std::fs::create_dir_all(&folder).unwrap();
         [top.path(), &middle, &folder].into_iter().for_each(|folder| set(folder, 0o755));
-        let closed = || closed_folder(3_000_000, Rights::Root, &folder).unwrap();
+        let closed = || unsearchable_folder(3_000_000, Rights::Root, &folder).unwrap();
         assert_eq!(closed(), None);
         for closed_one in [&folder, &middle, top.path()] {
             set(closed_one, 0o700);
             assert_eq!(closed().as_deref(), Some(closed_one));
         }
-        assert_eq!(closed_folder(0, Rights::Own, &folder).unwrap(), None);
+        assert_eq!(unsearchable_folder(0, Rights::Own, &folder).unwrap(), None);
         // Reached through a link in an accessible folder.
         let other = tempfile::tempdir().unwrap();
         set(other.path(), 0o755);
         let link = other.path().join("link");
         std::os::unix::fs::symlink(&folder, &link).unwrap();
-        let closed = closed_folder(3_000_000, Rights::Root, &link).unwrap();
+        let closed = unsearchable_folder(3_000_000, Rights::Root, &link).unwrap();
         assert_eq!(closed.as_deref(), Some(top.path()));
     }
 }

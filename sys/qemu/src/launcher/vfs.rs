@@ -88,11 +88,14 @@ impl Vfs {
         let vf = self.find(address)?;
         let process = vm.identity.process;
         let user = process_facts::user(process).ok_or_else(|| {
-            VmError::new(VmErrorKind::Gone, format!("process {process} does not exist any more"))
+            VmError::new(
+                VmErrorKind::NotRunning,
+                format!("process {process} does not exist any more"),
+            )
         })?;
         let given = self.bind(&vf).and_then(|()| {
             raise_memlock(process, memory_bytes)?;
-            self.own(&vf, user)
+            self.own_group(&vf, user)
         });
         if given.is_err() {
             let _ = self.take(address);
@@ -105,7 +108,7 @@ impl Vfs {
         let Ok(vf) = self.find(address) else { return Ok(()) };
         // Done first: otherwise QEMU could open the VF again.
         if self.groups.join(&vf.group).exists() {
-            self.own(&vf, 0)?;
+            self.own_group(&vf, 0)?;
         }
         // An empty line clears the override.
         vf.write("driver_override", "\n")?;
@@ -175,7 +178,7 @@ impl Vfs {
             .map_err(|error| host("cannot probe a driver for the VF", &error))
     }
 
-    fn own(&self, vf: &Vf, user: u32) -> Result<(), VmError> {
+    fn own_group(&self, vf: &Vf, user: u32) -> Result<(), VmError> {
         let path = self.groups.join(&vf.group);
         let failed = |error| host(&format!("{}", path.display()), &error);
         // Accessible to its owner and root only, before and after the change.
@@ -261,7 +264,7 @@ mod tests {
         }
         let (root, vfs) = tree(VFIO);
         let vf = vfs.find(ADDRESS.parse().unwrap()).unwrap();
-        vfs.own(&vf, 70_000).unwrap();
+        vfs.own_group(&vf, 70_000).unwrap();
         let owner = || {
             use std::os::unix::fs::MetadataExt;
             let found = fs::metadata(root.path().join("dev/7")).unwrap();

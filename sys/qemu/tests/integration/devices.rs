@@ -55,22 +55,22 @@ fn nics_come_and_go() {
     let virtio = nic("second", VmNicKind::Virtio, second);
     let emulated = nic("third.x", VmNicKind::Legacy, third);
     for nic in [&virtio, &emulated] {
-        vm.tell(&VmCommand::PlugNic(nic.clone())).unwrap();
-        let again = vm.tell(&VmCommand::PlugNic(nic.clone())).unwrap_err();
+        vm.execute(&VmCommand::PlugNic(nic.clone())).unwrap();
+        let again = vm.execute(&VmCommand::PlugNic(nic.clone())).unwrap_err();
         assert_eq!(again.kind, VmErrorKind::Refused, "{again}");
     }
     assert_eq!(plugged.connections.load(Ordering::Relaxed), 1);
     legacy.accept().unwrap();
 
     for name in ["second", "third.x", "first"] {
-        vm.tell(&VmCommand::Unplug(VmDevice::Nic(name.to_owned()))).unwrap();
+        vm.execute(&VmCommand::Unplug(VmDevice::Nic(name.to_owned()))).unwrap();
         let_go(&*vm, &notices, VmDevice::Nic(name.to_owned()));
-        let gone = vm.tell(&VmCommand::Unplug(VmDevice::Nic(name.to_owned()))).unwrap_err();
+        let gone = vm.execute(&VmCommand::Unplug(VmDevice::Nic(name.to_owned()))).unwrap_err();
         assert_eq!(gone.kind, VmErrorKind::Refused, "{gone}");
     }
     // All objects were removed, so the same NICs can be added again.
     for nic in [&virtio, &emulated] {
-        vm.tell(&VmCommand::PlugNic(nic.clone())).unwrap();
+        vm.execute(&VmCommand::PlugNic(nic.clone())).unwrap();
     }
     host.kill(&vm.identity()).unwrap();
 }
@@ -84,15 +84,15 @@ fn a_nic_is_adopted_with_its_vm_and_taken_away_by_another_daemon() {
     let path = spec.folder.join("late.sock");
     let _backend = Backend::listen(&path);
     let late = nic("late", VmNicKind::Virtio, path);
-    vm.tell(&VmCommand::PlugNic(late.clone())).unwrap();
+    vm.execute(&VmCommand::PlugNic(late.clone())).unwrap();
     let identity = vm.identity();
     drop(vm);
     let (observer, notices) = Notices::new();
     let vm = host.adopt(&identity, observer).unwrap();
     let device = VmDevice::Nic("late".to_owned());
-    vm.tell(&VmCommand::Unplug(device.clone())).unwrap();
+    vm.execute(&VmCommand::Unplug(device.clone())).unwrap();
     let_go(&*vm, &notices, device);
-    vm.tell(&VmCommand::PlugNic(late)).unwrap();
+    vm.execute(&VmCommand::PlugNic(late)).unwrap();
     host.kill(&vm.identity()).unwrap();
 }
 
@@ -109,22 +109,22 @@ fn virtio_disks_come_and_go_and_there_are_only_so_many_ports() {
     spec.disks = vec![disk("own", virtio(&own))];
     let (vm, notices) = site.start(&host, &spec);
     let late_disk = disk("late", virtio(&late));
-    vm.tell(&VmCommand::PlugDisk(late_disk.clone())).unwrap();
+    vm.execute(&VmCommand::PlugDisk(late_disk.clone())).unwrap();
     let device = VmDevice::Disk("late".to_owned());
-    vm.tell(&VmCommand::Unplug(device.clone())).unwrap();
+    vm.execute(&VmCommand::Unplug(device.clone())).unwrap();
     let_go(&*vm, &notices, device);
-    vm.tell(&VmCommand::PlugDisk(late_disk)).unwrap();
+    vm.execute(&VmCommand::PlugDisk(late_disk)).unwrap();
 
     for number in 0..14 {
-        vm.tell(&VmCommand::PlugDisk(disk(&format!("more{number}"), virtio(&late)))).unwrap();
+        vm.execute(&VmCommand::PlugDisk(disk(&format!("more{number}"), virtio(&late)))).unwrap();
     }
-    let full = vm.tell(&VmCommand::PlugDisk(disk("last", virtio(&late)))).unwrap_err();
+    let full = vm.execute(&VmCommand::PlugDisk(disk("last", virtio(&late)))).unwrap_err();
     assert!(full.kind == VmErrorKind::Refused && full.text.contains("16 ports"), "{full}");
     let ide = VmDiskKind::Ide { socket: late };
-    let fixed = vm.tell(&VmCommand::PlugDisk(disk("ide", ide))).unwrap_err();
+    let fixed = vm.execute(&VmCommand::PlugDisk(disk("ide", ide))).unwrap_err();
     assert_eq!(fixed.kind, VmErrorKind::Refused);
     let nobody = virtio(&spec.folder.join("nobody.sock"));
-    let nobody = vm.tell(&VmCommand::PlugDisk(disk("nobody", nobody))).unwrap_err();
+    let nobody = vm.execute(&VmCommand::PlugDisk(disk("nobody", nobody))).unwrap_err();
     assert_eq!(nobody.kind, VmErrorKind::Host, "{nobody}");
     host.kill(&vm.identity()).unwrap();
 }
@@ -135,17 +135,17 @@ fn cpus_are_added_and_not_taken_away() {
     let host = site.host();
     let spec = VmSpec { cpus_max: 4, ..site.spec("growing") };
     let (vm, _notices) = site.start(&host, &spec);
-    vm.tell(&VmCommand::SetCpus(3)).unwrap();
-    assert_eq!(vm.facts().cpus, 3);
-    vm.tell(&VmCommand::SetCpus(3)).unwrap();
-    assert_eq!(vm.tell(&VmCommand::SetCpus(2)).unwrap_err().kind, VmErrorKind::Refused);
-    assert_eq!(vm.tell(&VmCommand::SetCpus(5)).unwrap_err().kind, VmErrorKind::Refused);
+    vm.execute(&VmCommand::SetCpus(3)).unwrap();
+    assert_eq!(vm.status().cpus, 3);
+    vm.execute(&VmCommand::SetCpus(3)).unwrap();
+    assert_eq!(vm.execute(&VmCommand::SetCpus(2)).unwrap_err().kind, VmErrorKind::Refused);
+    assert_eq!(vm.execute(&VmCommand::SetCpus(5)).unwrap_err().kind, VmErrorKind::Refused);
     let identity = vm.identity();
     drop(vm);
     let (observer, _notices) = Notices::new();
     let vm = host.adopt(&identity, observer).unwrap();
-    assert_eq!(vm.facts().cpus, 3);
-    vm.tell(&VmCommand::SetCpus(4)).unwrap();
+    assert_eq!(vm.status().cpus, 3);
+    vm.execute(&VmCommand::SetCpus(4)).unwrap();
     host.kill(&vm.identity()).unwrap();
 }
 

@@ -10,11 +10,12 @@ use crate::support::backend::listen_for_all;
 use crate::support::{Notices, Site, let_go, until};
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    SendPhase, SendSpec, Vm, VmArrival, VmCommand, VmDevice, VmErrorKind, VmHost, VmNicKind,
-    VmNicSpec, VmNotice, VmRunState, VmSpec,
+    MigrationSource, MigrationSpec, SendingPhase, Vm, VmCommand, VmDevice, VmErrorKind, VmHost,
+    VmNicKind, VmNicSpec, VmNotice, VmRunState, VmSpec,
 };
 
-const SPEC: SendSpec = SendSpec { downtime: Duration::from_millis(300), bytes_per_second: None };
+const SPEC: MigrationSpec =
+    MigrationSpec { downtime: Duration::from_millis(300), bytes_per_second: None };
 
 fn line() -> (OwnedFd, OwnedFd) {
     let (here, there) = UnixStream::pair().unwrap();
@@ -23,15 +24,17 @@ fn line() -> (OwnedFd, OwnedFd) {
 
 /// Returns the specification of the VM at its destination.
 fn arriving(site: &Site, name: &str, from: &dyn Vm) -> VmSpec {
-    let arrival = VmArrival {
+    let arrival = MigrationSource {
         machine: from.layout().unwrap().machine,
-        qemu_version: from.facts().qemu_version,
+        qemu_version: from.status().qemu_version,
     };
-    VmSpec { arrival: Some(arrival), ..site.obedient(name) }
+    VmSpec { migration_source: Some(arrival), ..site.obedient(name) }
 }
 
-fn wait_phase(vm: &dyn Vm, wanted: &SendPhase) {
-    until(&format!("{wanted:?}"), || (vm.send_status().unwrap().phase == *wanted).then_some(()));
+fn wait_phase(vm: &dyn Vm, wanted: &SendingPhase) {
+    until(&format!("{wanted:?}"), || {
+        (vm.migration_status().unwrap().phase == *wanted).then_some(())
+    });
 }
 
 /// Checks that a byte written to the console is returned.
@@ -63,30 +66,30 @@ fn a_vm_goes_on_where_it_was_sent() {
     let (host, far_host) = (site.host(), far.host());
     let (vm, notices) = site.start(&host, &site.obedient("a"));
     echoes(&*vm, b'x');
-    assert_eq!(vm.send_status().unwrap().phase, SendPhase::None);
+    assert_eq!(vm.migration_status().unwrap().phase, SendingPhase::None);
 
     let spec = arriving(&far, "a", &*vm);
     far_host.probe(&spec).unwrap();
     let (there, there_notices) = far.start(&far_host, &spec);
-    assert_eq!(there.facts().state, VmRunState::Paused);
+    assert_eq!(there.status().state, VmRunState::Paused);
     let (near_end, far_end) = line();
-    there.receive(far_end).unwrap();
-    vm.send(near_end, &SPEC).unwrap();
-    wait_phase(&*vm, &SendPhase::Waiting);
+    there.migrate_in(far_end).unwrap();
+    vm.migrate_out(near_end, &SPEC).unwrap();
+    wait_phase(&*vm, &SendingPhase::Waiting);
     notices.wait(&VmNotice::State(VmRunState::Paused));
-    vm.tell(&VmCommand::FinishSending).unwrap();
-    wait_phase(&*vm, &SendPhase::Done);
-    wait_phase(&*there, &SendPhase::Done);
-    let sent = vm.send_status().unwrap();
+    vm.execute(&VmCommand::FinishMigration).unwrap();
+    wait_phase(&*vm, &SendingPhase::Done);
+    wait_phase(&*there, &SendingPhase::Done);
+    let sent = vm.migration_status().unwrap();
     assert!(sent.bytes_sent > 0 && sent.bytes_left == 0, "{sent:?}");
 
     // Neither side runs before the command to resume; here the destination gets it.
-    assert_eq!(vm.facts().state, VmRunState::Paused);
-    assert_eq!(there.facts().state, VmRunState::Paused);
-    there.tell(&VmCommand::Resume).unwrap();
-    there.tell(&VmCommand::Announce).unwrap();
+    assert_eq!(vm.status().state, VmRunState::Paused);
+    assert_eq!(there.status().state, VmRunState::Paused);
+    there.execute(&VmCommand::Resume).unwrap();
+    there.execute(&VmCommand::Announce).unwrap();
     there_notices.wait(&VmNotice::State(VmRunState::Running));
-    vm.tell(&VmCommand::Quit).unwrap();
+    vm.execute(&VmCommand::Quit).unwrap();
     notices.wait_end();
     // The guest sends its greeting when it starts, and does not do so again.
     let mut console = UnixStream::from(there.console().unwrap());
@@ -109,8 +112,8 @@ fn next_byte(console: &mut UnixStream) -> u8 {
 /// is copied meanwhile, so there are several rounds.
 #[test]
 fn nothing_is_lost_of_what_a_guest_writes_while_its_memory_is_copied() {
-    const SLOW: SendSpec =
-        SendSpec { downtime: Duration::from_millis(100), bytes_per_second: Some(1 << 20) };
+    const SLOW: MigrationSpec =
+        MigrationSpec { downtime: Duration::from_millis(100), bytes_per_second: Some(1 << 20) };
     const MOVES: usize = 3;
     let first = Site::new();
     let (mut vm, _notices) = first.start(&first.host(), &first.obedient("a"));
@@ -127,13 +130,13 @@ fn nothing_is_lost_of_what_a_guest_writes_while_its_memory_is_copied() {
         let far = Site::new();
         let (there, _told) = far.start(&far.host(), &arriving(&far, "a", &*vm));
         let (near_end, far_end) = line();
-        there.receive(far_end).unwrap();
-        vm.send(near_end, &SLOW).unwrap();
-        wait_phase(&*vm, &SendPhase::Waiting);
-        vm.tell(&VmCommand::FinishSending).unwrap();
-        wait_phase(&*there, &SendPhase::Done);
-        there.tell(&VmCommand::Resume).unwrap();
-        vm.tell(&VmCommand::Quit).unwrap();
+        there.migrate_in(far_end).unwrap();
+        vm.migrate_out(near_end, &SLOW).unwrap();
+        wait_phase(&*vm, &SendingPhase::Waiting);
+        vm.execute(&VmCommand::FinishMigration).unwrap();
+        wait_phase(&*there, &SendingPhase::Done);
+        there.execute(&VmCommand::Resume).unwrap();
+        vm.execute(&VmCommand::Quit).unwrap();
         here = console(&*there);
         vm = there;
         here.write_all(b"?").unwrap();
@@ -151,40 +154,40 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
     let receiver = || {
         let (there, told) = far.start(&far_host, &spec);
         let (near_end, far_end) = line();
-        there.receive(far_end).unwrap();
+        there.migrate_in(far_end).unwrap();
         (there, told, near_end)
     };
     // Cancelled while the migration waits with everything but the rest sent.
     let (_there, told, near_end) = receiver();
-    vm.send(near_end, &SPEC).unwrap();
-    wait_phase(&*vm, &SendPhase::Waiting);
-    vm.tell(&VmCommand::CancelSending).unwrap();
+    vm.migrate_out(near_end, &SPEC).unwrap();
+    wait_phase(&*vm, &SendingPhase::Waiting);
+    vm.execute(&VmCommand::CancelMigration).unwrap();
     notices.wait(&VmNotice::State(VmRunState::Running));
     echoes(&*vm, b'1');
-    assert!(matches!(vm.send_status().unwrap().phase, SendPhase::Failed(_)));
+    assert!(matches!(vm.migration_status().unwrap().phase, SendingPhase::Failed(_)));
     assert!(!told.wait_end().0);
 
     // The destination ends while the source waits.
     let (there, told, near_end) = receiver();
-    vm.send(near_end, &SPEC).unwrap();
-    wait_phase(&*vm, &SendPhase::Waiting);
+    vm.migrate_out(near_end, &SPEC).unwrap();
+    wait_phase(&*vm, &SendingPhase::Waiting);
     far_host.kill(&there.identity()).unwrap();
     told.wait_end();
-    vm.tell(&VmCommand::FinishSending).unwrap();
+    vm.execute(&VmCommand::FinishMigration).unwrap();
     until("failure", || {
-        matches!(vm.send_status().unwrap().phase, SendPhase::Failed(_)).then_some(())
+        matches!(vm.migration_status().unwrap().phase, SendingPhase::Failed(_)).then_some(())
     });
-    until("its going on", || (vm.facts().state == VmRunState::Running).then_some(()));
+    until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
     echoes(&*vm, b'2');
 
     // Everything was sent, and the VM is resumed at the source nevertheless.
     let (there, _told, near_end) = receiver();
-    vm.send(near_end, &SPEC).unwrap();
-    wait_phase(&*vm, &SendPhase::Waiting);
-    vm.tell(&VmCommand::FinishSending).unwrap();
-    wait_phase(&*vm, &SendPhase::Done);
+    vm.migrate_out(near_end, &SPEC).unwrap();
+    wait_phase(&*vm, &SendingPhase::Waiting);
+    vm.execute(&VmCommand::FinishMigration).unwrap();
+    wait_phase(&*vm, &SendingPhase::Done);
     far_host.kill(&there.identity()).unwrap();
-    vm.tell(&VmCommand::Resume).unwrap();
+    vm.execute(&VmCommand::Resume).unwrap();
     notices.wait(&VmNotice::State(VmRunState::Running));
     echoes(&*vm, b'3');
     host.kill(&vm.identity()).unwrap();
@@ -202,13 +205,13 @@ fn is_taken(vm: &dyn Vm, port: Option<u8>, mac: Option<MacAddr>) -> bool {
     let spec = VmSpec { nics: vec![nic], ..spec };
     let (there, _told) = far.start(&far_host, &spec);
     let (near_end, far_end) = line();
-    there.receive(far_end).unwrap();
-    vm.send(near_end, &SPEC).unwrap();
-    wait_phase(vm, &SendPhase::Waiting);
-    vm.tell(&VmCommand::FinishSending).unwrap();
-    let is_taken = until("the end", || match vm.send_status().unwrap().phase {
-        SendPhase::Done => Some(true),
-        SendPhase::Failed(_) => Some(false),
+    there.migrate_in(far_end).unwrap();
+    vm.migrate_out(near_end, &SPEC).unwrap();
+    wait_phase(vm, &SendingPhase::Waiting);
+    vm.execute(&VmCommand::FinishMigration).unwrap();
+    let is_taken = until("the end", || match vm.migration_status().unwrap().phase {
+        SendingPhase::Done => Some(true),
+        SendingPhase::Failed(_) => Some(false),
         _ => None,
     });
     let _ = far_host.kill(&there.identity());
@@ -225,14 +228,14 @@ fn what_was_plugged_in_has_to_be_where_it_was() {
     let _listeners = [listen_for_all(&first.socket), listen_for_all(&second.socket)];
     let spec = VmSpec { nics: vec![first], ..spec };
     let (vm, notices) = site.start(&host, &spec);
-    vm.tell(&VmCommand::PlugNic(second)).unwrap();
+    vm.execute(&VmCommand::PlugNic(second)).unwrap();
     let device = |name: &str| VmDevice::Nic(name.to_owned());
     let places = || {
         let plugged = vm.layout().unwrap().plugged;
         plugged.into_iter().map(|of| (of.device, of.port)).collect::<Vec<_>>()
     };
     assert_eq!(places(), [(device("first"), 0), (device("second"), 1)]);
-    vm.tell(&VmCommand::Unplug(device("first"))).unwrap();
+    vm.execute(&VmCommand::Unplug(device("first"))).unwrap();
     let_go(&*vm, &notices, device("first"));
     let layout = vm.layout().unwrap();
     assert!(layout.machine.starts_with("pc-q35-"), "{layout:?}");
@@ -240,10 +243,10 @@ fn what_was_plugged_in_has_to_be_where_it_was() {
     let mac = layout.plugged[0].mac;
 
     assert!(!is_taken(&*vm, None, mac));
-    until("its going on", || (vm.facts().state == VmRunState::Running).then_some(()));
+    until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
     // QEMU assigns a second NIC another address than an only one.
     assert!(!is_taken(&*vm, Some(1), None));
-    until("its going on", || (vm.facts().state == VmRunState::Running).then_some(()));
+    until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
     assert!(is_taken(&*vm, Some(1), mac));
     host.kill(&vm.identity()).unwrap();
 }
@@ -253,8 +256,9 @@ fn a_vm_of_a_later_qemu_or_of_another_machine_is_refused() {
     let site = Site::new();
     let host = site.host();
     let refuse = |machine: &str, version: &str, kind, reason: &str| {
-        let arrival = VmArrival { machine: machine.to_owned(), qemu_version: version.to_owned() };
-        let spec = VmSpec { arrival: Some(arrival), ..site.spec("a") };
+        let arrival =
+            MigrationSource { machine: machine.to_owned(), qemu_version: version.to_owned() };
+        let spec = VmSpec { migration_source: Some(arrival), ..site.spec("a") };
         let error = host.probe(&spec).unwrap_err();
         assert!(error.kind == kind && error.text.contains(reason), "{error}");
     };
@@ -264,8 +268,8 @@ fn a_vm_of_a_later_qemu_or_of_another_machine_is_refused() {
     refuse("isapc", "7.2.0", VmErrorKind::Refused, "not a machine type");
     // QEMU itself rejects a machine type that it does not know yet.
     let arrival =
-        VmArrival { machine: "pc-q35-1000.0".to_owned(), qemu_version: "7.2.0".to_owned() };
-    let spec = VmSpec { arrival: Some(arrival), ..site.spec("b") };
+        MigrationSource { machine: "pc-q35-1000.0".to_owned(), qemu_version: "7.2.0".to_owned() };
+    let spec = VmSpec { migration_source: Some(arrival), ..site.spec("b") };
     host.prepare(&spec.folder, spec.user).unwrap();
     let (observer, _notices) = Notices::new();
     let error = host.start(&spec, observer).map(drop).unwrap_err();

@@ -32,32 +32,32 @@ fn a_vm_runs_pauses_and_ends_when_it_is_told() {
     let spec = site.spec("plain");
     host.probe(&spec).unwrap();
     let (vm, notices) = site.start(&host, &spec);
-    let facts = vm.facts();
+    let facts = vm.status();
     assert_eq!(
         (facts.state, facts.accelerator, facts.cpus),
         (VmRunState::Running, VmAccelerator::Tcg, 1)
     );
     assert!(facts.qemu_version.split('.').count() == 3, "{facts:?}");
 
-    vm.tell(&VmCommand::Pause).unwrap();
+    vm.execute(&VmCommand::Pause).unwrap();
     assert_eq!(notices.next(&[VmNotice::Reset]), VmNotice::State(VmRunState::Paused));
-    assert_eq!(vm.facts().state, VmRunState::Paused);
-    vm.tell(&VmCommand::Resume).unwrap();
+    assert_eq!(vm.status().state, VmRunState::Paused);
+    vm.execute(&VmCommand::Resume).unwrap();
     assert_eq!(notices.next(&[VmNotice::Reset]), VmNotice::State(VmRunState::Running));
-    vm.tell(&VmCommand::Reset).unwrap();
+    vm.execute(&VmCommand::Reset).unwrap();
     assert_eq!(notices.next(&[]), VmNotice::Reset);
     // A guest without an operating system ignores the power button.
-    vm.tell(&VmCommand::PowerButton).unwrap();
+    vm.execute(&VmCommand::PowerButton).unwrap();
 
-    vm.tell(&VmCommand::Quit).unwrap();
+    vm.execute(&VmCommand::Quit).unwrap();
     let (is_orderly, reason) = notices.wait_end();
     assert!(is_orderly, "{reason}");
     assert_eq!(reason, "QEMU was requested to end");
-    assert_eq!(vm.tell(&VmCommand::Pause).unwrap_err().kind, VmErrorKind::Gone);
-    assert_eq!(vm.facts().state, VmRunState::Off);
+    assert_eq!(vm.execute(&VmCommand::Pause).unwrap_err().kind, VmErrorKind::NotRunning);
+    assert_eq!(vm.status().state, VmRunState::Off);
     // The launcher may not have detected the end yet.
     let again = host.kill(&vm.identity());
-    assert!(again.is_ok() || again.unwrap_err().kind == VmErrorKind::Gone);
+    assert!(again.is_ok() || again.unwrap_err().kind == VmErrorKind::NotRunning);
     host.remove(&spec.folder).unwrap();
     assert!(!spec.folder.exists());
 }
@@ -116,8 +116,8 @@ fn a_guest_talks_on_its_console_panics_resets_and_turns_itself_off() {
 
     line.write_all(b"p").unwrap();
     assert_eq!(notices.next(&[]), VmNotice::State(VmRunState::Panicked));
-    assert_eq!(vm.facts().state, VmRunState::Panicked);
-    vm.tell(&VmCommand::Reset).unwrap();
+    assert_eq!(vm.status().state, VmRunState::Panicked);
+    vm.execute(&VmCommand::Reset).unwrap();
     notices.wait(&VmNotice::State(VmRunState::Running));
     read_until(&mut line, firmware::WORD);
     drop(line);
@@ -149,7 +149,7 @@ fn a_vm_that_is_killed_says_by_what() {
     assert!(reason.contains("signal 9"), "{reason}");
     assert!(!is_running(vm.identity().process));
     host.kill(&vm.identity()).unwrap();
-    assert_eq!(vm.tell(&VmCommand::Resume).unwrap_err().kind, VmErrorKind::Gone);
+    assert_eq!(vm.execute(&VmCommand::Resume).unwrap_err().kind, VmErrorKind::NotRunning);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn another_daemon_finds_a_vm_again() {
     let host = site.host();
     let spec = site.spec("kept");
     let (vm, notices) = site.start(&host, &spec);
-    vm.tell(&VmCommand::Pause).unwrap();
+    vm.execute(&VmCommand::Pause).unwrap();
     let identity = vm.identity();
     drop((vm, host));
     let ends = |notice: &VmNotice| matches!(notice, VmNotice::Ended { .. });
@@ -170,21 +170,21 @@ fn another_daemon_finds_a_vm_again() {
     let (observer, notices) = Notices::new();
     let vm = host.adopt(&identity, observer).unwrap();
     assert_eq!(vm.identity(), identity);
-    assert_eq!(vm.facts().state, VmRunState::Paused);
-    vm.tell(&VmCommand::Resume).unwrap();
+    assert_eq!(vm.status().state, VmRunState::Paused);
+    vm.execute(&VmCommand::Resume).unwrap();
     assert_eq!(notices.next(&[]), VmNotice::State(VmRunState::Running));
     let (observer, _) = Notices::new();
-    assert_eq!(host.start(&spec, observer).err().unwrap().kind, VmErrorKind::Running);
-    assert_eq!(host.remove(&spec.folder).unwrap_err().kind, VmErrorKind::Running);
+    assert_eq!(host.start(&spec, observer).err().unwrap().kind, VmErrorKind::AlreadyRunning);
+    assert_eq!(host.remove(&spec.folder).unwrap_err().kind, VmErrorKind::AlreadyRunning);
 
     let mut other = identity.clone();
     other.started += 1;
     let (observer, _) = Notices::new();
-    assert_eq!(host.adopt(&other, observer).err().unwrap().kind, VmErrorKind::Gone);
+    assert_eq!(host.adopt(&other, observer).err().unwrap().kind, VmErrorKind::NotRunning);
     host.kill(&vm.identity()).unwrap();
     notices.wait_end();
     let (observer, _) = Notices::new();
-    assert_eq!(host.adopt(&identity, observer).err().unwrap().kind, VmErrorKind::Gone);
+    assert_eq!(host.adopt(&identity, observer).err().unwrap().kind, VmErrorKind::NotRunning);
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_vm_outlives_its_launcher() {
     let identity = vm.identity();
     site.kill_launcher();
     // Functions that need no launcher still work.
-    vm.tell(&VmCommand::Pause).unwrap();
+    vm.execute(&VmCommand::Pause).unwrap();
     notices.wait(&VmNotice::State(VmRunState::Paused));
     assert_eq!(host.kill(&vm.identity()).unwrap_err().kind, VmErrorKind::Host);
     assert!(is_running(identity.process));
@@ -207,7 +207,7 @@ fn a_vm_outlives_its_launcher() {
     assert_eq!(host.running().unwrap(), std::slice::from_ref(&identity));
     let (observer, notices) = Notices::new();
     let vm = host.adopt(&identity, observer).unwrap();
-    vm.tell(&VmCommand::Resume).unwrap();
+    vm.execute(&VmCommand::Resume).unwrap();
     host.kill(&vm.identity()).unwrap();
     let (is_orderly, reason) = notices.wait_end();
     assert!(!is_orderly && reason.contains("earlier launcher"), "{reason}");
@@ -223,8 +223,8 @@ fn a_launcher_that_nobody_needs_ends_and_one_that_has_a_vm_does_not() {
     let host = site.host();
     let (vm, notices) = site.start(&host, &site.spec("last"));
     drop(host);
-    vm.tell(&VmCommand::Pause).unwrap();
-    vm.tell(&VmCommand::Quit).unwrap();
+    vm.execute(&VmCommand::Pause).unwrap();
+    vm.execute(&VmCommand::Quit).unwrap();
     notices.wait_end();
     drop(vm);
     let socket = site.socket();

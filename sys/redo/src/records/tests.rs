@@ -6,7 +6,7 @@ use suimon_image::ByteRange;
 
 use super::*;
 
-const OPENED: OpenedImage = OpenedImage { write_id: [7; 16], file_len: 1 << 20 };
+const OPENED: ImageIdentity = ImageIdentity { write_id: [7; 16], file_len: 1 << 20 };
 
 fn records() -> (tempfile::TempDir, FileRecords) {
     let folder = tempfile::tempdir().unwrap();
@@ -30,19 +30,19 @@ fn changes(numbers: std::ops::Range<u64>) -> Vec<MetadataChange> {
 fn what_was_kept_is_loaded_by_another_process_until_it_is_forgotten() {
     let (_folder, records) = records();
     assert!(records.load("8-77").unwrap().is_none());
-    let mut record = records.begin("8-77", OPENED).unwrap();
+    let mut record = records.create("8-77", OPENED).unwrap();
     assert!(records.load("8-77").unwrap().is_none(), "nothing is to be redone");
-    assert!(record.keep(&changes(0..5), 3 << 20).unwrap());
-    assert!(record.keep(&changes(5..6), 2 << 20).unwrap());
+    assert!(record.append(&changes(0..5), 3 << 20).unwrap());
+    assert!(record.append(&changes(5..6), 2 << 20).unwrap());
     // Simulates a killed process.
     core::mem::forget(record);
     let redo = records.load("8-77").unwrap().unwrap();
     assert_eq!(redo.changes, changes(0..6));
-    assert_eq!(redo.opened, OpenedImage { file_len: 3 << 20, ..OPENED });
-    assert_ne!(redo.redone_as, [0; 16]);
+    assert_eq!(redo.opened, ImageIdentity { file_len: 3 << 20, ..OPENED });
+    assert_ne!(redo.new_write_id, [0; 16]);
     // A repeated redo uses the same identity.
-    assert_eq!(records.load("8-77").unwrap().unwrap().redone_as, redo.redone_as);
-    let record = records.begin("8-77", OPENED).unwrap();
+    assert_eq!(records.load("8-77").unwrap().unwrap().new_write_id, redo.new_write_id);
+    let record = records.create("8-77", OPENED).unwrap();
     assert!(records.load("8-77").unwrap().is_none());
     record.remove().unwrap();
     assert_eq!(fs::read_dir(&records.folder).unwrap().count(), 0);
@@ -51,7 +51,7 @@ fn what_was_kept_is_loaded_by_another_process_until_it_is_forgotten() {
 #[test]
 fn a_record_of_another_boot_says_nothing_and_goes() {
     let (_folder, records) = records();
-    records.begin("a", OPENED).unwrap().keep(&changes(0..5), 0).unwrap();
+    records.create("a", OPENED).unwrap().append(&changes(0..5), 0).unwrap();
     assert!(records.after_a_boot().load("a").unwrap().is_none());
     assert!(records.load("a").unwrap().is_none());
     assert_eq!(fs::read_dir(&records.folder).unwrap().count(), 0);
@@ -60,13 +60,13 @@ fn a_record_of_another_boot_says_nothing_and_goes() {
 #[test]
 fn what_is_stale_goes_when_the_records_are_opened() {
     let (_folder, records) = records();
-    let mut kept = records.begin("kept", OPENED).unwrap();
-    kept.keep(&changes(0..1), 0).unwrap();
-    drop(records.after_a_boot().begin("other-boot", OPENED).unwrap());
+    let mut kept = records.create("kept", OPENED).unwrap();
+    kept.append(&changes(0..1), 0).unwrap();
+    drop(records.after_a_boot().create("other-boot", OPENED).unwrap());
     fs::write(records.folder.join("half.new"), "a process was killed here").unwrap();
-    drop(records.begin("empty", OPENED).unwrap());
-    let mut abandoned = records.begin("abandoned", OPENED).unwrap();
-    abandoned.keep(&changes(0..1), 0).unwrap();
+    drop(records.create("empty", OPENED).unwrap());
+    let mut abandoned = records.create("abandoned", OPENED).unwrap();
+    abandoned.append(&changes(0..1), 0).unwrap();
     abandoned.abandon().unwrap();
     assert!(records.load("abandoned").unwrap().is_none());
     let again = FileRecords::open(&records.folder).unwrap();
@@ -94,7 +94,7 @@ fn a_folder_or_record_that_others_may_have_made_is_refused() {
     fs::write(&other, [0; 500]).unwrap();
     symlink(&other, records.path("a").unwrap()).unwrap();
     assert!(records.load("a").is_err());
-    drop(records.begin("a", OPENED).unwrap());
+    drop(records.create("a", OPENED).unwrap());
     assert_eq!(fs::read(&other).unwrap(), [0; 500]);
 }
 
@@ -104,8 +104,8 @@ fn what_is_left_is_found_in_a_folder_of_any_owner_and_stays() {
     let (folder, records) = records();
     let find = |key: &str| FileRecords::find_left(&records.folder, key);
     assert_eq!(FileRecords::find_left(&folder.path().join("nothing"), "a").unwrap(), None);
-    drop(records.begin("empty", OPENED).unwrap());
-    records.begin("a", OPENED).unwrap().keep(&changes(0..5), 0).unwrap();
+    drop(records.create("empty", OPENED).unwrap());
+    records.create("a", OPENED).unwrap().append(&changes(0..5), 0).unwrap();
     let before = fs::read(records.path("a").unwrap()).unwrap();
     fs::set_permissions(&records.folder, fs::Permissions::from_mode(0o777)).unwrap();
     std::os::unix::fs::chown(&records.folder, Some(12345), Some(12345)).ok();
@@ -123,9 +123,9 @@ fn what_is_left_is_found_in_a_folder_of_any_owner_and_stays() {
 #[test]
 fn a_damaged_entry_does_not_hide_those_behind_it() {
     let (_folder, records) = records();
-    let mut record = records.begin("a", OPENED).unwrap();
-    record.keep(&changes(0..9), 0).unwrap();
-    record.forget(2).unwrap();
+    let mut record = records.create("a", OPENED).unwrap();
+    record.append(&changes(0..9), 0).unwrap();
+    record.truncate_before(2).unwrap();
     let path = records.path("a").unwrap();
     let whole = fs::read(&path).unwrap();
     let flipped = |at: usize| {
@@ -135,13 +135,13 @@ fn a_damaged_entry_does_not_hide_those_behind_it() {
         records.load("a")
     };
     for entry in 2..8 {
-        let error = flipped(place(entry) as usize + 20).unwrap_err();
+        let error = flipped(location(entry) as usize + 20).unwrap_err();
         assert!(error.to_string().contains("damaged"), "{entry}: {error}");
     }
     // The last entry may have been in the middle of a write, and those before the first one are not
     // needed.
-    assert_eq!(flipped(place(8) as usize + 20).unwrap().unwrap().changes, changes(2..8));
-    assert_eq!(flipped(place(1) as usize + 20).unwrap().unwrap().changes, changes(2..9));
+    assert_eq!(flipped(location(8) as usize + 20).unwrap().unwrap().changes, changes(2..8));
+    assert_eq!(flipped(location(1) as usize + 20).unwrap().unwrap().changes, changes(2..9));
     for at in 64..80 {
         assert!(flipped(at).is_err(), "{at}");
     }
@@ -154,7 +154,7 @@ fn what_is_no_file_is_no_record_and_is_not_waited_for() {
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
     records.sweep().unwrap();
     assert!(records.load("a").is_err());
-    drop(records.begin("a", OPENED).unwrap());
+    drop(records.create("a", OPENED).unwrap());
     assert!(fs::metadata(&fifo).unwrap().is_file());
 }
 
@@ -163,25 +163,25 @@ fn where_there_is_no_room_nothing_is_left() {
     let (_folder, records) = records();
     // A directory occupies the path of the record.
     fs::create_dir(records.path("a").unwrap()).unwrap();
-    assert!(records.begin("a", OPENED).is_err());
+    assert!(records.create("a", OPENED).is_err());
     assert_eq!(fs::read_dir(&records.folder).unwrap().count(), 1);
 }
 
 #[test]
 fn a_full_record_keeps_nothing_more_until_something_is_forgotten() {
     let (_folder, records) = records();
-    let mut record = records.begin("a", OPENED).unwrap();
+    let mut record = records.create("a", OPENED).unwrap();
     let room = u64::from(ROOM);
-    assert!(record.keep(&changes(0..room), 0).unwrap());
-    assert!(!record.keep(&changes(room..room + 1), 0).unwrap());
-    assert_eq!(record.next(), room);
-    record.forget(10).unwrap();
-    assert!(!record.keep(&changes(room..room + 11), 0).unwrap());
-    assert!(record.keep(&changes(room..room + 10), 0).unwrap());
+    assert!(record.append(&changes(0..room), 0).unwrap());
+    assert!(!record.append(&changes(room..room + 1), 0).unwrap());
+    assert_eq!(record.next_position(), room);
+    record.truncate_before(10).unwrap();
+    assert!(!record.append(&changes(room..room + 11), 0).unwrap());
+    assert!(record.append(&changes(room..room + 10), 0).unwrap());
     assert_eq!(records.load("a").unwrap().unwrap().changes, changes(10..room + 10));
     // The size is bounded.
     let file = records.path("a").unwrap();
-    assert_eq!(fs::metadata(file).unwrap().len(), place(room));
+    assert_eq!(fs::metadata(file).unwrap().len(), location(room));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn what_is_no_record_and_what_is_no_key_is_an_error() {
     assert!(records.load("a").is_err());
     for key in ["", "../a", "a/b", "a.b", &"a".repeat(200)] {
         assert!(records.load(key).is_err(), "{key}");
-        assert!(records.begin(key, OPENED).is_err(), "{key}");
+        assert!(records.create(key, OPENED).is_err(), "{key}");
     }
 }
 
@@ -203,16 +203,16 @@ proptest! {
     #[test]
     fn a_record_is_a_queue(steps in prop::collection::vec((any::<bool>(), 1_u64..400), 1..60)) {
         let (_folder, records) = records();
-        let mut record = records.begin("a", OPENED).unwrap();
+        let mut record = records.create("a", OPENED).unwrap();
         let (mut first, mut next) = (0, 0);
         for (is_kept, count) in steps {
             if is_kept {
                 let has_room = next - first + count <= u64::from(ROOM);
-                prop_assert_eq!(record.keep(&changes(next..next + count), 0).unwrap(), has_room);
+                prop_assert_eq!(record.append(&changes(next..next + count), 0).unwrap(), has_room);
                 next += if has_room { count } else { 0 };
             } else {
                 first = (first + count).min(next);
-                record.forget(first).unwrap();
+                record.truncate_before(first).unwrap();
             }
             let loaded = records.load("a").unwrap().map_or(Vec::new(), |redo| redo.changes);
             prop_assert!(loaded == changes(first..next), "{first}..{next}");

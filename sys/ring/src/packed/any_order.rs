@@ -7,30 +7,36 @@
 use crate::fault::RingFault;
 use crate::head::Head;
 use crate::packed::PackedQueue;
-use crate::packed_cells::Done;
-use crate::virtqueue::{AnyOrder, PREFETCH_DISTANCE, Taken};
+use crate::packed_areas::CompletedChain;
+use crate::virtqueue::{AnyOrder, PREFETCH_DISTANCE, TakenChain};
 
 impl<const RECORDS: bool> AnyOrder for PackedQueue<RECORDS> {
     #[inline(always)]
-    fn take(&mut self, head: Head) -> Result<Taken, RingFault> {
+    fn take(&mut self, head: Head) -> Result<TakenChain, RingFault> {
         let mut entries = None;
         if RECORDS {
             entries = self.replay.take(head.descriptors);
             if let (None, Some(inflight)) = (entries, &mut self.inflight) {
-                entries = inflight.enter_chain(&self.cells, self.next, head.descriptors);
+                entries = inflight.record_chain(&self.cells, self.next, head.descriptors);
             }
         }
         self.open_descriptors = self.open_descriptors.saturating_add(head.descriptors);
         self.next = self.next.ahead(head.descriptors, self.cells.size());
         self.ahead.taken += 1;
         self.prefetch_buffer(self.ahead.taken + PREFETCH_DISTANCE - 1);
-        Ok(Taken { index: head.index, descriptors: head.descriptors, entries })
+        Ok(TakenChain { index: head.index, descriptors: head.descriptors, entries })
     }
 
     #[inline(always)]
-    fn give_back(&mut self, taken: Taken, written: u32) {
-        let Taken { index, descriptors, entries } = taken;
-        self.done.push(Done { place: self.next_used, id: index, descriptors, written, entries });
+    fn complete_taken(&mut self, taken: TakenChain, written: u32) {
+        let TakenChain { index, descriptors, entries } = taken;
+        self.done.push(CompletedChain {
+            position: self.next_used,
+            id: index,
+            descriptors,
+            written,
+            entries,
+        });
         self.done_descriptors = self.done_descriptors.saturating_add(descriptors);
         self.open_descriptors = self.open_descriptors.saturating_sub(descriptors);
         self.next_used = self.next_used.ahead(descriptors, self.cells.size());

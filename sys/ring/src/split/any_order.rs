@@ -3,13 +3,13 @@
 use crate::fault::RingFault;
 use crate::head::Head;
 use crate::split::SplitQueue;
-use crate::virtqueue::{AnyOrder, PREFETCH_DISTANCE, Taken};
+use crate::virtqueue::{AnyOrder, PREFETCH_DISTANCE, TakenChain};
 
 impl<const RECORDS: bool> AnyOrder for SplitQueue<RECORDS> {
     #[inline(always)]
-    fn take(&mut self, head: Head) -> Result<Taken, RingFault> {
-        if !self.held.hold(head.index) {
-            return Err(RingFault::Outstanding { queue: self.side.queue, head: head.index });
+    fn take(&mut self, head: Head) -> Result<TakenChain, RingFault> {
+        if !self.outstanding.hold(head.index) {
+            return Err(RingFault::HeadInUse { queue: self.side.queue, head: head.index });
         }
         if RECORDS {
             if let Some(inflight) = &mut self.inflight {
@@ -19,18 +19,18 @@ impl<const RECORDS: bool> AnyOrder for SplitQueue<RECORDS> {
         self.next_avail = self.next_avail.wrapping_add(1);
         self.ahead.taken += 1;
         self.prefetch_buffer(self.ahead.taken + PREFETCH_DISTANCE - 1);
-        Ok(Taken { index: head.index, descriptors: 0, entries: None })
+        Ok(TakenChain { index: head.index, descriptors: 0, entries: None })
     }
 
     #[inline(always)]
-    fn give_back(&mut self, taken: Taken, written: u32) {
+    fn complete_taken(&mut self, taken: TakenChain, written: u32) {
         self.cells.write_used(self.next_used, taken.index, written);
         if RECORDS {
             if let Some(inflight) = &mut self.inflight {
                 inflight.note_completed(taken.index);
             }
         }
-        self.held.complete(taken.index);
+        self.outstanding.complete(taken.index);
         self.next_used = self.next_used.wrapping_add(1);
     }
 

@@ -7,7 +7,7 @@ use crate::virtqueue::Access;
 /// Heads taken and not yet returned, for rings that return them in any order. A driver may not make
 /// a head available again before it was returned, which bounds the number of held heads by the
 /// ring's size.
-pub(super) struct HeldHeads {
+pub(super) struct OutstandingHeads {
     is_held: Vec<bool>,
     /// Heads completed and not yet visible to the driver.
     completed: Vec<u16>,
@@ -15,7 +15,7 @@ pub(super) struct HeldHeads {
     open: usize,
 }
 
-impl HeldHeads {
+impl OutstandingHeads {
     /// Allocates the state for a ring's heads, if the ring returns them in any order.
     pub(super) fn new(setup: &RingSetup, access: Access) -> Result<Self, RingFault> {
         let size = if access == Access::ReadThenWrite { setup.size as usize } else { 0 };

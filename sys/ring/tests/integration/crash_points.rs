@@ -14,7 +14,7 @@ use crate::rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
 use crate::rig::stepper::{Watched, step_through};
 use crate::rig::{Driver, GUEST_BASE, Vm, call_line};
 use suimon_frame::{Frame, FrameBatch, Offloads};
-use suimon_ports::{FrameSink, FrameSource, Sent};
+use suimon_ports::{FrameSink, FrameSource, TransmitResult};
 use suimon_ring::{OffloadMask, RingSetup, RxRing, TxRing};
 use vm_memory::{Bytes, GuestAddress};
 
@@ -40,7 +40,7 @@ fn transmit_survives(features: u64) -> usize {
     let (call, _far) = call_line();
     let mut setup = driver.setup(features, &call);
     let (region, file) = region_of(&[], features);
-    let mut ring = TxRing::recording(vm.map(), &setup, records(&region)).unwrap();
+    let mut ring = TxRing::with_tracking(vm.map(), &setup, records(&region)).unwrap();
     let mut batch = FrameBatch::new();
     // A first batch, so that the region is not in its initial state.
     for seed in 0..3 {
@@ -68,7 +68,7 @@ fn transmit_survives(features: u64) -> usize {
             let (region, file) = region_of(&remains.region, features);
             let memory = remains.vm.map();
             let again = crash_everywhere(&remains.vm, &file, || {
-                let mut ring = TxRing::recording(memory, &setup, records(&region)).unwrap();
+                let mut ring = TxRing::with_tracking(memory, &setup, records(&region)).unwrap();
                 ring.receive(&mut batch).unwrap();
                 core::mem::forget(ring);
             });
@@ -97,7 +97,7 @@ fn finish_transmit(
     let returned = driver.reap(features).len();
     let (region, _file) = region_of(&remains.region, features);
     let memory = vm.map();
-    let mut ring = TxRing::recording(memory.clone(), setup, records(&region)).unwrap();
+    let mut ring = TxRing::with_tracking(memory.clone(), setup, records(&region)).unwrap();
     assert_eq!(receive_all(&mut ring, batch), sent[returned..]);
     assert_eq!(driver.reap(features).len(), sent.len() - returned);
     assert!(region.queue(1).unwrap().was_abandoned());
@@ -105,8 +105,9 @@ fn finish_transmit(
     drop(ring);
     assert!(!region.queue(1).unwrap().was_abandoned(), "given up in order");
     // The front-end determines the position again.
-    let setup = RingSetup { base: setup.features.ring_base(state.vring_base()), ..setup.clone() };
-    let mut ring = TxRing::recording(memory, &setup, records(&region)).unwrap();
+    let setup =
+        RingSetup { base: setup.features.base_from_vring(state.vring_base()), ..setup.clone() };
+    let mut ring = TxRing::with_tracking(memory, &setup, records(&region)).unwrap();
     for seed in 0..5 {
         driver.add(&[12, 60], false, &[vec![0; HEADER], pattern(seed, 60)].concat()).unwrap();
     }
@@ -128,7 +129,7 @@ fn receive_survives(features: u64) -> usize {
     let mut setup = driver.setup(features, &call);
     let (region, file) = region_of(&[], features);
     let mask = || Arc::new(OffloadMask::new(Offloads::TCP));
-    let mut ring = RxRing::recording(vm.map(), &setup, records(&region), mask()).unwrap();
+    let mut ring = RxRing::with_tracking(vm.map(), &setup, records(&region), mask()).unwrap();
     let mut offered = 0;
     for lens in [&[300_u32][..], &[12, 200], &[300], &[250], &[40, 40, 200]].iter().cycle() {
         if driver.add(lens, true, &[]).is_none() {
@@ -142,7 +143,7 @@ fn receive_survives(features: u64) -> usize {
     let held: Vec<_> = frames.iter().map(|bytes| frame(bytes)).collect();
     let all = crash_everywhere(&vm, &file, || {
         for frame in &held {
-            assert_eq!(ring.transmit(frame).unwrap(), Sent::Accepted);
+            assert_eq!(ring.transmit(frame).unwrap(), TransmitResult::Accepted);
         }
         ring.flush().unwrap();
     });
@@ -155,11 +156,11 @@ fn receive_survives(features: u64) -> usize {
         let delivered = driver.read_frames(&used);
         assert!(delivered.is_empty() || delivered == frames, "a batch is visible as a whole");
         let (region, _file) = region_of(&remains.region, features);
-        let mut ring = RxRing::recording(vm.map(), &setup, records(&region), mask()).unwrap();
+        let mut ring = RxRing::with_tracking(vm.map(), &setup, records(&region), mask()).unwrap();
         let mut accepted = Vec::new();
         for seed in 20..60 {
             let bytes = pattern(seed, 60);
-            if ring.transmit(&frame(&bytes)).unwrap() == Sent::Full {
+            if ring.transmit(&frame(&bytes)).unwrap() == TransmitResult::Full {
                 break;
             }
             accepted.push(bytes);

@@ -7,7 +7,7 @@ use crate::remains::{Remains, SIZE, crash_everywhere, records, region_of};
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::RING_PACKED;
 use crate::rig::{Vm, call_line};
-use suimon_ports::{DiskQueue, Wakeup};
+use suimon_ports::{ArmResult, DiskQueue};
 use suimon_ring::{DiskRing, RingSetup};
 use vm_memory::{Bytes, GuestAddress};
 
@@ -44,7 +44,7 @@ fn survives(features: u64) -> usize {
     let mut setup = driver.setup(features, &call);
     let (region, file) = region_of(&[], features);
     let mut queue =
-        DiskRing::recording(vm.map(), &setup, records(&region), facts()).unwrap().into_queue();
+        DiskRing::with_tracking(vm.map(), &setup, records(&region), facts()).unwrap().into_queue();
     let mut disk = MemoryDisk::new(DISK_BYTES);
     // Some requests are in flight out of order, so that the region is not in its initial state.
     for sector in 0..4 {
@@ -85,7 +85,7 @@ fn survives(features: u64) -> usize {
             let (region, file) = region_of(&remains.region, features);
             let memory = remains.vm.map();
             let again = crash_everywhere(&remains.vm, &file, || {
-                let ring = DiskRing::recording(memory, &setup, records(&region), facts());
+                let ring = DiskRing::with_tracking(memory, &setup, records(&region), facts());
                 let mut queue = ring.unwrap().into_queue();
                 let mut disk = MemoryDisk::new(DISK_BYTES);
                 asked(&mut disk, &mut *queue, 3);
@@ -117,7 +117,7 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
     }
     let (region, _file) = region_of(&remains.region, features);
     let memory = vm.map();
-    let ring = DiskRing::recording(memory.clone(), setup, records(&region), facts()).unwrap();
+    let ring = DiskRing::with_tracking(memory.clone(), setup, records(&region), facts()).unwrap();
     let state = ring.state();
     let mut queue = ring.into_queue();
     let mut disk = MemoryDisk::new(DISK_BYTES);
@@ -135,8 +135,9 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
     drop(queue);
     assert!(!region.queue(1).unwrap().was_abandoned(), "given up in order");
     // The front-end determines the position again.
-    let setup = RingSetup { base: setup.features.ring_base(state.vring_base()), ..setup.clone() };
-    let ring = DiskRing::recording(memory, &setup, records(&region), facts()).unwrap();
+    let setup =
+        RingSetup { base: setup.features.base_from_vring(state.vring_base()), ..setup.clone() };
+    let ring = DiskRing::with_tracking(memory, &setup, records(&region), facts()).unwrap();
     let mut queue = ring.into_queue();
     for sector in 20..25 {
         offer(&mut driver, sector);
@@ -175,7 +176,7 @@ fn what_is_under_way_when_a_ring_is_dropped_is_done_again() {
         let (call, _far) = call_line();
         let setup = driver.setup(features, &call);
         let (region, _file) = region_of(&[], features);
-        let open = || DiskRing::recording(vm.map(), &setup, records(&region), facts()).unwrap();
+        let open = || DiskRing::with_tracking(vm.map(), &setup, records(&region), facts()).unwrap();
         let mut disk = MemoryDisk::new(DISK_BYTES);
         let mut queue = open().into_queue();
         for sector in 0..4 {
@@ -208,7 +209,7 @@ fn what_is_taken_back_is_received_again() {
         let (call, _far) = call_line();
         let setup = driver.setup(features, &call);
         let (region, _file) = region_of(&[], features);
-        let open = || DiskRing::recording(vm.map(), &setup, records(&region), facts()).unwrap();
+        let open = || DiskRing::with_tracking(vm.map(), &setup, records(&region), facts()).unwrap();
         let mut queue = open().into_queue();
         assert!(queue.outlives());
         for sector in 0..4 {
@@ -216,8 +217,8 @@ fn what_is_taken_back_is_received_again() {
         }
         let mut taken = Vec::new();
         assert_eq!(queue.receive(3, &mut taken).unwrap(), 3);
-        assert!(queue.take_back(taken[2]) && queue.take_back(taken[0]));
-        assert_eq!(queue.arm(), Wakeup::Pending);
+        assert!(queue.reclaim(taken[2]) && queue.reclaim(taken[0]));
+        assert_eq!(queue.arm(), ArmResult::Pending);
         let mut again = Vec::new();
         assert_eq!(queue.receive(1, &mut again).unwrap(), 1);
         assert_eq!(queue.receive(8, &mut again).unwrap(), 2);
@@ -225,7 +226,7 @@ fn what_is_taken_back_is_received_again() {
         assert_eq!(sectors, [2, 0, 3]);
         assert_eq!(again[..2], [taken[2], taken[0]]);
         // The next ring has all of them, in the order in which they were offered.
-        assert!(queue.take_back(again[1]));
+        assert!(queue.reclaim(again[1]));
         drop(queue);
         let mut disk = MemoryDisk::new(DISK_BYTES);
         let mut queue = open().into_queue();

@@ -13,10 +13,10 @@ use crate::rig::any::AnyDriver;
 use crate::rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
 use crate::rig::{Driver, GUEST_BASE, INDIRECT, NEXT, Vm, WRITE, call_line, count};
 use proptest::prelude::*;
-use suimon_ports::{DiskOutcome, FaultKind, Wakeup};
+use suimon_ports::{ArmResult, DiskOutcome, FaultKind};
 use suimon_ring::{
-    DISK_QUEUE_SIZE_MAX, DirtyLog, DiskRing, Inflight, InflightShape, RingLog, RingRecords,
-    RingSetup,
+    DISK_QUEUE_SIZE_MAX, DirtyLog, DiskRing, Inflight, InflightLayout, RingLog, RingSetup,
+    RingTracking,
 };
 use vm_memory::{Bytes, GuestAddress};
 
@@ -60,9 +60,9 @@ fn fault_of(features: u64, chain: Chain<'_>) -> String {
     }
     let mut requests = Vec::new();
     let fault = queue.receive(8, &mut requests).unwrap_err();
-    assert_eq!((fault.kind, requests.len()), (FaultKind::Hostile, 1));
+    assert_eq!((fault.kind, requests.len()), (FaultKind::ProtocolViolation, 1));
     assert_eq!(queue.receive(8, &mut requests).unwrap_err().detail, fault.detail);
-    assert_eq!(queue.arm(), Wakeup::Pending);
+    assert_eq!(queue.arm(), ArmResult::Pending);
     assert_eq!(count(&reported), 1);
     // Completions after the fault are not reported to the driver.
     let status = driver.pieces(head)[lens.len() - 1].addr;
@@ -181,9 +181,9 @@ fn what_is_written_is_in_the_log_when_it_is_answered() {
         let (call, _far) = call_line();
         let setup = driver.setup(features, &call);
         let log = RingLog { log, used_addr: None };
-        let records = RingRecords { log: Some(log), inflight: None };
+        let records = RingTracking { log: Some(log), inflight: None };
         let mut queue =
-            DiskRing::recording(vm.map(), &setup, records, facts()).unwrap().into_queue();
+            DiskRing::with_tracking(vm.map(), &setup, records, facts()).unwrap().into_queue();
         let mut disk = MemoryDisk::new(DISK_BYTES);
         let read = Wanted::read(0, 0x3000);
         let lens = [16, 0x1000, 0x2000, 1];
@@ -235,7 +235,7 @@ proptest! {
         file.write_all_at(bytes, (part + 16 * from) as u64).unwrap();
         file.write_all_at(&[1, 0], part as u64 + 8).unwrap();
         let ring =
-            DiskRing::recording(vm.map(), &setup, remains::records(&region), facts());
+            DiskRing::with_tracking(vm.map(), &setup, remains::records(&region), facts());
         let Ok(ring) = ring else { return Ok(()) };
         let mut queue = ring.into_queue();
         let mut requests = Vec::new();
@@ -261,9 +261,9 @@ fn a_region_for_smaller_or_other_rings_is_refused() {
     for (is_packed, queue_size) in [(true, 16), (false, 8)] {
         let setup = AnyDriver::new(&vm, 16, DISK_FEATURES).setup(DISK_FEATURES, &call);
         let (region, _fd) =
-            Inflight::create(InflightShape { queues: 1, queue_size, is_packed }).unwrap();
-        let records = RingRecords { log: None, inflight: region.queue(0) };
-        let fault = DiskRing::recording(vm.map(), &setup, records, facts()).err().unwrap();
+            Inflight::create(InflightLayout { queues: 1, queue_size, is_packed }).unwrap();
+        let records = RingTracking { log: None, inflight: region.queue(0) };
+        let fault = DiskRing::with_tracking(vm.map(), &setup, records, facts()).err().unwrap();
         assert!(fault.detail.contains("in-flight region"), "{fault}");
     }
 }

@@ -318,7 +318,10 @@ fn agrees(size: u16, features: u64, rounds: Vec<Round>) {
     }
     assert!(driver.outstanding().is_empty() && disk.under_way.is_empty());
     drop(queue);
-    assert_eq!(setup.features.ring_base(state.vring_base()), driver.setup(features, &call).base);
+    assert_eq!(
+        setup.features.base_from_vring(state.vring_base()),
+        driver.setup(features, &call).base
+    );
 }
 
 proptest! {

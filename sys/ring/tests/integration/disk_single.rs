@@ -10,8 +10,8 @@ use crate::disk::{
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::RING_PACKED;
 use crate::rig::{Used, Vm, call_line, count, event, kick_of};
-use suimon_ports::{DiskOp, DiskOutcome, DiskQueue, Wakeup};
-use suimon_ring::{DiskFacts, DiskRing, RingSetup, used_position};
+use suimon_ports::{ArmResult, DiskOp, DiskOutcome, DiskQueue};
+use suimon_ring::{DiskProperties, DiskRing, RingSetup, used_position};
 
 const EVENT_IDX: u64 = 1 << 29;
 const CONFIG_WCE: u64 = 1 << 11;
@@ -25,7 +25,7 @@ struct One<'a> {
 }
 
 impl<'a> One<'a> {
-    fn new(vm: &'a Vm, features: u64, facts: Arc<DiskFacts>) -> Self {
+    fn new(vm: &'a Vm, features: u64, facts: Arc<DiskProperties>) -> Self {
         let driver = AnyDriver::new(vm, 16, features);
         let (call, _) = call_line();
         let queue = queue(vm, &driver.setup(features, &call), facts);
@@ -155,19 +155,19 @@ fn a_ring_is_woken_by_requests_and_not_by_those_under_way() {
         for _ in 0..5 {
             offer(&mut one.driver, &(Wanted::flush(), vec![], false)).unwrap();
         }
-        assert_eq!(one.queue.arm(), Wakeup::Pending);
+        assert_eq!(one.queue.arm(), ArmResult::Pending);
         one.queue.disarm();
         assert_eq!(one.disk.receive(&mut *one.queue, 3), 3);
-        assert_eq!(one.queue.arm(), Wakeup::Pending, "two are left");
+        assert_eq!(one.queue.arm(), ArmResult::Pending, "two are left");
         one.queue.disarm();
         assert_eq!(one.disk.receive(&mut *one.queue, 3), 2);
-        assert_eq!(one.queue.arm(), Wakeup::Armed);
+        assert_eq!(one.queue.arm(), ArmResult::Armed);
         one.queue.disarm();
         one.disk.carry_out(&mut *one.queue, 4);
         one.queue.flush().unwrap();
-        assert_eq!(one.queue.arm(), Wakeup::Armed, "four are under way");
+        assert_eq!(one.queue.arm(), ArmResult::Armed, "four are under way");
         offer(&mut one.driver, &(Wanted::flush(), vec![], false)).unwrap();
-        assert_eq!(one.queue.arm(), Wakeup::Pending);
+        assert_eq!(one.queue.arm(), ArmResult::Pending);
     }
 }
 
@@ -216,7 +216,7 @@ fn a_drained_ring_goes_on_where_it_stood() {
             }
             drop(queue);
             assert_eq!(driver.reap_any_order().len(), 3);
-            setup.base = setup.features.ring_base(state.vring_base());
+            setup.base = setup.features.base_from_vring(state.vring_base());
             if features & RING_PACKED == 0 {
                 assert_eq!(used_position(&vm.map(), &setup).unwrap(), setup.base);
             }
@@ -243,7 +243,7 @@ fn a_polled_ring_never_sleeps() {
     let (call, _far): (_, OwnedFd) = call_line();
     let setup = RingSetup { kick: None, ..driver.setup(DISK_FEATURES, &call) };
     let mut polled = queue_of(&vm, &setup);
-    assert_eq!(polled.arm(), Wakeup::Pending);
+    assert_eq!(polled.arm(), ArmResult::Pending);
     let kick = event();
     let mut woken = queue_of(&vm, &RingSetup { kick: Some(kick_of(&kick)), ..setup });
     rustix::io::write(&kick, &1_u64.to_ne_bytes()).unwrap();

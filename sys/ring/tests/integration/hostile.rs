@@ -11,9 +11,9 @@ use crate::rig::{
 use proptest::prelude::*;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_frame::{FRAME_BYTES_MAX, Frame, FrameBatch, Offloads};
-use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, Sent, Wakeup};
+use suimon_ports::{ArmResult, FaultKind, FrameSink, FrameSource, PortFault, TransmitResult};
 use suimon_ring::{
-    CallLine, DirtyLog, OffloadMask, RingLog, RingRecords, RingSetup, RxRing, TxRing,
+    DirtyLog, InterruptLine, OffloadMask, RingLog, RingSetup, RingTracking, RxRing, TxRing,
 };
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRECT_DESC};
@@ -53,9 +53,9 @@ fn tx_fault(features: u64, build: impl FnOnce(&mut Driver<'_>)) -> String {
     assert_eq!(ring.receive(&mut batch).unwrap(), 1);
     build(&mut driver);
     let fault = ring.receive(&mut batch).unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Hostile);
+    assert_eq!(fault.kind, FaultKind::ProtocolViolation);
     assert_eq!(ring.receive(&mut batch).unwrap_err().detail, fault.detail);
-    assert_eq!(ring.arm(), Wakeup::Pending);
+    assert_eq!(ring.arm(), ArmResult::Pending);
     assert!(ring.state().is_faulted());
     assert_eq!(count(&reported), 1);
     assert_eq!(batch.len(), 1);
@@ -218,8 +218,8 @@ fn a_frame_that_does_not_fit_leaves_the_ring_as_it_was() {
         for _ in 0..4 {
             driver.add(&[100], false, true, &[]).unwrap();
         }
-        assert_eq!(ring.transmit(&frame(500)).unwrap(), Sent::Full);
-        assert_eq!(ring.transmit(&frame(80)).unwrap(), Sent::Accepted);
+        assert_eq!(ring.transmit(&frame(500)).unwrap(), TransmitResult::Full);
+        assert_eq!(ring.transmit(&frame(80)).unwrap(), TransmitResult::Accepted);
         ring.flush().unwrap();
         assert_eq!(driver.reap().len(), 1);
         assert_eq!(ring.state().next_avail(), 1);
@@ -230,7 +230,7 @@ fn a_frame_that_does_not_fit_leaves_the_ring_as_it_was() {
 fn rings_in_bad_places_are_refused() {
     let vm = Vm::new(16);
     let driver = Driver::new(&vm, 16);
-    let good = driver.setup(FEATURES, None, &Arc::new(CallLine::new()));
+    let good = driver.setup(FEATURES, None, &Arc::new(InterruptLine::new()));
     let error = |change: &dyn Fn(&mut RingSetup)| {
         let mut setup = good.clone();
         change(&mut setup);
@@ -265,7 +265,7 @@ fn memory_cut_short_ends_the_ring_and_not_the_process() {
             Err(fault) => break fault,
         }
     };
-    assert_eq!(fault.kind, FaultKind::Hostile);
+    assert_eq!(fault.kind, FaultKind::ProtocolViolation);
     drop(ring);
 }
 
@@ -283,10 +283,10 @@ fn a_header_written_before_a_fault_is_logged() {
     file.set_len(bytes).unwrap();
     let log = Arc::new(DirtyLog::map(file.as_fd(), 0, bytes).unwrap());
     let records =
-        RingRecords { log: Some(RingLog { log, used_addr: None }), ..RingRecords::default() };
+        RingTracking { log: Some(RingLog { log, used_addr: None }), ..RingTracking::default() };
     let mask = Arc::new(OffloadMask::new(Offloads::TCP));
     let setup = driver.setup(VERSION_1, None, &call_line().0);
-    let mut ring = RxRing::recording(vm.map(), &setup, records, mask).unwrap();
+    let mut ring = RxRing::with_tracking(vm.map(), &setup, records, mask).unwrap();
     driver.offer(0);
     let fault = ring.transmit(&frame(60)).unwrap_err();
     assert!(fault.detail.contains("outside the VM's memory"), "{}", fault.detail);

@@ -12,8 +12,8 @@ use crate::rig::{
 };
 use proptest::prelude::*;
 use suimon_frame::{FRAME_BYTES_MAX, Frame, FrameBatch, Offloads};
-use suimon_ports::{FaultKind, FrameSink, FrameSource, Sent, Wakeup};
-use suimon_ring::{Inflight, InflightShape, OffloadMask, RingRecords, RingSetup, RxRing, TxRing};
+use suimon_ports::{ArmResult, FaultKind, FrameSink, FrameSource, TransmitResult};
+use suimon_ring::{Inflight, InflightLayout, OffloadMask, RingSetup, RingTracking, RxRing, TxRing};
 use vm_memory::{Bytes, GuestAddress};
 
 const FEATURES: u64 = 1 << 32 | 1 << 28;
@@ -37,9 +37,9 @@ fn tx_fault(features: u64, build: impl FnOnce(&PackedDriver<'_>)) -> String {
     assert_eq!(ring.receive(&mut batch).unwrap(), 1);
     build(&driver);
     let fault = ring.receive(&mut batch).unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Hostile);
+    assert_eq!(fault.kind, FaultKind::ProtocolViolation);
     assert_eq!(ring.receive(&mut batch).unwrap_err().detail, fault.detail);
-    assert_eq!(ring.arm(), Wakeup::Pending);
+    assert_eq!(ring.arm(), ArmResult::Pending);
     assert!(ring.state().is_faulted());
     assert_eq!(count(&reported), 1);
     assert_eq!(batch.len(), 1);
@@ -102,12 +102,12 @@ fn a_descriptor_offered_twice_is_not_taken_twice() {
     let mut frame = Frame::new(0);
     frame.fill(&[0; 60]);
     for _ in 0..4 {
-        assert_eq!(ring.transmit(&frame).unwrap(), Sent::Accepted);
+        assert_eq!(ring.transmit(&frame).unwrap(), TransmitResult::Accepted);
     }
     for index in 0..4 {
         driver.store(index, AREA, 500, index, USED | WRITE);
     }
-    assert_eq!(ring.transmit(&frame).unwrap(), Sent::Full, "nothing was returned yet");
+    assert_eq!(ring.transmit(&frame).unwrap(), TransmitResult::Full, "nothing was returned yet");
     ring.flush().unwrap();
 }
 
@@ -137,17 +137,17 @@ fn rings_in_bad_places_are_refused() {
     }
 }
 
-fn shape(is_packed: bool) -> InflightShape {
-    InflightShape { queues: 1, queue_size: 16, is_packed }
+fn shape(is_packed: bool) -> InflightLayout {
+    InflightLayout { queues: 1, queue_size: 16, is_packed }
 }
 
 /// Length in bytes of a region for one ring, of the longer layout.
 const REGION_BYTES: usize = 32 + 16 * 32 + 32;
 
-fn region_of(bytes: &[u8], is_packed: bool) -> RingRecords {
+fn region_of(bytes: &[u8], is_packed: bool) -> RingTracking {
     let (region, fd) = Inflight::create(shape(is_packed)).unwrap();
     File::from(fd).write_all_at(bytes, 0).unwrap();
-    RingRecords { log: None, inflight: region.queue(0) }
+    RingTracking { log: None, inflight: region.queue(0) }
 }
 
 #[test]
@@ -156,11 +156,11 @@ fn regions_that_cannot_be_are_refused_by_name() {
     let (call, _far) = call_line();
     let packed = PackedDriver::new(&vm, 16).setup(FEATURES, None, &call);
     let refuse = |setup: &RingSetup, records| {
-        TxRing::recording(vm.map(), setup, records).err().expect("a bad region").detail
+        TxRing::with_tracking(vm.map(), setup, records).err().expect("a bad region").detail
     };
     assert!(refuse(&packed, region_of(&[], false)).contains("for the other ring format"));
-    let (small, _) = Inflight::create(InflightShape { queue_size: 8, ..shape(true) }).unwrap();
-    let small = RingRecords { log: None, inflight: small.queue(0) };
+    let (small, _) = Inflight::create(InflightLayout { queue_size: 8, ..shape(true) }).unwrap();
+    let small = RingTracking { log: None, inflight: small.queue(0) };
     assert!(refuse(&packed, small).contains("smaller ring"));
     assert!(refuse(&packed, region_of(&[0, 0, 0, 0, 0, 0, 0, 0, 2, 0], true)).contains("version"));
     let mut bytes = vec![0; 32 + 16 * 32];
@@ -177,7 +177,7 @@ fn regions_that_cannot_be_are_refused_by_name() {
     let mut bytes = vec![0; 16 + 16 * 16];
     (bytes[8], bytes[16]) = (1, 1);
     assert!(refuse(&split, region_of(&bytes, false)).contains("more buffers are in flight"));
-    let error = Inflight::create(InflightShape { queues: 0, ..shape(true) }).unwrap_err();
+    let error = Inflight::create(InflightLayout { queues: 0, ..shape(true) }).unwrap_err();
     assert!(error.to_string().contains("0 queues"), "{error}");
     let (_, fd) = Inflight::create(shape(true)).unwrap();
     let error = Inflight::map(fd.as_fd(), 0, 100, shape(true)).unwrap_err();
@@ -219,7 +219,7 @@ fn buffers_of_a_device_without_order_are_taken_from_the_region() {
         region[32 + 32 * entry + 2] = entry as u8 + 1;
     }
     let setup = driver.setup(FEATURES, None, &call);
-    let mut ring = TxRing::recording(vm.map(), &setup, region_of(&region, true)).unwrap();
+    let mut ring = TxRing::with_tracking(vm.map(), &setup, region_of(&region, true)).unwrap();
     let mut batch = FrameBatch::new();
     assert_eq!(ring.receive(&mut batch).unwrap(), 2);
     let bytes: Vec<u8> = batch.frames().iter().map(|frame| frame.bytes()[30]).collect();
@@ -254,7 +254,7 @@ fn heads_of_a_device_without_order_are_taken_from_the_region() {
         (region[at], region[at + 8]) = (1, counter);
     }
     let setup = RingSetup { base: 0x55, ..driver.setup(FEATURES, None, &call) };
-    let mut ring = TxRing::recording(vm.map(), &setup, region_of(&region, false)).unwrap();
+    let mut ring = TxRing::with_tracking(vm.map(), &setup, region_of(&region, false)).unwrap();
     let mut batch = FrameBatch::new();
     assert_eq!(ring.receive(&mut batch).unwrap(), 2);
     let bytes: Vec<u8> = batch.frames().iter().map(|frame| frame.bytes()[30]).collect();
@@ -277,7 +277,7 @@ fn heads_from_the_region_do_not_come_again() {
     let setup = driver.setup(FEATURES, None, &call);
     let records = region_of(&region, false);
     let part = records.inflight.clone().unwrap();
-    let mut ring = TxRing::recording(vm.map(), &setup, records).unwrap();
+    let mut ring = TxRing::with_tracking(vm.map(), &setup, records).unwrap();
     let mut batch = FrameBatch::new();
     for turn in 0..=1 << 16 {
         if turn > 0 {
@@ -321,15 +321,15 @@ proptest! {
         let records = region_of(region, is_packed);
         if writable {
             let mask = Arc::new(OffloadMask::new(Offloads::TCP));
-            let Ok(mut ring) = RxRing::recording(vm.map(), &setup, records, mask) else { return Ok(()) };
+            let Ok(mut ring) = RxRing::with_tracking(vm.map(), &setup, records, mask) else { return Ok(()) };
             let mut frame = Frame::new(0);
             frame.fill(&[0; 60]);
             for _ in 0..40 {
-                if !matches!(ring.transmit(&frame), Ok(Sent::Accepted)) { break; }
+                if !matches!(ring.transmit(&frame), Ok(TransmitResult::Accepted)) { break; }
                 if ring.flush().is_err() { break; }
             }
         } else {
-            let Ok(mut ring) = TxRing::recording(vm.map(), &setup, records) else { return Ok(()) };
+            let Ok(mut ring) = TxRing::with_tracking(vm.map(), &setup, records) else { return Ok(()) };
             let mut batch = FrameBatch::new();
             let mut calls = 0;
             while ring.receive(&mut batch).is_ok_and(|count| count > 0) {

@@ -15,8 +15,8 @@ use crate::rig::{GUEST_BASE, Vm, call_line};
 use proptest::prelude::*;
 use rustix::fs::{MemfdFlags, memfd_create};
 use suimon_frame::{Frame, FrameBatch, Offloads};
-use suimon_ports::Sent;
-use suimon_ring::{DirtyLog, DiskRing, OffloadMask, RingLog, RingRecords, RxRing, TxRing};
+use suimon_ports::TransmitResult;
+use suimon_ring::{DirtyLog, DiskRing, OffloadMask, RingLog, RingTracking, RxRing, TxRing};
 
 const SIZE: u16 = 16;
 const PAGE: u64 = 4096;
@@ -40,7 +40,7 @@ impl<'a> Watched<'a> {
     }
 
     /// Returns records for a ring whose used ring, or event structure, is that of `driver`.
-    fn records(&self, driver: &AnyDriver<'_>) -> RingRecords {
+    fn records(&self, driver: &AnyDriver<'_>) -> RingTracking {
         let bytes = self.log.metadata().unwrap().len();
         let log = Arc::new(DirtyLog::map(self.log.as_fd(), 0, bytes).unwrap());
         let used_addr = match driver {
@@ -48,7 +48,7 @@ impl<'a> Watched<'a> {
             AnyDriver::Packed(driver) => driver.device_event_at(),
         };
         let log = RingLog { log, used_addr: Some(used_addr) };
-        RingRecords { log: Some(log), inflight: None }
+        RingTracking { log: Some(log), inflight: None }
     }
 
     /// Executes an operation of the device. Returns its result and the pages that it changed and
@@ -99,7 +99,7 @@ proptest! {
         let (setup, records) = (driver.setup(features, &call_line().0), watched.records(&driver));
         let mask = Arc::new(OffloadMask::new(Offloads::TCP));
         let (ring, missing) =
-            watched.unmarked(|| RxRing::recording(vm.map(), &setup, records, mask).unwrap());
+            watched.unmarked(|| RxRing::with_tracking(vm.map(), &setup, records, mask).unwrap());
         prop_assert_eq!(missing, BTreeSet::new(), "when it starts");
         let mut sink = ring.into_sink();
         for (nth, (buffers, lens)) in steps.iter().enumerate() {
@@ -110,7 +110,7 @@ proptest! {
                 let mut accepted = 0;
                 for len in lens {
                     let sent = sink.transmit(&frame(*len, nth as u8 + 1)).unwrap();
-                    accepted += usize::from(sent == Sent::Accepted);
+                    accepted += usize::from(sent == TransmitResult::Accepted);
                 }
                 sink.flush().unwrap();
                 accepted
@@ -142,7 +142,7 @@ proptest! {
         let mut driver = AnyDriver::new(&vm, SIZE, features);
         let (setup, records) = (driver.setup(features, &call_line().0), watched.records(&driver));
         let (ring, missing) =
-            watched.unmarked(|| TxRing::recording(vm.map(), &setup, records).unwrap());
+            watched.unmarked(|| TxRing::with_tracking(vm.map(), &setup, records).unwrap());
         prop_assert_eq!(missing, BTreeSet::new(), "when it starts");
         let mut source = ring.into_source();
         let mut batch = FrameBatch::new();
@@ -174,7 +174,7 @@ proptest! {
         let mut driver = AnyDriver::new(&vm, SIZE, features);
         let (setup, records) = (driver.setup(features, &call_line().0), watched.records(&driver));
         let (ring, missing) =
-            watched.unmarked(|| DiskRing::recording(vm.map(), &setup, records, facts()).unwrap());
+            watched.unmarked(|| DiskRing::with_tracking(vm.map(), &setup, records, facts()).unwrap());
         prop_assert_eq!(missing, BTreeSet::new(), "when it starts");
         let mut queue = ring.into_queue();
         let mut disk = MemoryDisk::new(DISK_BYTES);
@@ -197,7 +197,7 @@ proptest! {
                 queue.flush().unwrap();
             });
             prop_assert_eq!(missing, BTreeSet::new(), "answered");
-            let ((), missing) = watched.unmarked(|| if arms { queue.arm(); } else { queue.park() });
+            let ((), missing) = watched.unmarked(|| if arms { queue.arm(); } else { queue.disarm_lazily() });
             prop_assert_eq!(missing, BTreeSet::new(), "notifications");
             driver.reap_any_order();
         }

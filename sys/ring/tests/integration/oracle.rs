@@ -7,7 +7,7 @@ use crate::chains::{ChainSpec, chain, frame_bytes, pattern};
 use crate::rig::{Driver, Vm, call_line, count, event};
 use proptest::prelude::*;
 use suimon_frame::{Checksum, Frame, FrameBatch, Gso, GsoKind, Offloads, VlanId, VlanTag};
-use suimon_ports::{FrameSink, FrameSource, Sent, Wakeup};
+use suimon_ports::{ArmResult, FrameSink, FrameSource, TransmitResult};
 use suimon_ring::{OffloadMask, RxRing, TxRing, used_position};
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::virtio_net::{VIRTIO_NET_F_GUEST_CSUM, VIRTIO_NET_F_MRG_RXBUF};
@@ -172,7 +172,7 @@ proptest! {
                 frame.meta.tag = Some(VlanTag::of(VlanId::new(77).unwrap()));
                 wire.splice(12..12, [0x81, 0, 0, 77]);
             }
-            if ring.transmit(&frame).unwrap() == Sent::Accepted {
+            if ring.transmit(&frame).unwrap() == TransmitResult::Accepted {
                 expected.push_back(wire);
                 accepted += 1;
             }
@@ -242,7 +242,7 @@ fn offloads_travel_in_the_header() {
     frame.fill(&pattern(1, 1000));
     frame.meta.checksum = Checksum::Partial { start: 34, offset: 16 };
     frame.meta.gso = Some(Gso { kind: GsoKind::Tcp4, segment_bytes: 500, ecn: false });
-    assert_eq!(ring.transmit(&frame).unwrap(), Sent::Accepted);
+    assert_eq!(ring.transmit(&frame).unwrap(), TransmitResult::Accepted);
     ring.flush().unwrap();
     let bytes = driver.contents(head, 12);
     assert_eq!((bytes[0], bytes[1]), (1, 1));
@@ -255,7 +255,7 @@ fn offloads_travel_in_the_header() {
         let head = driver.add(&[2000], false, true, &[]).unwrap();
         frame.fill(&pattern(2, 100));
         frame.meta.checksum = Checksum::Verified;
-        assert_eq!(ring.transmit(&frame).unwrap(), Sent::Accepted);
+        assert_eq!(ring.transmit(&frame).unwrap(), TransmitResult::Accepted);
         ring.flush().unwrap();
         assert_eq!(driver.contents(head, 12)[0], flags);
     }
@@ -292,11 +292,11 @@ fn a_polled_ring_suppresses_kicks_and_an_armed_one_asks_for_them() {
             assert_eq!(ring.receive(&mut batch).unwrap(), 8);
             driver.reap();
         }
-        assert_eq!(ring.arm(), Wakeup::Armed);
+        assert_eq!(ring.arm(), ArmResult::Armed);
         let old = driver.avail;
         driver.add(&[72], false, false, &frame).unwrap();
         assert!(wants_kick(&driver, old));
-        assert_eq!(ring.arm(), Wakeup::Pending);
+        assert_eq!(ring.arm(), ArmResult::Pending);
         rustix::io::write(&*kick, &1_u64.to_ne_bytes()).unwrap();
         ring.disarm();
         assert_eq!(count(&kick), 0, "disarm empties the descriptor");

@@ -9,7 +9,7 @@ use crate::rig::packed::{IN_ORDER, PackedDriver, passes};
 use crate::rig::{Vm, call_line, count, event};
 use proptest::prelude::*;
 use suimon_frame::{Frame, FrameBatch, Offloads};
-use suimon_ports::{FrameSink, FrameSource, Sent, Wakeup};
+use suimon_ports::{ArmResult, FrameSink, FrameSource, TransmitResult};
 use suimon_ring::{OffloadMask, RxRing, TxRing};
 
 const INDIRECT_DESC: u64 = 1 << 28;
@@ -140,7 +140,7 @@ proptest! {
             let bytes = pattern(seed, len);
             let mut frame = Frame::new(seed);
             frame.fill(&bytes);
-            if ring.transmit(&frame).unwrap() == Sent::Accepted {
+            if ring.transmit(&frame).unwrap() == TransmitResult::Accepted {
                 expected.push_back(bytes);
                 accepted += 1;
             }
@@ -184,8 +184,8 @@ proptest! {
             prop_assert_eq!(received, sent);
             let state = ring.state();
             drop(ring);
-            prop_assert_eq!(setup.features.ring_base(state.vring_base()), driver.base());
-            setup.base = setup.features.ring_base(state.vring_base());
+            prop_assert_eq!(setup.features.base_from_vring(state.vring_base()), driver.base());
+            setup.base = setup.features.base_from_vring(state.vring_base());
             driver.reap();
         }
     }
@@ -244,11 +244,11 @@ fn a_polled_ring_suppresses_kicks_and_an_armed_one_asks_for_them() {
                 assert_eq!(ring.receive(&mut batch).unwrap(), 5);
                 driver.reap();
             }
-            assert_eq!(ring.arm(), Wakeup::Armed);
+            assert_eq!(ring.arm(), ArmResult::Armed);
             let old = driver.base();
             driver.add(&[72], false, false, &frame).unwrap();
             assert!(driver.wants_kick(old), "armed");
-            assert_eq!(ring.arm(), Wakeup::Pending);
+            assert_eq!(ring.arm(), ArmResult::Pending);
             let old = driver.base();
             driver.add(&[72], false, false, &frame).unwrap();
             assert!(!driver.wants_kick(old), "the request was taken back");

@@ -10,8 +10,8 @@ use crate::rig::packed::{IN_ORDER, RING_PACKED};
 use crate::rig::{Driver, GUEST_BASE, Piece, Used, Vm, call_line};
 use rustix::fs::ftruncate;
 use suimon_frame::{Frame, FrameBatch, GSO_HEADER_BYTES_MAX, Offloads, VnetHeader};
-use suimon_ports::{FaultKind, FrameSink, FrameSource, Sent};
-use suimon_ring::{Inflight, InflightShape, OffloadMask, RingRecords, RxRing, TxRing};
+use suimon_ports::{FaultKind, FrameSink, FrameSource, TransmitResult};
+use suimon_ring::{Inflight, InflightLayout, OffloadMask, RingTracking, RxRing, TxRing};
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::virtio_net::{
     VIRTIO_NET_F_CSUM, VIRTIO_NET_F_GUEST_CSUM, VIRTIO_NET_F_GUEST_TSO4, VIRTIO_NET_F_HOST_TSO4,
@@ -113,7 +113,7 @@ fn carry(
     assert!(batch.has_tails());
     assert_eq!(from.reap(features), [], "the chains are still needed");
     for frame in batch.frames() {
-        assert_eq!(rx.transmit(frame).unwrap(), Sent::Accepted);
+        assert_eq!(rx.transmit(frame).unwrap(), TransmitResult::Accepted);
     }
     rx.flush().unwrap();
     assert_eq!(from.reap(features), []);
@@ -217,7 +217,7 @@ fn a_gathered_frame_is_the_one_that_was_sent() {
     let frame = &mut batch.frames_mut()[0];
     let mut copy = Frame::new(0);
     copy.copy_from(frame);
-    frame.gather();
+    frame.linearize();
     assert!(frame.bytes() == &bytes[HEADER..]);
     assert!(copy.bytes() == frame.bytes());
 }
@@ -266,7 +266,7 @@ fn a_guest_that_writes_what_it_sent_spoils_its_payload_only() {
         from_vm.memory.write_slice(&vec![0xff; len as usize], GuestAddress(addr)).unwrap();
         let frame = &batch.frames()[0];
         assert_eq!(frame.len(), 40_000);
-        assert_eq!(rx.transmit(frame).unwrap(), Sent::Accepted);
+        assert_eq!(rx.transmit(frame).unwrap(), TransmitResult::Accepted);
         rx.flush().unwrap();
         let used = to.reap(form);
         let got = to.contents(used[0].head, used[0].len as usize);
@@ -293,7 +293,7 @@ fn a_frame_that_found_no_room_is_whole_when_it_does() {
         }
         tx.receive(&mut batch).unwrap();
         for _ in 0..2 {
-            assert_eq!(rx.transmit(&batch.frames()[0]).unwrap(), Sent::Full);
+            assert_eq!(rx.transmit(&batch.frames()[0]).unwrap(), TransmitResult::Full);
             rx.flush().unwrap();
             assert_eq!(to.reap(form), [], "the ring is as it was");
         }
@@ -302,7 +302,7 @@ fn a_frame_that_found_no_room_is_whole_when_it_does() {
             continue;
         }
         to.add(&[17_000], true, &[]).unwrap();
-        assert_eq!(rx.transmit(&batch.frames()[0]).unwrap(), Sent::Accepted);
+        assert_eq!(rx.transmit(&batch.frames()[0]).unwrap(), TransmitResult::Accepted);
         rx.flush().unwrap();
         let used = to.reap(form);
         assert_eq!(used.len(), 4);
@@ -324,7 +324,7 @@ fn a_tail_outlives_its_ring() {
         assert_ne!(state.next_avail(), before);
         let frame = &mut batch.frames_mut()[0];
         assert!(frame.has_tail());
-        frame.gather();
+        frame.linearize();
         assert!(frame.bytes() == &bytes[HEADER..]);
     }
 }
@@ -358,14 +358,14 @@ fn chains_are_in_flight_until_they_are_released() {
         let vm = Vm::new(SIZE);
         let mut driver = AnyDriver::new(&vm, SIZE, form);
         let shape =
-            InflightShape { queues: 1, queue_size: SIZE, is_packed: form & RING_PACKED != 0 };
+            InflightLayout { queues: 1, queue_size: SIZE, is_packed: form & RING_PACKED != 0 };
         let (_, fd) = Inflight::create(shape).unwrap();
         let file = File::from(fd);
         let setup = driver.setup(SENDS | form, &call_line().0);
         let open = || {
             let region = Inflight::map(file.as_fd(), 0, shape.bytes(), shape).unwrap();
-            let records = RingRecords { log: None, inflight: region.queue(0) };
-            TxRing::recording(vm.map(), &setup, records).unwrap()
+            let records = RingTracking { log: None, inflight: region.queue(0) };
+            TxRing::with_tracking(vm.map(), &setup, records).unwrap()
         };
         let bytes = large(1, 40_000);
         for _ in 0..2 {
@@ -400,7 +400,7 @@ fn a_tail_that_leaves_memory_ends_its_ring() {
     driver.offer(3);
     let mut batch = FrameBatch::new();
     let fault = ring.receive(&mut batch).unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Hostile);
+    assert_eq!(fault.kind, FaultKind::ProtocolViolation);
     assert!(fault.detail.contains("40012"), "{fault}");
     assert!(batch.is_empty());
 }
@@ -417,7 +417,7 @@ fn memory_cut_short_under_a_tail_hurts_its_owner_only() {
     offer_all(&mut to, &[66_000]);
     ftruncate(&from_vm.file, 0).unwrap();
     for _ in 0..2 {
-        assert_eq!(rx.transmit(&batch.frames()[0]).unwrap(), Sent::Accepted);
+        assert_eq!(rx.transmit(&batch.frames()[0]).unwrap(), TransmitResult::Accepted);
         rx.flush().unwrap();
     }
     let used = to.reap(0);
@@ -433,5 +433,5 @@ fn memory_cut_short_under_a_tail_hurts_its_owner_only() {
             Err(fault) => break fault,
         }
     };
-    assert_eq!(fault.kind, FaultKind::Hostile);
+    assert_eq!(fault.kind, FaultKind::ProtocolViolation);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use suimon_ports::{StateStore, StoreError};
+use suimon_ports::{StateStore, StateStoreError};
 use suimon_store::FileStore;
 use tempfile::TempDir;
 
@@ -11,7 +11,7 @@ const DIRECTORY: &str = "SUIMON_STORE_TEST_FULL_DISK";
 /// Larger than a new store, which needs some hundred KiB.
 const DISK: &str = "size=4m";
 
-fn put(store: &FileStore, key: &str, value: &[u8]) -> Result<(), StoreError> {
+fn put(store: &FileStore, key: &str, value: &[u8]) -> Result<(), StateStoreError> {
     let counter = Some(value.len().to_le_bytes().to_vec());
     store.commit(&[
         ("t", key.to_owned(), Some(value.to_vec())),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use suimon_frame::{Frame, FrameBatch};
 use suimon_ports::{
     DeviceErrorKind, DeviceNotice, FaultKind, FrameSink, FrameSource, PortDevice, PortFault,
-    PortObserver, PortSpec, QueueHost, Sent, StreamSpec,
+    PortObserver, PortSpec, QueueHost, StreamSpec, TransmitResult,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
@@ -62,13 +62,13 @@ impl Rack {
         }
     }
 
-    fn send(&self, frame: &[u8]) -> Sent {
+    fn send(&self, frame: &[u8]) -> TransmitResult {
         let id = QueueId { port: PortId(7), direction: Direction::Egress, index: 0 };
         let mut sinks = self.sinks.lock().unwrap();
         let sink = sinks.get_mut(&id).unwrap();
         let mut filled = Frame::new(0);
         filled.fill(frame);
-        filled.admit_plain().unwrap();
+        filled.validate_ingress_plain().unwrap();
         let sent = sink.transmit(&filled).unwrap();
         sink.flush().unwrap();
         sent
@@ -145,12 +145,12 @@ fn frames_pass_both_ways_and_the_next_qemu_comes_in() {
         assert_eq!((bench.nic.status().link_up, bench.nic.status().queue_pairs), (true, 1));
         qemu.write_all(&framed(&[number; 60])).unwrap();
         assert_eq!(bench.receive().0, 1);
-        assert_eq!(bench.rack.send(&[number; 60]), Sent::Accepted);
+        assert_eq!(bench.rack.send(&[number; 60]), TransmitResult::Accepted);
         let mut seen = [0; 64];
         qemu.read_exact(&mut seen).unwrap();
         assert_eq!(seen[..], framed(&[number; 60]));
         drop(qemu);
-        assert_eq!(bench.receive().1.unwrap().kind, FaultKind::Gone);
+        assert_eq!(bench.receive().1.unwrap().kind, FaultKind::Disconnected);
         let reason = "QEMU closed the connection".to_owned();
         assert_eq!(bench.heard(), DeviceNotice::LinkDown { reason });
         assert!(!bench.nic.status().link_up);
@@ -164,7 +164,7 @@ fn who_breaks_the_protocol_is_cut_off_and_another_one_is_served() {
     assert_eq!(bench.heard(), DeviceNotice::LinkUp);
     hostile.write_all(&[0xff; 64]).unwrap();
     let fault = bench.receive().1.unwrap();
-    assert_eq!(fault.kind, FaultKind::Hostile);
+    assert_eq!(fault.kind, FaultKind::ProtocolViolation);
     let DeviceNotice::Violation { detail } = bench.heard() else { panic!("no violation") };
     assert!(detail.contains("4294967295") && detail.contains("69632"), "{detail}");
     assert!(matches!(bench.heard(), DeviceNotice::LinkDown { .. }));
@@ -195,7 +195,7 @@ fn a_qemu_that_does_not_read_costs_frames_and_gets_the_rest_when_it_reads() {
     let mut qemu = bench.connect();
     assert_eq!(bench.heard(), DeviceNotice::LinkUp);
     let mut accepted = 0;
-    while bench.rack.send(&[accepted as u8; 9000]) == Sent::Accepted {
+    while bench.rack.send(&[accepted as u8; 9000]) == TransmitResult::Accepted {
         accepted += 1;
         assert!(accepted < 10_000, "a socket has room for so much?");
     }
@@ -206,7 +206,7 @@ fn a_qemu_that_does_not_read_costs_frames_and_gets_the_rest_when_it_reads() {
         assert!(seen == framed(&[number as u8; 9000]), "frame {number} of {accepted}");
     }
     let until = Instant::now() + LIMIT;
-    while bench.rack.send(&[1; 60]) == Sent::Full {
+    while bench.rack.send(&[1; 60]) == TransmitResult::Full {
         assert!(Instant::now() < until, "there is room again");
     }
 }

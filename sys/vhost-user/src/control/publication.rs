@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use suimon_ports::{DeviceNotice, VhostUserPromise};
+use suimon_ports::{DeviceNotice, NegotiatedFeatures};
 
 use super::Shared;
 use crate::device::{Device, DeviceLink};
@@ -19,7 +19,7 @@ impl Shared {
 
     /// Returns the device and the offer for the next front-end.
     pub(super) fn link(&self) -> DeviceLink {
-        let promised = self.changing().promise.features;
+        let promised = self.changing().negotiated.features;
         let (model, offer) = self.subject.offer(promised);
         DeviceLink { model, offer, faults: Arc::clone(&self.faults) }
     }
@@ -30,30 +30,30 @@ impl Shared {
         let features = Some(device.features()).filter(|bits| *bits != 0);
         let mut changing = self.changing();
         let status = &mut changing.status;
-        let was = (status.queue_pairs, status.features);
+        let was = (status.queue_pairs, status.virtio_features);
         status.link_up = queue_pairs > 0;
         status.queue_pairs = queue_pairs;
-        status.features = features;
+        status.virtio_features = features;
         if was == (queue_pairs, features) {
             return;
         }
         self.subject.refresh_offloads(status);
         drop(changing);
         if let Some(features) = features.filter(|_| queue_pairs > 0) {
-            self.promise(VhostUserPromise { features: lasting(features), queue_pairs });
+            self.report_negotiated(NegotiatedFeatures { features: lasting(features), queue_pairs });
             self.notify(DeviceNotice::Negotiated { features, queue_pairs });
         }
     }
 
     /// Records features and queues that the VM relies on from now on, and reports the change.
-    pub(super) fn promise(&self, promise: VhostUserPromise) {
+    pub(super) fn report_negotiated(&self, negotiated: NegotiatedFeatures) {
         let mut changing = self.changing();
-        if changing.promise == promise {
+        if changing.negotiated == negotiated {
             return;
         }
-        changing.promise = promise;
+        changing.negotiated = negotiated;
         drop(changing);
-        self.notify(DeviceNotice::Promised(promise));
+        self.notify(DeviceNotice::FeaturesCommitted(negotiated));
     }
 }
 

@@ -12,7 +12,7 @@ use crate::features::protocol;
 use crate::message::{Message, VringFd};
 use crate::reply::Reply;
 use crate::request::Request;
-use crate::vring::{Kick, RingPlace, Vring};
+use crate::vring::{Kick, RingContext, Vring};
 
 impl Device {
     pub(super) fn vring(
@@ -48,7 +48,7 @@ impl Device {
         // Without protocol features a ring starts enabled.
         let starts_enabled = !features.has(protocol::FEATURES_BIT);
         let link = &self.link;
-        let place = RingPlace { model: &link.model, memory, features, records: &self.records };
+        let place = RingContext { model: &link.model, memory, features, records: &self.records };
         for vring in &mut self.vrings {
             if !vring.is_running() && vring.is_described() && (vring.is_enabled || starts_enabled) {
                 vring.start(&place).map_err(|source| DeviceFault::Ring { request, source })?;

@@ -17,7 +17,7 @@ use crate::vring::Vring;
 
 /// Set of rings of a device to detach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stops {
+pub enum RingSet {
     /// Empty set: no ring is stopped.
     Nothing,
     /// The ring with this index, if the device has it.
@@ -26,7 +26,7 @@ pub enum Stops {
     All,
 }
 
-impl Stops {
+impl RingSet {
     fn has(self, index: usize) -> bool {
         match self {
             Self::Nothing => false,
@@ -43,54 +43,54 @@ impl Stops {
 impl Device {
     /// Returns the rings that [`handle`](Self::handle) will detach. The message restarts them or
     /// leaves them stopped.
-    pub fn stops(&self, message: &Message) -> Stops {
+    pub fn stops(&self, message: &Message) -> RingSet {
         use Message as M;
         let is_negotiated = |request| check_negotiated(request, self.protocol).is_ok();
         match *message {
             M::SetFeatures(bits) => {
-                Stops::all_if(bits & !self.link.offer.features == 0 && bits != self.features)
+                RingSet::all_if(bits & !self.link.offer.features == 0 && bits != self.features)
             }
-            M::SetStatus(status) => Stops::all_if(status == 0),
-            M::ResetOwner | M::ResetDevice | M::SetMemTable(_) => Stops::All,
-            M::AddMemReg(info, _) => Stops::all_if(self.memory.is_changed_by_adding(info)),
-            M::RemMemReg(info) => Stops::all_if(self.memory.is_changed_by_removing(info)),
-            M::SetLogBase(..) => Stops::all_if(is_negotiated(Request::SetLogBase)),
-            M::SetInflightFd(..) => Stops::all_if(is_negotiated(Request::SetInflightFd)),
+            M::SetStatus(status) => RingSet::all_if(status == 0),
+            M::ResetOwner | M::ResetDevice | M::SetMemTable(_) => RingSet::All,
+            M::AddMemReg(info, _) => RingSet::all_if(self.memory.is_changed_by_adding(info)),
+            M::RemMemReg(info) => RingSet::all_if(self.memory.is_changed_by_removing(info)),
+            M::SetLogBase(..) => RingSet::all_if(is_negotiated(Request::SetLogBase)),
+            M::SetInflightFd(..) => RingSet::all_if(is_negotiated(Request::SetInflightFd)),
             M::SetVringNum { index, .. }
             | M::SetVringAddr { index, .. }
-            | M::GetVringBase { index } => Stops::One(index),
-            M::SetVringKick(ref vring_fd) => Stops::One(vring_fd.index),
+            | M::GetVringBase { index } => RingSet::One(index),
+            M::SetVringKick(ref vring_fd) => RingSet::One(vring_fd.index),
             M::SetVringBase { index, base } => {
                 let is_packed = RingFeatures(self.features).packed();
                 match is_packed || base <= u32::from(u16::MAX) {
-                    true => Stops::One(index),
-                    false => Stops::Nothing,
+                    true => RingSet::One(index),
+                    false => RingSet::Nothing,
                 }
             }
             M::SetVringEnable { index, enabled } => {
                 let vring = usize::try_from(index).ok().and_then(|index| self.vrings.get(index));
                 match vring.is_some_and(|vring| vring.is_enabled != enabled) {
-                    true => Stops::One(index),
-                    false => Stops::Nothing,
+                    true => RingSet::One(index),
+                    false => RingSet::Nothing,
                 }
             }
-            _ => Stops::Nothing,
+            _ => RingSet::Nothing,
         }
     }
 
     /// Returns the rings that [`take_fault`](Self::take_fault) will detach.
-    pub fn stops_of_fault(&self) -> Stops {
-        Stops::all_if(self.vrings.iter().any(Vring::has_fault))
+    pub fn stops_of_fault(&self) -> RingSet {
+        RingSet::all_if(self.vrings.iter().any(Vring::has_fault))
     }
 
     /// Returns true if any of these rings runs.
-    pub fn has_running(&self, stops: Stops) -> bool {
+    pub fn has_running(&self, stops: RingSet) -> bool {
         let mut rings = self.vrings.iter().enumerate();
         rings.any(|(index, vring)| stops.has(index) && vring.is_running())
     }
 
     /// Returns the number of these rings that run and that the switch services: 0 for a disk.
-    pub fn switch_rings(&self, stops: Stops) -> usize {
+    pub fn switch_rings(&self, stops: RingSet) -> usize {
         let Model::Nic(_) = &self.link.model else { return 0 };
         let rings = self.vrings.iter().enumerate();
         rings.filter(|(index, vring)| stops.has(*index) && vring.is_running()).count()
@@ -98,7 +98,7 @@ impl Device {
 
     /// Requests these rings back and blocks at most `at_most` until they are detached. Returns true
     /// if none of them runs; otherwise the caller must call again.
-    pub fn try_stop(&mut self, stops: Stops, at_most: Duration) -> bool {
+    pub fn try_stop(&mut self, stops: RingSet, at_most: Duration) -> bool {
         let deadline = Instant::now() + at_most;
         let model = &self.link.model;
         let rings = self.vrings.iter_mut().enumerate();

@@ -16,8 +16,8 @@ use crate::requests::{
     DISK_BYTES, DISK_FEATURES, MemoryDisk, Offered, S_OK, Wanted, offer, writable_bytes,
 };
 use suimon_ports::{
-    DeviceNotice, DiskObserver, DiskOp, DiskQueue, DiskQueueHost, VhostUserDiskSpec,
-    VhostUserDiskStatus, VhostUserMode, VhostUserPromise,
+    DeviceNotice, DiskObserver, DiskOp, DiskQueue, DiskQueueHost, NegotiatedFeatures,
+    VhostUserDiskSpec, VhostUserDiskStatus, VhostUserMode,
 };
 use suimon_quantity::DiskId;
 use suimon_vhost_user::VhostUserDisk;
@@ -114,7 +114,7 @@ fn spec(socket: PathBuf) -> VhostUserDiskSpec {
         physical_sector_bytes: 4096,
         serial: "the serial number".into(),
         is_read_only: false,
-        promise: VhostUserPromise::default(),
+        negotiated: NegotiatedFeatures::default(),
     }
 }
 
@@ -140,10 +140,10 @@ impl DiskBench {
         front_end
     }
 
-    fn promise(&self) -> VhostUserPromise {
+    fn promise(&self) -> NegotiatedFeatures {
         loop {
             let notice = self.notices.recv_timeout(LIMIT).expect("a notice");
-            if let DeviceNotice::Promised(promise) = notice {
+            if let DeviceNotice::FeaturesCommitted(promise) = notice {
                 return promise;
             }
         }
@@ -277,12 +277,12 @@ fn what_was_under_way_when_the_process_died_is_done_again_in_order() {
     let heads: Vec<u16> = (10..15).map(|sector| guest.write(sector).head).collect();
     bench.store.serve(0, &[3, 1]);
     assert_eq!(guest.heads(), [heads[3], heads[1]]);
-    let promise = bench.promise();
+    let negotiated = bench.promise();
     bench.store.die();
     drop(bench);
     guest.write(20);
     // The next process with the same front-end.
-    let bench = DiskBench::with(|spec| spec.promise = promise);
+    let bench = DiskBench::with(|spec| spec.negotiated = negotiated);
     let mut front_end = bench.connect(DISK_FEATURES);
     assert!(front_end.set(32, &description, &[file.as_fd()]));
     guest.start(&mut front_end);
@@ -318,26 +318,26 @@ fn what_a_vm_negotiated_is_kept_for_it() {
     let bench = DiskBench::new();
     let mut front_end = bench.connect(DISK_FEATURES | CONFIG_WCE);
     guest.start(&mut front_end);
-    let promise = bench.promise();
-    assert_eq!(promise.features & DISK_FEATURES, DISK_FEATURES);
-    assert_eq!(promise.queue_pairs, 1);
+    let negotiated = bench.promise();
+    assert_eq!(negotiated.features & DISK_FEATURES, DISK_FEATURES);
+    assert_eq!(negotiated.queue_pairs, 1);
     // A read-only disk still offers the VM's features, and regardless of its earlier choice,
     // completed writes are durable.
     let bench = DiskBench::with(|spec| {
-        spec.promise = promise;
+        spec.negotiated = negotiated;
         spec.is_read_only = true;
     });
     let mut front_end = FrontEnd::connect(&bench.spec.socket);
-    assert_eq!(promise.features & !front_end.get_number(1), 0);
+    assert_eq!(negotiated.features & !front_end.get_number(1), 0);
     assert_eq!(config(&mut front_end, 32, 1), [0]);
     let mut spec = bench.spec.clone();
     spec.queues = 1;
     assert!(
         VhostUserDisk::probe(&VhostUserDiskSpec { socket: "none".into(), ..spec.clone() }).is_ok()
     );
-    spec.promise.queue_pairs = 2;
+    spec.negotiated.queue_pairs = 2;
     assert_eq!(VhostUserDisk::probe(&spec).unwrap_err().field, "queues");
-    spec.promise = VhostUserPromise { features: IN_ORDER, queue_pairs: 1 };
+    spec.negotiated = NegotiatedFeatures { features: IN_ORDER, queue_pairs: 1 };
     assert!(VhostUserDisk::probe(&spec).is_err());
 }
 

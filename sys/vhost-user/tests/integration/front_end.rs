@@ -61,7 +61,10 @@ fn questions_are_answered() {
     assert_eq!(second.read(&mut [0]).unwrap_or(0), 0);
     assert_eq!(front_end.get_number(17), 4);
     let status = bench.nic().status();
-    assert_eq!((status.link_up, status.features), (false, Some(VERSION_1 | PROTOCOL_FEATURES)));
+    assert_eq!(
+        (status.link_up, status.virtio_features),
+        (false, Some(VERSION_1 | PROTOCOL_FEATURES))
+    );
     drop(bench.nic.take());
     assert!(!bench.socket.exists());
 }

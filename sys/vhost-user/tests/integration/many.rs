@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use suimon_ports::{
     DetachingQueue, DeviceNotice, DiskObserver, DiskQueue, DiskQueueHost, FrameSink, FrameSource,
-    OffloadSwitches, QueueHost, VhostUserDiskSpec, VhostUserMode, VhostUserPromise, VhostUserSpec,
+    NegotiatedFeatures, OffloadSwitches, QueueHost, VhostUserDiskSpec, VhostUserMode,
+    VhostUserSpec,
 };
 use suimon_quantity::{DiskId, PortId, QueueId};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
@@ -33,7 +34,7 @@ fn spec(folder: &std::path::Path, port: u32) -> VhostUserSpec {
         mac: None,
         mtu: 1500,
         offload: OffloadSwitches::default(),
-        promise: VhostUserPromise::default(),
+        negotiated: NegotiatedFeatures::default(),
     }
 }
 
@@ -253,7 +254,7 @@ fn disk_spec(folder: &std::path::Path, disk: u32) -> VhostUserDiskSpec {
         physical_sector_bytes: 4096,
         serial: String::new(),
         is_read_only: false,
-        promise: VhostUserPromise::default(),
+        negotiated: NegotiatedFeatures::default(),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::bench::{
 };
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_ports::{
-    DeviceNotice, OffloadSwitches, PortDevice, PortSpec, VhostUserMode, VhostUserPromise,
+    DeviceNotice, NegotiatedFeatures, OffloadSwitches, PortDevice, PortSpec, VhostUserMode,
     VhostUserSpec,
 };
 use suimon_quantity::PortId;
@@ -60,11 +60,11 @@ fn is_closed(stream: &mut UnixStream) -> bool {
     stream.read(&mut [0]).unwrap_or(0) == 0
 }
 
-/// Returns the next notice other than `Promised`.
+/// Returns the next notice other than `FeaturesCommitted`.
 fn notice(bench: &Bench) -> DeviceNotice {
     loop {
         match bench.notice() {
-            DeviceNotice::Promised(_) => {}
+            DeviceNotice::FeaturesCommitted(_) => {}
             other => return other,
         }
     }
@@ -309,7 +309,7 @@ fn what_a_vm_negotiated_is_kept_for_it() {
     let bench = Bench::new(2);
     let vm = Vm::with_regions(vec![BYTES]);
     let promise = |bench: &Bench| loop {
-        if let DeviceNotice::Promised(promise) = bench.notice() {
+        if let DeviceNotice::FeaturesCommitted(promise) = bench.notice() {
             return promise;
         }
     };
@@ -330,7 +330,7 @@ fn what_a_vm_negotiated_is_kept_for_it() {
             segmentation: false,
             ..OffloadSwitches::default()
         },
-        promise: promised,
+        negotiated: promised,
         ..bench.spec.clone()
     };
     // The next process offers the features although they are disabled.
@@ -341,11 +341,12 @@ fn what_a_vm_negotiated_is_kept_for_it() {
     let mut returned = FrontEnd::connect(&spec.socket);
     assert_eq!(returned.get_number(1) & promised.features, promised.features);
     drop(nic);
-    let fewer = VhostUserSpec { promise: VhostUserPromise { queue_pairs: 3, ..promised }, ..spec };
+    let fewer =
+        VhostUserSpec { negotiated: NegotiatedFeatures { queue_pairs: 3, ..promised }, ..spec };
     let error = VhostUserNic::probe(&fewer).unwrap_err();
     assert!(error.field == "queues" && error.detail.contains("uses 3 queue pairs"), "{error}");
-    let unknown = VhostUserPromise { features: promised.features | 1 << 50, queue_pairs: 1 };
-    let error = VhostUserNic::probe(&VhostUserSpec { promise: unknown, ..fewer }).unwrap_err();
+    let unknown = NegotiatedFeatures { features: promised.features | 1 << 50, queue_pairs: 1 };
+    let error = VhostUserNic::probe(&VhostUserSpec { negotiated: unknown, ..fewer }).unwrap_err();
     assert!(error.detail.contains("of which 0x4000000000000 would be missing"), "{error}");
 
     // A VM that stops its rings and disconnects keeps no reservation of features.
@@ -354,7 +355,7 @@ fn what_a_vm_negotiated_is_kept_for_it() {
     front_end.ring_base(0);
     front_end.ring_base(1);
     drop(front_end);
-    assert_eq!(promise(&bench), VhostUserPromise::default());
+    assert_eq!(promise(&bench), NegotiatedFeatures::default());
 }
 
 /// After a death of the process, the in-flight record takes precedence over a front-end that does

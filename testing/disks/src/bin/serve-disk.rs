@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result, bail};
-use suimon_disk_tests::{DiskExports, DiskProcessor, Fault, FaultyIo, NullIo, Promises};
+use suimon_disk_tests::{DiskExports, DiskWorker, Fault, FaultyIo, NegotiatedFeaturesFile, NullIo};
 use suimon_nbd_server::{NbdServer, UnixAccess};
-use suimon_ports::{FileIo, Placement, VhostUserDiskSpec, VhostUserMode};
+use suimon_ports::{CpuAffinity, FileIo, VhostUserDiskSpec, VhostUserMode};
 use suimon_test_programs::end_program;
 use suimon_uring::UringFileIo;
 use suimon_vhost_user::{VhostUserDisk, VhostUserThreads};
@@ -76,7 +76,7 @@ fn serve() -> Result<()> {
     let options = Options::parse(std::env::args().skip(1))?;
     let file = options.file.as_deref().context("usage: serve-disk FILE [OPTION…]")?;
     let (io, durable_writes) = files(&options)?;
-    let exports = DiskExports::new(DiskProcessor::start_on(Placement::Floating, io)?)?;
+    let exports = DiskExports::new(DiskWorker::start_on(CpuAffinity::Floating, io)?)?;
     let is_image = file.extension().is_some_and(|ending| ending == "vhd" || ending == "vhdx");
     let added = if is_image {
         exports.add_image("disk", file)
@@ -91,7 +91,7 @@ fn serve() -> Result<()> {
     let device = match &options.vhost_user {
         Some(socket) => {
             let shape = exports.shape(disk).context("it was just added")?;
-            let promises = Arc::new(Promises::kept_in(options.state.as_deref())?);
+            let promises = Arc::new(NegotiatedFeaturesFile::kept_in(options.state.as_deref())?);
             let spec = VhostUserDiskSpec {
                 socket: socket.clone(),
                 mode: VhostUserMode::Server,
@@ -101,7 +101,7 @@ fn serve() -> Result<()> {
                 physical_sector_bytes: shape.physical_sector,
                 serial: options.serial.clone(),
                 is_read_only: options.is_read_only,
-                promise: promises.last(),
+                negotiated: promises.last(),
             };
             let threads = VhostUserThreads::unconfined()?;
             Some(VhostUserDisk::open(disk.id(), &spec, exports.host(), promises, &threads)?)
@@ -111,7 +111,7 @@ fn serve() -> Result<()> {
     println!("serving {}", Path::new(file).display());
     obey(device.as_ref(), &durable_writes)?;
     drop((nbd, device));
-    exports.processor().close_disk(disk)
+    exports.worker().close_disk(disk)
 }
 
 /// Opens the I/O backend, and returns it with the counter of durable writes, which only a counting

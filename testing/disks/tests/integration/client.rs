@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_disk_tests::{
-    Answers, Asks, Client, ClientSpec, DiskProcessor, EngineLoad, HeldTo, StoreFolder,
+    Answers, Asks, Client, ClientSpec, DiskWorker, EngineLoad, QosLimits, StoreFolder,
     never_readable, new_disk, request_cost_ns,
 };
-use suimon_ports::Placement;
-use suimon_rig::until;
+use suimon_ports::CpuAffinity;
+use suimon_rig::wait_until;
 use suimon_storage::DiskSpec;
 use suimon_storage::images::{DiskFormat, DiskKind};
 
@@ -22,14 +22,14 @@ fn client(asks: Asks, bytes: u32) -> ClientSpec {
 
 /// Serves a disk until `requests` requests are complete, and asserts that none failed.
 fn serve(disk: DiskSpec, client: ClientSpec, requests: u64) -> Arc<Answers> {
-    let processor = DiskProcessor::start(Placement::Floating).unwrap();
-    let disk = processor.add_disk(disk, None).unwrap();
+    let worker = DiskWorker::start(CpuAffinity::Floating).unwrap();
+    let disk = worker.add_disk(disk, None).unwrap();
     let client = Client::new(client, Arc::new(never_readable().unwrap()));
     let answers = client.answers();
-    processor.add_queue(disk, Box::new(client)).unwrap();
-    until("answers", LIMIT, || Ok(answers.done() + answers.failed() >= requests)).unwrap();
-    processor.detach_clients(disk);
-    processor.close_disk(disk).unwrap();
+    worker.add_queue(disk, Box::new(client)).unwrap();
+    wait_until("answers", LIMIT, || Ok(answers.done() + answers.failed() >= requests)).unwrap();
+    worker.detach_clients(disk);
+    worker.close_disk(disk).unwrap();
     assert_eq!(answers.failed(), 0);
     answers
 }
@@ -76,10 +76,11 @@ fn a_dynamic_image_that_was_filled_is_allocated() {
 
 #[test]
 fn a_request_costs_something_whatever_disks_are_held_to() {
-    for held_to in [HeldTo::NoStore, HeldTo::NoLimits, HeldTo::AllLimits, HeldTo::AllLimitsAndWait]
+    for held_to in
+        [QosLimits::NoStore, QosLimits::NoLimits, QosLimits::AllLimits, QosLimits::AllLimitsAndWait]
     {
         for (disks, busy, ends) in [(1, 1, 16), (200, 150, 16), (200, 150, 150)] {
-            let load = EngineLoad { disks, busy, ends, held_to };
+            let load = EngineLoad { disks, busy, ends, limits: held_to };
             let cost = request_cost_ns(&load).unwrap();
             assert!(cost.is_finite() && cost > 0.0, "{load:?}: {cost}");
         }

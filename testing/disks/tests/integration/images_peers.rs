@@ -8,11 +8,11 @@ use crate::support::peer_bench::{Bench, run};
 use suimon_disk_tests::{new_disk, seeded};
 use suimon_image::Image;
 use suimon_image::testing::TestDisk;
-use suimon_ports::{FileName, FileUse, StoreFiles};
+use suimon_ports::{FileLockMode, FileName, StoreFiles};
 use suimon_storage::images::{DiskError, DiskFormat, DiskKind, DiskPlan, create, open};
 use suimon_storage::jobs::{CheckJob, CopyJob, DiskJob, MergeJob, resize, snapshot};
 use suimon_uring::HostStore;
-use suimon_vhd::{Access, OpenOptions, SizeRule, Vhd};
+use suimon_vhd::{Access, OpenOptions, SizeSource, Vhd};
 use suimon_vhdx::{Guid, Vhdx, WriteGuids};
 
 const MB: u64 = 1 << 20;
@@ -83,7 +83,7 @@ impl Store {
             (6 * MB, 2 * MB, 0),
             (size - 4096, 4096, first + 3),
         ];
-        let file = self.files.open(plan.file.as_ref().unwrap(), FileUse::Write, 512).unwrap();
+        let file = self.files.open(plan.file.as_ref().unwrap(), FileLockMode::Write, 512).unwrap();
         let write = |write: &mut dyn FnMut(u64, &[u8])| {
             for (offset, len, byte) in pieces {
                 let bytes = vec![byte; len as usize];
@@ -93,7 +93,7 @@ impl Store {
         };
         match plan.format {
             DiskFormat::Vhd => {
-                let options = OpenOptions { access: Access::Write, size: SizeRule::Creator };
+                let options = OpenOptions { access: Access::Write, size: SizeSource::Creator };
                 let image = Vhd::open(file.as_ref(), options).unwrap();
                 let mut disk = TestDisk { image, file: file.as_ref(), parent: None };
                 write(&mut |offset, bytes| disk.write(offset, bytes).unwrap());

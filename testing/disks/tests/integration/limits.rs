@@ -8,11 +8,11 @@
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
-use suimon_disk_tests::{DiskExports, DiskProcessor};
+use suimon_disk_tests::{DiskExports, DiskWorker};
 use suimon_nbd_server::{NbdServer, UnixAccess};
-use suimon_ports::Placement;
+use suimon_ports::CpuAffinity;
 use suimon_quantity::Iops;
-use suimon_rig::{Process, Rig, fio, until};
+use suimon_rig::{Process, Rig, fio, wait_until};
 use suimon_storage_qos::Limits;
 
 const SIZE: u64 = 64 << 20;
@@ -38,12 +38,12 @@ fn a_maximum_is_what_fio_gets_and_waiting_for_it_costs_nothing() {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = folder.path().join("disk.raw");
     std::fs::File::create(&path).unwrap().set_len(SIZE).unwrap();
-    let exports = DiskExports::new(DiskProcessor::start(Placement::Floating).unwrap()).unwrap();
+    let exports = DiskExports::new(DiskWorker::start(CpuAffinity::Floating).unwrap()).unwrap();
     let limits = |max| Limits { max_iops: Iops::new(max), ..Limits::default() };
     let disk = exports.add_limited("disk", &path, limits(1000)).unwrap();
-    let limit = |max| exports.processor().set_limits(disk, limits(max)).unwrap();
+    let limit = |max| exports.worker().set_limits(disk, limits(max)).unwrap();
     let done = || {
-        let tally = exports.processor().tally(disk).unwrap();
+        let tally = exports.worker().tally(disk).unwrap();
         assert_eq!(tally.failed(), 0);
         tally.reads.requests + tally.writes.requests
     };
@@ -57,7 +57,7 @@ fn a_maximum_is_what_fio_gets_and_waiting_for_it_costs_nothing() {
         limit(max);
         let idle = done();
         let mut fio = load(&rig, socket, rw, depth);
-        until("requests", PATIENCE, || Ok(done() > idle + 50)).unwrap();
+        wait_until("requests", PATIENCE, || Ok(done() > idle + 50)).unwrap();
         // All requests were completed between the two moments, so load on the machine cannot
         // increase their number. The maximum is exceeded at most by the catch-up of 20 ms, by one
         // request, and by the requests dispatched before.
@@ -79,7 +79,7 @@ fn a_maximum_is_what_fio_gets_and_waiting_for_it_costs_nothing() {
     limit(0);
     let mut fio = load(&rig, socket, "randread", 32);
     let mut rates = Vec::new();
-    let freed = until("more requests without a maximum", PATIENCE, || {
+    let freed = wait_until("more requests without a maximum", PATIENCE, || {
         let before = done();
         std::thread::sleep(Duration::from_secs(1));
         rates.push(done() - before);

@@ -12,9 +12,9 @@ mod nbd_clients;
 mod nbd_status;
 mod nbd_tls;
 mod no_allocation;
-mod processors;
 mod qemu_deaths;
 mod qemu_disks;
 #[path = "qemu/served.rs"]
 mod served;
 mod support;
+mod workers;

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_disk_tests::{
-    Answers, Asks, Client, ClientSpec, DiskProcessor, OpenedDisk, StoreFolder, never_readable,
+    Answers, Asks, Client, ClientSpec, DiskWorker, OpenedDisk, StoreFolder, never_readable,
     new_disk,
 };
-use suimon_ports::{FileName, Placement};
+use suimon_ports::{CpuAffinity, FileName};
 use suimon_quantity::Iops;
-use suimon_rig::until;
+use suimon_rig::wait_until;
 use suimon_storage::images::{DiskFormat, DiskKind};
 use suimon_storage_qos::Limits;
 
@@ -64,7 +64,7 @@ fn client(number: usize) -> ClientSpec {
     ClientSpec { asks, depth, bytes, disk_bytes: DISK_BYTES }
 }
 
-fn serve(processor: &DiskProcessor, folder: &Path) -> Vec<LimitedDisk> {
+fn serve(worker: &DiskWorker, folder: &Path) -> Vec<LimitedDisk> {
     let store = StoreFolder::open(folder).unwrap();
     let add = |number: usize| {
         let mut plan = new_disk(DiskFormat::Raw, DiskKind::Fixed, Some(DISK_BYTES));
@@ -72,11 +72,11 @@ fn serve(processor: &DiskProcessor, folder: &Path) -> Vec<LimitedDisk> {
         store.make(&plan).unwrap();
         plan.size = None;
         let disk = store.disk(&plan).unwrap();
-        let disk = processor.add_disk(disk, Some(limits(MAX))).unwrap();
+        let disk = worker.add_disk(disk, Some(limits(MAX))).unwrap();
         let spec = client(number);
         let queue = Client::new(spec, Arc::new(never_readable().unwrap()));
         let answers = queue.answers();
-        processor.add_queue(disk, Box::new(queue)).unwrap();
+        worker.add_queue(disk, Box::new(queue)).unwrap();
         LimitedDisk { client: spec, disk, answers }
     };
     (0..DISKS).map(add).collect()
@@ -121,11 +121,11 @@ fn check(number: usize, disk: &LimitedDisk, seen: &[Seen]) {
 fn sixty_four_disks_get_their_maximum_in_every_window() {
     // In memory, so that other use of the machine's disk has no effect.
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-    let processor = DiskProcessor::start(Placement::Floating).unwrap();
-    let disks = serve(&processor, folder.path());
+    let worker = DiskWorker::start(CpuAffinity::Floating).unwrap();
+    let disks = serve(&worker, folder.path());
     let last = disks.last().unwrap();
     let is_served = |disk: &LimitedDisk| disk.answers.done() > 0;
-    until("an answer for each disk", PATIENCE, || Ok(disks.iter().all(is_served))).unwrap();
+    wait_until("an answer for each disk", PATIENCE, || Ok(disks.iter().all(is_served))).unwrap();
     let (began, mut due) = (Instant::now(), 0.0);
     let (mut since, mut max, before) = (began, MAX, last.answers.done());
     let mut seen = vec![look(&disks)];
@@ -135,7 +135,7 @@ fn sixty_four_disks_get_their_maximum_in_every_window() {
             // The change takes effect between these two times; the higher maximum counts until
             // then.
             let before = Instant::now();
-            processor.set_limits(last.disk, limits(next)).unwrap();
+            worker.set_limits(last.disk, limits(next)).unwrap();
             let now = if next > max { before } else { Instant::now() };
             due += max as f64 * (now - since).as_secs_f64();
             (since, max) = (now, next);
@@ -153,8 +153,8 @@ fn sixty_four_disks_get_their_maximum_in_every_window() {
         check(number, disk, &seen);
     }
     for disk in &disks {
-        processor.detach_clients(disk.disk);
-        processor.close_disk(disk.disk).unwrap();
+        worker.detach_clients(disk.disk);
+        worker.close_disk(disk.disk).unwrap();
         assert_eq!(disk.answers.failed(), 0);
     }
 }

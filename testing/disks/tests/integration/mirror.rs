@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use suimon_disk_tests::{
-    CopiedDisk, DiskExports, DiskProcessor, OpenedDisk, ServedCopy, StoreFolder, new_disk, used,
+    CopiedDisk, DiskExports, DiskWorker, OpenedDisk, ServedCopy, StoreFolder, new_disk, used,
 };
 use suimon_image::ByteRange;
 use suimon_image::testing::first_difference;
 use suimon_nbd_client::NbdConnection;
 use suimon_ports::{DiskClient, FileName};
 use suimon_quantity::Iops;
-use suimon_rig::until;
+use suimon_rig::wait_until;
 use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan};
 use suimon_storage::mirror::MirrorError;
 use suimon_storage_qos::Limits;
@@ -43,13 +43,13 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(processors: usize) -> Self {
-        Self::new_in(&std::env::temp_dir(), processors)
+    fn new(workers: usize) -> Self {
+        Self::new_in(&std::env::temp_dir(), workers)
     }
 
     fn new_in(folder: &Path, processors: usize) -> Self {
         let folder = tempfile::tempdir_in(folder).unwrap();
-        let exports = DiskExports::new(DiskProcessor::start_several(processors).unwrap()).unwrap();
+        let exports = DiskExports::new(DiskWorker::start_several(processors).unwrap()).unwrap();
         Self { folder, exports }
     }
 
@@ -287,18 +287,18 @@ fn a_copy_is_cancelled_at_any_time() {
                 drop((served, copied));
             }
             // Disks move to other workers meanwhile.
-            bench.exports.processor().set_processors(1 + usize::from(wait_ms % 2 == 0)).unwrap();
+            bench.exports.worker().set_workers(1 + usize::from(wait_ms % 2 == 0)).unwrap();
         }
         let (copied, _served, _line) = bench.copy(disks[0], disks[1]);
         wait_for_first_pass(&copied);
-        bench.exports.processor().set_processors(1).unwrap();
-        bench.exports.processor().set_processors(2).unwrap();
+        bench.exports.worker().set_workers(1).unwrap();
+        bench.exports.worker().set_workers(2).unwrap();
         let left = copied.finish(Instant::now() + Duration::from_millis(30));
         // The disk is in use all the time.
         assert!(matches!(left, Err(MirrorError::InUse(_) | MirrorError::NotInTime(_)) | Ok(())));
         assert_eq!(copied.progress().failure, None);
     });
-    assert_eq!(bench.exports.processor().tally(disks[0]).unwrap().failed(), 0);
+    assert_eq!(bench.exports.worker().tally(disks[0]).unwrap().failed(), 0);
 }
 
 /// A guest with a maximum gets its full rate while its disk is copied, and the copy uses the
@@ -331,13 +331,13 @@ fn a_maximum_is_the_guests_alone() {
                 }
             });
         }
-        until("requests of the guest", PATIENCE, || Ok(done.load(Ordering::Relaxed) > 100))
+        wait_until("requests of the guest", PATIENCE, || Ok(done.load(Ordering::Relaxed) > 100))
             .unwrap();
         let (began, before) = (Instant::now(), done.load(Ordering::Relaxed));
         // Under the guest's maximum the copy would run at 4 MiB/s. On a loaded machine one copy may
         // be that slow, but not all.
         let mut rates = Vec::new();
-        let faster = until("a copy faster than the maximum", PATIENCE, || {
+        let faster = wait_until("a copy faster than the maximum", PATIENCE, || {
             let (copied, served, _line) = bench.copy(disks[0], disks[1]);
             let began = Instant::now();
             wait_for_first_pass(&copied);
@@ -356,5 +356,5 @@ fn a_maximum_is_the_guests_alone() {
         let allowed = MAX as f64 * (took * 1.02 + 0.02) + 9.0;
         assert!(count as f64 <= allowed, "{count} requests in {took} s, {allowed} are allowed");
     });
-    assert_eq!(bench.exports.processor().tally(disks[1]).unwrap().failed(), 0);
+    assert_eq!(bench.exports.worker().tally(disks[1]).unwrap().failed(), 0);
 }

@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::bench::{Bench, done, run};
-use suimon_disk_tests::{DiskExports, DiskProcessor};
+use suimon_disk_tests::{DiskExports, DiskWorker};
 use suimon_nbd_server::{Accounts, NbdServer, UnixAccess};
-use suimon_ports::{NbdLimits, Placement};
-use suimon_rig::until;
+use suimon_ports::{CpuAffinity, NbdLimits};
+use suimon_rig::wait_until;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -96,7 +96,7 @@ fn who_is_one_too_many_is_turned_away_until_another_leaves() {
         (0..NbdLimits::EXPORT.connections_max).map(|_| come_in().unwrap()).collect();
     assert!(come_in().is_err());
     inside.pop();
-    until("a place that is free again", PATIENCE, || Ok(come_in().is_ok())).unwrap();
+    wait_until("a place that is free again", PATIENCE, || Ok(come_in().is_ok())).unwrap();
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_flush_on_one_connection_is_for_what_others_have_written() {
     done("qemu-img", &[&words[..], &["64M"]].concat());
     let disk = bench.exports.add_image("image", &image).unwrap();
     let url = format!("nbd:unix:{}:exportname=image", bench.path("nbd").display());
-    let commits = || bench.exports.processor().tally(disk).unwrap().commits;
+    let commits = || bench.exports.worker().tally(disk).unwrap().commits;
     // QEMU flushes when it closes; before, its writes are not durable on completion.
     let mut writer = Command::new("stdbuf")
         .args(["-o0", "timeout", "600", "qemu-io", "-f", "raw", "-t", "writeback", &url])
@@ -141,8 +141,8 @@ fn a_socket_that_a_killed_process_has_left_is_replaced_and_one_in_use_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nbd");
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    let processor = DiskProcessor::start(Placement::Floating).unwrap();
-    let exports = DiskExports::new(processor).unwrap();
+    let worker = DiskWorker::start(CpuAffinity::Floating).unwrap();
+    let exports = DiskExports::new(worker).unwrap();
     let listen = || NbdServer::listen(&path, UnixAccess::default(), exports.nbd());
     let server = listen().unwrap();
     let error = listen().map(drop).unwrap_err();

@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use crate::bench::{Bench, SIZE, done, run, sample};
-use suimon_rig::until;
+use suimon_rig::wait_until;
 
 #[test]
 fn a_disk_is_copied_in_and_out_over_several_connections() {
@@ -25,7 +25,7 @@ fn a_disk_is_copied_in_and_out_over_several_connections() {
     assert!(std::fs::read(&back).unwrap() == std::fs::read(&source).unwrap());
     let url = format!("nbd:unix:{}:exportname=disk", bench.path("nbd").display());
     done("qemu-img", &["compare", "-f", "raw", "-F", "raw", source.to_str().unwrap(), &url]);
-    let tally = bench.exports.processor().tally(bench.disk).unwrap();
+    let tally = bench.exports.worker().tally(bench.disk).unwrap();
     assert_eq!((tally.writes.bytes, tally.failed()), (SIZE, 0), "{tally:?}");
     assert!(tally.reads.bytes >= 2 * SIZE && tally.flushes.requests >= 1, "{tally:?}");
 }
@@ -42,7 +42,7 @@ impl ShownFile {
         std::fs::File::create(&path).unwrap();
         let process = Command::new("nbdfuse").arg(&path).arg(bench.uri("disk")).spawn().unwrap();
         let of_disk = || Ok(std::fs::metadata(&path)?.len() == SIZE);
-        until("file of nbdfuse", Duration::from_secs(120), of_disk).unwrap();
+        wait_until("file of nbdfuse", Duration::from_secs(120), of_disk).unwrap();
         Self { process, path }
     }
 }
@@ -94,7 +94,7 @@ fn fio_writes_at_any_depth_and_finds_what_it_wrote() {
             .collect();
         done("fio", &words);
     }
-    assert_eq!(bench.exports.processor().tally(bench.disk).unwrap().failed(), 0);
+    assert_eq!(bench.exports.worker().tally(bench.disk).unwrap().failed(), 0);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn filled_and_compared(format: &str, ending: &str) {
     done("fio", &[&words[..], &job].concat());
     // The content of the disk through the export, compared with the file as QEMU reads it.
     done("nbdcopy", &[&bench.uri("image"), source]);
-    bench.exports.processor().close_disk(disk).unwrap();
+    bench.exports.worker().close_disk(disk).unwrap();
     done("qemu-img", &["compare", "-f", "raw", "-F", format, source, image]);
     if format == "vhdx" {
         done("qemu-img", &["check", "-f", format, image]);
@@ -183,6 +183,6 @@ fn a_closed_disk_ends_its_connections_and_has_everything() {
     let source = bench.path("source");
     sample(&source);
     done("nbdcopy", &[source.to_str().unwrap(), &bench.uri("disk")]);
-    bench.exports.processor().close_disk(bench.disk).unwrap();
+    bench.exports.worker().close_disk(bench.disk).unwrap();
     assert!(std::fs::read(bench.path("disk.raw")).unwrap() == std::fs::read(&source).unwrap());
 }

@@ -8,7 +8,7 @@ use crate::bench::{Bench, SIZE, done};
 use suimon_storage::DiskLayer;
 use suimon_uring::{FileAccess, HostFile};
 use suimon_vhd::{
-    Access, NewDisk, NewSize, NewVhd, OpenOptions, Parent, ParentLocator, SizeRule, Vhd,
+    Access, NewDisk, NewVhd, OpenOptions, Parent, ParentLocator, SizeEncoding, SizeSource, Vhd,
 };
 
 const MIB: u64 = 1 << 20;
@@ -71,9 +71,9 @@ fn url(bench: &Bench, export: &str) -> String {
 
 /// Returns the number of bytes that `copy` reads from a disk.
 fn read_bytes(bench: &Bench, disk: suimon_disk_tests::OpenedDisk, copy: impl FnOnce()) -> u64 {
-    let before = bench.exports.processor().tally(disk).unwrap().reads.bytes;
+    let before = bench.exports.worker().tally(disk).unwrap().reads.bytes;
     copy();
-    bench.exports.processor().tally(disk).unwrap().reads.bytes - before
+    bench.exports.worker().tally(disk).unwrap().reads.bytes - before
 }
 
 #[test]
@@ -141,10 +141,10 @@ fn vhd(path: &Path, access: FileAccess, disk: Option<NewDisk>) -> DiskLayer {
     let file = HostFile::open(path, access, 512).unwrap();
     if let Some(disk) = disk {
         let unique_id = [disk == NewDisk::Dynamic { block_size: 2 << 20 }; 16].map(u8::from);
-        let size_told = NewSize::Exact;
-        NewVhd { disk, size: SIZE, size_told, unique_id, created: 1 }.create(&file).unwrap();
+        let size_encoding = SizeEncoding::Exact;
+        NewVhd { disk, size: SIZE, size_encoding, unique_id, created: 1 }.create(&file).unwrap();
     }
-    let options = OpenOptions { access: Access::Write, size: SizeRule::Creator };
+    let options = OpenOptions { access: Access::Write, size: SizeSource::Creator };
     DiskLayer { image: Box::new(Vhd::open(&file, options).unwrap()), file: Arc::new(file) }
 }
 
@@ -156,7 +156,7 @@ fn what_a_parent_has_is_data_of_its_child() {
     let layer = vhd(&parent, FileAccess::Create, Some(dynamic));
     let disk = bench.exports.add("parent", vec![layer], false).unwrap();
     done("qemu-io", &["-f", "raw", "-c", "write -P 5 10M 2M", &url(&bench, "parent")]);
-    bench.exports.processor().close_disk(disk).unwrap();
+    bench.exports.worker().close_disk(disk).unwrap();
     let of = Parent {
         unique_id: [1; 16],
         modified: 1,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::bench::{Bench, SIZE, done, run, sample};
 use suimon_nbd_server::{NbdServer, NbdTls, TcpAccess};
-use suimon_rig::authority;
+use suimon_rig::create_certificates;
 
 fn serve(bench: &Bench, of: &Path, clients: Option<&Path>) -> (NbdServer, SocketAddr) {
     serve_named(bench, of, clients, &[])
@@ -43,7 +43,7 @@ fn without_client(of: &Path, folder: &Path) -> PathBuf {
 #[test]
 fn a_disk_is_copied_in_and_out_over_tls() {
     let bench = Bench::start();
-    let good = authority(&bench.path("good"));
+    let good = create_certificates(&bench.path("good"));
     let (_server, address) = serve(&bench, &good, None);
     let uri = uri(address, &without_client(&good, &bench.path("anonymous")));
     let info = done("nbdinfo", &["--json", &uri]);
@@ -66,7 +66,8 @@ fn a_disk_is_copied_in_and_out_over_tls() {
 #[test]
 fn clients_must_show_what_their_authority_has_signed() {
     let bench = Bench::start();
-    let (good, other) = (authority(&bench.path("good")), authority(&bench.path("other")));
+    let (good, other) =
+        (create_certificates(&bench.path("good")), create_certificates(&bench.path("other")));
     let (_server, address) = serve(&bench, &good, Some(&good));
     done("nbdinfo", &[&uri(address, &good)]);
     let anonymous = without_client(&good, &bench.path("anonymous"));
@@ -86,7 +87,7 @@ fn clients_must_show_what_their_authority_has_signed() {
 #[test]
 fn clients_are_let_in_by_the_names_in_their_certificates() {
     let bench = Bench::start();
-    let good = authority(&bench.path("good"));
+    let good = create_certificates(&bench.path("good"));
     for (name, is_let_in) in [("client.example.org", true), ("other.example.org", false)] {
         let names = ["vm.example.org".to_owned(), name.to_owned()];
         let (server, address) = serve_named(&bench, &good, Some(&good), &names);
@@ -99,7 +100,8 @@ fn clients_are_let_in_by_the_names_in_their_certificates() {
 #[test]
 fn who_is_let_in_changes_while_the_server_listens() {
     let bench = Bench::start();
-    let (good, other) = (authority(&bench.path("good")), authority(&bench.path("other")));
+    let (good, other) =
+        (create_certificates(&bench.path("good")), create_certificates(&bench.path("other")));
     let (server, address) = serve(&bench, &good, Some(&good));
     done("nbdinfo", &[&uri(address, &good)]);
     let [certificate, key, ca] =
@@ -119,7 +121,7 @@ fn who_is_let_in_changes_while_the_server_listens() {
 #[test]
 fn without_tls_nothing_is_answered_and_nobody_beyond_this_host_is_served() {
     let bench = Bench::start();
-    let good = authority(&bench.path("good"));
+    let good = create_certificates(&bench.path("good"));
     let (_server, address) = serve(&bench, &good, None);
     let plain = format!("nbd://localhost:{}/disk", address.port());
     assert!(!run("nbdinfo", &[&plain]).status.success());
@@ -147,8 +149,8 @@ fn without_tls_nothing_is_answered_and_nobody_beyond_this_host_is_served() {
 #[test]
 fn files_that_cannot_be_used_are_named() {
     let folder = tempfile::tempdir().unwrap();
-    let good = authority(&folder.path().join("good"));
-    let other = authority(&folder.path().join("other"));
+    let good = create_certificates(&folder.path().join("good"));
+    let other = create_certificates(&folder.path().join("other"));
     let [certificate, key] = ["server-cert.pem", "server-key.pem"].map(|name| good.join(name));
     let missing = folder.path().join("missing");
     let error = NbdTls::load(&missing, &key, None, &[]).unwrap_err().to_string();

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_disk_tests::{NullIo, hollow_client, hollow_disk, never_readable};
-use suimon_quantity::{DiskId, Iops, ProcessorId, StoreId, Time};
-use suimon_storage::{DiskPlace, StorageWork, StoreRole};
-use suimon_storage_qos::{Assignment, Capability, Limits, Proposal, Store, StoreSpec};
+use suimon_quantity::{DiskId, Iops, StoreId, Time, WorkerId};
+use suimon_storage::{DiskLocation, StorageEngine, StoreRole};
+use suimon_storage_qos::{Assignment, Capacity, Limits, Proposal, Store, StoreSpec};
 
 struct Counting;
 
@@ -40,23 +40,23 @@ const STORE: StoreId = StoreId(1);
 
 /// Returns the number of allocations of `processors` workers, and the number of requests completed
 /// in the same time.
-fn allocations(processors: usize, depth: u32, max: u64) -> (u64, u64) {
+fn allocations(workers: usize, depth: u32, max: u64) -> (u64, u64) {
     let mut now = Time::from_ns(1 << 40);
-    let mut store = Store::new(Capability::Declared(10_000_000));
+    let mut store = Store::new(Capacity::Declared(10_000_000));
     let limits =
         Limits { min_iops: Iops::new(10.min(max)), max_iops: Iops::new(max), ..Limits::default() };
-    let disks = 0..8 * processors as u32;
+    let disks = 0..8 * workers as u32;
     let all: Vec<Proposal> =
         disks.clone().map(|disk| Proposal::Disk(DiskId(disk), Assignment::Own(limits))).collect();
     let changes = store.propose(&all, false).unwrap();
-    let mut works: Vec<StorageWork> = (0..processors)
+    let mut works: Vec<StorageEngine> = (0..workers)
         .map(|at| {
-            let mut work = StorageWork::new(Box::new(NullIo::ending(16).unwrap()));
-            work.set_processor(ProcessorId(at as u16));
+            let mut work = StorageEngine::new(Box::new(NullIo::ending(16).unwrap()));
+            work.set_worker(WorkerId(at as u16));
             let role = match at {
-                0 if processors == 1 => StoreRole::Sole,
+                0 if workers == 1 => StoreRole::Sole,
                 0 => StoreRole::Home,
-                _ => StoreRole::Away(ProcessorId(0)),
+                _ => StoreRole::Away(WorkerId(0)),
             };
             let spec = StoreSpec { depth_min: depth, depth_max: depth, ..StoreSpec::default() };
             work.add_store(now, STORE, spec, role);
@@ -66,8 +66,8 @@ fn allocations(processors: usize, depth: u32, max: u64) -> (u64, u64) {
         .collect();
     let wake = Arc::new(never_readable().unwrap());
     for number in disks {
-        let work = &mut works[number as usize % processors];
-        let place = DiskPlace { store: STORE, slot: store.slot(DiskId(number)).unwrap() };
+        let work = &mut works[number as usize % workers];
+        let place = DiskLocation { store: STORE, slot: store.slot(DiskId(number)).unwrap() };
         let added = work.add_disk(hollow_disk(), Some(place)).unwrap();
         work.add_queue(added, Box::new(hollow_client(16, &wake))).unwrap();
     }
@@ -77,7 +77,7 @@ fn allocations(processors: usize, depth: u32, max: u64) -> (u64, u64) {
             for at in 0..works.len() {
                 works[at].poll(now);
                 while let Some((to, mail)) = works[at].poll_mail() {
-                    works[usize::from(to.0)].handle_mail(ProcessorId(at as u16), mail);
+                    works[usize::from(to.0)].handle_mail(WorkerId(at as u16), mail);
                 }
             }
         }
@@ -92,12 +92,12 @@ fn allocations(processors: usize, depth: u32, max: u64) -> (u64, u64) {
 
 #[test]
 fn requests_allocate_nothing() {
-    for processors in [1, 2, 3] {
+    for workers in [1, 2, 3] {
         // No request waits; the device is full; maximums limit the rate.
         for (depth, max) in [(4096, 0), (16, 0), (16, 3000)] {
-            let (count, done) = allocations(processors, depth, max);
+            let (count, done) = allocations(workers, depth, max);
             assert!(done > 5000, "{done}");
-            assert!(count == 0, "{processors}, {depth}, {max}: {count} for {done}");
+            assert!(count == 0, "{workers}, {depth}, {max}: {count} for {done}");
         }
     }
 }

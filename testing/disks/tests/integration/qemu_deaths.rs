@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::served::{MIB, ServedDisk, guest};
-use suimon_rig::{Guest, GuestDisk, Rig, until};
+use suimon_rig::{Guest, GuestDisk, Rig, wait_until};
 
 /// Number of deaths in the fast tier, and the default in the full tier.
 const DEATHS: u64 = 2;
@@ -31,9 +31,10 @@ fn survives(deaths: u64, change: impl FnOnce(&mut GuestDisk), options: &str) {
     // The load continues until the test ends it, regardless of the duration of the restarts.
     vm.start_verifying("/dev/vda").unwrap();
     for death in 0..deaths {
-        until("VM that is back", PATIENCE, || Ok(served.log().contains("Negotiated"))).unwrap();
+        wait_until("VM that is back", PATIENCE, || Ok(served.log().contains("Negotiated")))
+            .unwrap();
         let before = written(&mut vm);
-        until("writes", PATIENCE, || Ok(written(&mut vm) > before + WRITES_PER_LIFE)).unwrap();
+        wait_until("writes", PATIENCE, || Ok(written(&mut vm) > before + WRITES_PER_LIFE)).unwrap();
         // A different moment of the load each time.
         std::thread::sleep(Duration::from_millis(death * 37 % 200));
         served.kill_and_restart(&rig);

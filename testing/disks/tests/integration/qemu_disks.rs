@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::served::{MIB, ServedDisk, allocated, guest, tools};
 use suimon_rig::{
-    Boot, DiskSight, Guest, GuestDisk, GuestSpec, Rig, make_boot_sector, make_root_disk, run, until,
+    Boot, Guest, GuestDisk, GuestDiskInfo, GuestSpec, Rig, make_boot_sector, make_root_disk, run,
+    wait_until,
 };
 
 /// Deadline of conditions and of commands in a guest.
@@ -40,7 +41,7 @@ fn a_guest_sees_what_the_disk_is_over_every_form_of_ring() {
         large.disk(""),
     ];
     let mut vm = guest(&rig, disks, &[]);
-    let sight = |serial: &str, queues: usize| DiskSight {
+    let sight = |serial: &str, queues: usize| GuestDiskInfo {
         bytes: 64 * MIB,
         logical_sector: 512,
         physical_sector: 4096,
@@ -60,7 +61,7 @@ fn a_guest_sees_what_the_disk_is_over_every_form_of_ring() {
         (sight("", 2), EVENT_IDX | INDIRECT | PACKED, 0),
         (sight("", 1), 0, EVENT_IDX | INDIRECT | PACKED),
         (
-            DiskSight {
+            GuestDiskInfo {
                 is_read_only: true,
                 discard_bytes_max: 0,
                 zeroes_bytes_max: 0,
@@ -69,13 +70,13 @@ fn a_guest_sees_what_the_disk_is_over_every_form_of_ring() {
             EVENT_IDX | INDIRECT,
             PACKED,
         ),
-        (DiskSight { logical_sector: 4096, ..sight("", 1) }, EVENT_IDX | INDIRECT, PACKED),
+        (GuestDiskInfo { logical_sector: 4096, ..sight("", 1) }, EVENT_IDX | INDIRECT, PACKED),
     ];
     for (name, (expected, with, without)) in (b'a'..).zip(expected) {
         let name = format!("vd{}", char::from(name));
         let seen = vm.disk(&name).unwrap();
         assert_eq!((seen.features & with, seen.features & without), (with, 0), "{name}");
-        assert_eq!(DiskSight { features: 0, ..seen }, expected, "{name}");
+        assert_eq!(GuestDiskInfo { features: 0, ..seen }, expected, "{name}");
         if !expected.is_read_only {
             vm.begin_verifying(&format!("/dev/{name}"), 1, "").unwrap();
             println!("{name}: {}", vm.finish_verifying(PATIENCE).unwrap());
@@ -129,7 +130,7 @@ fn a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need() {
     // Space is freed after the change is durable, which the guest's flush causes.
     let flush = "dd if=/bin/busybox of=/dev/vda bs=4096 count=1 conv=fsync";
     must(&format!("blkdiscard /dev/vda && {flush}"));
-    until("space that is given back", PATIENCE, || Ok(allocated(&file) < 16 * MIB)).unwrap();
+    wait_until("space that is given back", PATIENCE, || Ok(allocated(&file) < 16 * MIB)).unwrap();
     must("mkfs.ext4 -q -E nodiscard /dev/vda && mkdir /mnt && mount /dev/vda /mnt");
     let empty = allocated(&file);
     must("dd if=/dev/urandom of=/mnt/large bs=1M count=64 && md5sum /mnt/large >/tmp/sum && sync");
@@ -137,7 +138,7 @@ fn a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need() {
     must("echo 3 >/proc/sys/vm/drop_caches; md5sum -c /tmp/sum");
     must("cp -r /usr /mnt/ && diff -r /usr /mnt/usr && rm /mnt/large && sync && fstrim /mnt");
     must("echo more >/mnt/more && sync");
-    until("space that is given back", PATIENCE, || Ok(allocated(&file) < empty + 32 * MIB))
+    wait_until("space that is given back", PATIENCE, || Ok(allocated(&file) < empty + 32 * MIB))
         .unwrap();
     must("umount /mnt && e2fsck -fn /dev/vda");
     vm.check_disks().unwrap();
@@ -203,7 +204,7 @@ fn firmware_starts_from_a_disk_over_vhost_user_and_over_nbd() {
             ..GuestSpec::default()
         };
         let vm = Guest::start(&rig, &spec).unwrap();
-        until("message of the boot sector", PATIENCE, || Ok(vm.console().contains(message)))
+        wait_until("message of the boot sector", PATIENCE, || Ok(vm.console().contains(message)))
             .unwrap();
     }
 }
@@ -215,7 +216,7 @@ fn a_guest_without_virtio_has_its_disk_on_ide() {
     let served = ServedDisk::raw(&rig, "disk", 64 * MIB, &format!("--nbd {nbd}"));
     let disk = GuestDisk::on_ide(format!("nbd+unix:///disk?socket={nbd}"));
     let mut vm = guest(&rig, vec![disk], &[]);
-    until("disk on IDE", PATIENCE, || Ok(vm.run_any("test -b /dev/sda", PATIENCE)?.is_ok()))
+    wait_until("disk on IDE", PATIENCE, || Ok(vm.run_any("test -b /dev/sda", PATIENCE)?.is_ok()))
         .unwrap();
     assert_eq!(vm.run("cat /sys/block/sda/size").unwrap(), (64 * MIB / 512).to_string());
     vm.begin_verifying("/dev/sda", 3, "256 4").unwrap();
@@ -234,7 +235,7 @@ fn a_guest_that_runs_sees_its_disk_grow() {
     let beyond = "dd if=/bin/busybox of=/dev/vda bs=1M seek=100 count=1 oflag=direct";
     assert!(!vm.run_any(beyond, PATIENCE).unwrap().is_ok());
     disk.ask(&format!("resize {}", 128 * MIB), "resized to ");
-    until("disk that has grown", PATIENCE, || Ok(vm.disk("vda")?.bytes == 128 * MIB)).unwrap();
+    wait_until("disk that has grown", PATIENCE, || Ok(vm.disk("vda")?.bytes == 128 * MIB)).unwrap();
     vm.run(beyond).unwrap();
     vm.begin_verifying("/dev/vda", 1, "32768").unwrap();
     vm.finish_verifying(PATIENCE).unwrap();

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::partner::Voice;
+use crate::partner::Behaviour;
 use crate::pdu::{Lacpdu, State};
 use crate::session::Session;
 use crate::setup::{LONG_TIMEOUT, SHORT_TIMEOUT};
-use crate::verdict::{Judged, Stop, not_applicable};
+use crate::verdict::{CaseResult, Stop, not_applicable};
 
 /// Index of the link that a case with one link uses.
 pub(super) const ONE: usize = 0;
@@ -26,7 +26,7 @@ pub(crate) struct Case {
     pub(crate) interfaces: usize,
     /// Whether the case takes more than a minute.
     pub(crate) is_long: bool,
-    pub(crate) judge: fn(&mut Session<'_>) -> Judged,
+    pub(crate) judge: fn(&mut Session<'_>) -> CaseResult,
 }
 
 impl Case {
@@ -34,7 +34,7 @@ impl Case {
         id: &'static str,
         title: &'static str,
         clause: &'static str,
-        judge: fn(&mut Session<'_>) -> Judged,
+        judge: fn(&mut Session<'_>) -> CaseResult,
     ) -> Self {
         Self { id, title, clause, interfaces: 1, is_long: false, judge }
     }
@@ -96,7 +96,7 @@ pub(super) fn information_lifetime(session: &Session<'_>) -> Result<Duration, St
 pub(super) fn fall_silent(session: &mut Session<'_>) -> Result<Duration, Stop> {
     for interface in 0..session.seats.len() {
         session.say(interface)?;
-        session.seats[interface].partner.voice = Voice::Mute;
+        session.seats[interface].partner.voice = Behaviour::Mute;
     }
     Ok(session.now())
 }

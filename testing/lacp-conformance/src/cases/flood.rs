@@ -10,7 +10,7 @@ use crate::pdu::{Lacpdu, PortInfo};
 use crate::record::seconds;
 use crate::session::{Seat, Session};
 use crate::setup::{AGGREGATE_WAIT, SHORT_TIMEOUT};
-use crate::verdict::{Judged, Stop, fail};
+use crate::verdict::{CaseResult, Stop, fail};
 
 pub(crate) const CASES: &[Case] = &[
     Case::new(
@@ -58,7 +58,7 @@ fn flood(session: &mut Session<'_>) -> Result<(Duration, u64), Stop> {
     Ok((began, sent))
 }
 
-fn recovers(session: &mut Session<'_>) -> Judged {
+fn recovers(session: &mut Session<'_>) -> CaseResult {
     let (_, sent) = flood(session)?;
     let limit = SHORT_TIMEOUT + AGGREGATE_WAIT + session.setup.soon() * 2;
     let ended = session.now();
@@ -78,14 +78,14 @@ fn recovers(session: &mut Session<'_>) -> Judged {
     Ok(format!("{sent} frames; in use {} after the last", seconds(back)))
 }
 
-fn answers_are_limited(session: &mut Session<'_>) -> Judged {
+fn answers_are_limited(session: &mut Session<'_>) -> CaseResult {
     let (began, sent) = flood(session)?;
     session.run_for(session.setup.soon())?;
     let judged = rate::judge(session, began, 3)?;
     Ok(format!("{sent} frames; {judged}"))
 }
 
-fn malformed(session: &mut Session<'_>) -> Judged {
+fn malformed(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let sound = harmful(session);
     let frames = [truncated(&sound), other_subtypes(&sound)].concat();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::case::Case;
 use crate::pdu::{Kind, Lacpdu, lacpdu_violations, mac_text};
 use crate::session::Session;
-use crate::verdict::{Judged, require};
+use crate::verdict::{CaseResult, require};
 
 pub(crate) const CASES: &[Case] = &[
     Case::new(
@@ -26,7 +26,7 @@ pub(crate) const CASES: &[Case] = &[
 
 const LOOK: Duration = Duration::from_secs(3);
 
-fn octets(session: &mut Session<'_>) -> Judged {
+fn octets(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     session.run_for(LOOK)?;
     let mut looked = 0;
@@ -40,7 +40,7 @@ fn octets(session: &mut Session<'_>) -> Judged {
     Ok(format!("{looked} LACPDUs"))
 }
 
-fn identity(session: &mut Session<'_>) -> Judged {
+fn identity(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     session.run_for(LOOK)?;
     let mut ports = Vec::new();

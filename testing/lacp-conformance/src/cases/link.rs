@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::case::{Case, ONE, last_words};
 use crate::record::seconds;
 use crate::session::Session;
-use crate::verdict::{Judged, fail};
+use crate::verdict::{CaseResult, fail};
 
 pub(crate) const CASES: &[Case] = &[Case::new(
     "link.flapping",
@@ -17,7 +17,7 @@ pub(crate) const CASES: &[Case] = &[Case::new(
 const FLAPS: usize = 5;
 const HALF: Duration = Duration::from_millis(200);
 
-fn flapping(session: &mut Session<'_>) -> Judged {
+fn flapping(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     for _ in 0..FLAPS {
         session.set_link(ONE, false)?;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::case::{Case, describe, information_lifetime};
-use crate::partner::Voice;
+use crate::partner::Behaviour;
 use crate::pdu::State;
 use crate::session::Session;
-use crate::verdict::{Judged, fail};
+use crate::verdict::{CaseResult, fail};
 
 pub(crate) const CASES: &[Case] = &[Case::new(
     "loopback.reflected",
@@ -17,11 +17,11 @@ pub(crate) const CASES: &[Case] = &[Case::new(
 
 const LOOK: Duration = Duration::from_secs(5);
 
-fn reflected(session: &mut Session<'_>) -> Judged {
+fn reflected(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let lifetime = information_lifetime(session)?;
     for seat in &mut session.seats {
-        seat.partner.voice = Voice::Reflect;
+        seat.partner.voice = Behaviour::Reflect;
     }
     // The information about the previous partner may remain until it expires.
     session.run_for(lifetime + session.setup.soon() * 2)?;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::case::{Case, ONE, describe, last_words};
-use crate::partner::{Voice, WILLING};
+use crate::partner::{Behaviour, WILLING};
 use crate::pdu::{ETHERNET_BYTES, PortInfo, State};
 use crate::session::Session;
-use crate::verdict::{Judged, Stop, fail, require};
+use crate::verdict::{CaseResult, Stop, fail, require};
 
 use super::version::{SIGN, prepare};
 
@@ -67,10 +67,10 @@ pub(super) fn harmful(session: &Session<'_>) -> Vec<u8> {
     pdu.encode()
 }
 
-fn without_effect(session: &mut Session<'_>, spoil: Spoil) -> Judged {
+fn without_effect(session: &mut Session<'_>, spoil: Spoil) -> CaseResult {
     session.establish()?;
     session.say(ONE)?;
-    session.seats[ONE].partner.voice = Voice::Mute;
+    session.seats[ONE].partner.voice = Behaviour::Mute;
     let began = session.now();
     let frames = spoil(&harmful(session));
     for frame in &frames {
@@ -93,7 +93,7 @@ pub(super) fn undisturbed(session: &Session<'_>, began: Duration) -> Result<(), 
     }
 }
 
-fn wrong_lengths(session: &mut Session<'_>) -> Judged {
+fn wrong_lengths(session: &mut Session<'_>) -> CaseResult {
     prepare(session)?;
     let mut outcomes = Vec::new();
     for (name, at, length) in [("actor", 17, 19), ("partner", 37, 0), ("collector", 57, 255)] {

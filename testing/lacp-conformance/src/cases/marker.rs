@@ -6,7 +6,7 @@ use super::case::{Case, ONE};
 use crate::pdu::{Kind, Marker, marker_response_violations};
 use crate::record::Heard;
 use crate::session::Session;
-use crate::verdict::{Judged, fail, require};
+use crate::verdict::{CaseResult, fail, require};
 
 pub(crate) const CASES: &[Case] = &[
     Case::new(
@@ -43,7 +43,7 @@ fn markers<'a>(session: &'a Session<'_>) -> impl Iterator<Item = (&'a Heard, &'a
     })
 }
 
-fn answered(session: &mut Session<'_>) -> Judged {
+fn answered(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     for transaction in [1, 0xfedc_ba98] {
         let sent = marker(session, transaction);
@@ -62,7 +62,7 @@ fn answered(session: &mut Session<'_>) -> Judged {
     Ok("two transactions".to_owned())
 }
 
-fn not_answered(session: &mut Session<'_>) -> Judged {
+fn not_answered(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let response = Marker { is_response: true, ..marker(session, 77) };
     session.send(ONE, &response.encode())?;

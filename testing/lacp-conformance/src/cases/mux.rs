@@ -5,7 +5,7 @@ use crate::pdu::{Lacpdu, State};
 use crate::record::seconds;
 use crate::session::Session;
 use crate::setup::AGGREGATE_WAIT;
-use crate::verdict::{Judged, fail, require};
+use crate::verdict::{CaseResult, fail, require};
 
 pub(crate) const CASES: &[Case] = &[
     Case::new(
@@ -40,7 +40,7 @@ const NEW_PORT: u16 = 0x7a;
 /// Key of the partner that is new to the device.
 const NEW_KEY: u16 = 0x5c;
 
-fn follows_sync(session: &mut Session<'_>) -> Judged {
+fn follows_sync(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let soon = session.setup.soon();
     let willing = session.seats[ONE].partner.info.state;
@@ -68,7 +68,7 @@ fn follows_sync(session: &mut Session<'_>) -> Judged {
     Ok(format!("ended after {}, back after {}", seconds(off), seconds(on - began)))
 }
 
-fn port_moves(session: &mut Session<'_>) -> Judged {
+fn port_moves(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     session.run_for(session.setup.soon())?;
     session.seats[ONE].partner.info.port = NEW_PORT;
@@ -86,7 +86,7 @@ fn port_moves(session: &mut Session<'_>) -> Judged {
 
 /// Changes the key on every link, so that all ports must attach to a different aggregator at the
 /// same time, after the wait of 6.4.15 (WAITING).
-fn wait_while(session: &mut Session<'_>) -> Judged {
+fn wait_while(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     session.run_for(session.setup.soon())?;
     for interface in 0..session.seats.len() {
@@ -106,7 +106,7 @@ fn wait_while(session: &mut Session<'_>) -> Judged {
     Ok(observed())
 }
 
-fn attaches_alone(session: &mut Session<'_>) -> Judged {
+fn attaches_alone(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let info = &mut session.seats[ONE].partner.info;
     info.port = NEW_PORT;

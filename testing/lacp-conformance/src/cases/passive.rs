@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::case::{Case, ONE, await_lacpdu, fall_silent, information_lifetime};
-use crate::partner::{Partner, Voice};
+use crate::partner::{Behaviour, Partner};
 use crate::pdu::State;
 use crate::record::seconds;
 use crate::session::Session;
 use crate::setup::SHORT_TIMEOUT;
-use crate::verdict::{Judged, Stop, fail, not_applicable, require};
+use crate::verdict::{CaseResult, Stop, fail, not_applicable, require};
 
 pub(crate) const CASES: &[Case] = &[
     Case::new(
@@ -43,7 +43,7 @@ fn forget(session: &mut Session<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-fn silent(session: &mut Session<'_>) -> Judged {
+fn silent(session: &mut Session<'_>) -> CaseResult {
     forget(session)?;
     let began = session.now();
     let look = if session.setup.long { LONG_LOOK } else { LOOK };
@@ -53,9 +53,9 @@ fn silent(session: &mut Session<'_>) -> Judged {
     Ok(format!("silence for {}", seconds(look)))
 }
 
-fn answers(session: &mut Session<'_>) -> Judged {
+fn answers(session: &mut Session<'_>) -> CaseResult {
     forget(session)?;
-    session.seats[ONE].partner = Partner { voice: Voice::Answer, ..Partner::baseline(ONE) };
+    session.seats[ONE].partner = Partner { voice: Behaviour::Answer, ..Partner::baseline(ONE) };
     let began = session.now();
     match await_lacpdu(session, ONE, session.setup.soon(), |_| true)? {
         Some((at, _)) => Ok(format!("after {}", seconds(at - began))),

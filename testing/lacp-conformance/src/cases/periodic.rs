@@ -7,7 +7,7 @@ use crate::pdu::State;
 use crate::record::{gaps, seconds};
 use crate::session::Session;
 use crate::setup::{FAST_PERIODIC, SLOW_PERIODIC};
-use crate::verdict::{Judged, Stop, not_applicable, require};
+use crate::verdict::{CaseResult, Stop, not_applicable, require};
 
 pub(crate) const CASES: &[Case] = &[
     Case::new(
@@ -66,7 +66,7 @@ fn describe(times: &[Duration]) -> String {
     format!("{} LACPDUs, apart {}", times.len(), gaps.join(", "))
 }
 
-fn fast(session: &mut Session<'_>) -> Judged {
+fn fast(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     session.run_for(SETTLE)?;
     let times = times(session, LOOK)?;
@@ -86,7 +86,7 @@ fn judge_pace(times: &[Duration], period: Duration, slack: Duration) -> Result<(
     require(holds, expected, || describe(times))
 }
 
-fn slow_is_quiet(session: &mut Session<'_>) -> Judged {
+fn slow_is_quiet(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     partner_state(session, State::SHORT_TIMEOUT, false)?;
     session.run_for(SETTLE)?;
@@ -95,7 +95,7 @@ fn slow_is_quiet(session: &mut Session<'_>) -> Judged {
     Ok(describe(&times))
 }
 
-fn slow_to_fast(session: &mut Session<'_>) -> Judged {
+fn slow_to_fast(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     partner_state(session, State::SHORT_TIMEOUT, false)?;
     session.run_for(SETTLE)?;
@@ -113,7 +113,7 @@ fn slow_to_fast(session: &mut Session<'_>) -> Judged {
     Ok(describe(&all))
 }
 
-fn both_passive(session: &mut Session<'_>) -> Judged {
+fn both_passive(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     if session.seats[ONE].device.is_some_and(|info| info.state.has(State::ACTIVITY)) {
         return not_applicable("the device is active");
@@ -125,7 +125,7 @@ fn both_passive(session: &mut Session<'_>) -> Judged {
     Ok("silence".to_owned())
 }
 
-fn slow(session: &mut Session<'_>) -> Judged {
+fn slow(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     partner_state(session, State::SHORT_TIMEOUT, false)?;
     session.run_for(SETTLE)?;

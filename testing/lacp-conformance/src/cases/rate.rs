@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::case::{Case, ONE};
-use crate::partner::Voice;
+use crate::partner::Behaviour;
 use crate::pdu::State;
 use crate::record::{gaps, most_within, seconds};
 use crate::session::Session;
 use crate::setup::FAST_PERIODIC;
-use crate::verdict::{Judged, Stop, require};
+use crate::verdict::{CaseResult, Stop, require};
 
 pub(crate) const CASES: &[Case] = &[
     Case::new(
@@ -29,15 +29,15 @@ const PROVOKE: Duration = Duration::from_secs(4);
 /// Interval of frames that cause a transmission: 50 per second.
 const EVERY: Duration = Duration::from_millis(20);
 
-fn three(session: &mut Session<'_>) -> Judged {
+fn three(session: &mut Session<'_>) -> CaseResult {
     limited(session, 3)
 }
 
-fn ten(session: &mut Session<'_>) -> Judged {
+fn ten(session: &mut Session<'_>) -> CaseResult {
     limited(session, 10)
 }
 
-fn limited(session: &mut Session<'_>, limit: usize) -> Judged {
+fn limited(session: &mut Session<'_>, limit: usize) -> CaseResult {
     session.establish()?;
     let began = session.now();
     provoke(session)?;
@@ -49,7 +49,7 @@ fn limited(session: &mut Session<'_>, limit: usize) -> Judged {
 /// Sends frames, each with a wrong view of the device and a state different from the one before.
 /// Each of the two is a reason to transmit (6.4.9 update_NTT, 6.4.15).
 fn provoke(session: &mut Session<'_>) -> Result<(), Stop> {
-    session.seats[ONE].partner.voice = Voice::Mute;
+    session.seats[ONE].partner.voice = Behaviour::Mute;
     let deadline = session.now() + PROVOKE;
     let mut even = false;
     while session.now() < deadline {
@@ -65,7 +65,7 @@ fn provoke(session: &mut Session<'_>) -> Result<(), Stop> {
 }
 
 /// Checks that the device sent at most `limit` LACPDUs in any second since `began`.
-pub(super) fn judge(session: &Session<'_>, began: Duration, limit: usize) -> Judged {
+pub(super) fn judge(session: &Session<'_>, began: Duration, limit: usize) -> CaseResult {
     let times: Vec<Duration> =
         session.seats[ONE].since(began).into_iter().map(|(at, _)| at).collect();
     let most = most_within(&times, FAST_PERIODIC - session.setup.jitter);

@@ -5,12 +5,12 @@ use std::time::Duration;
 use super::case::{
     Case, ONE, await_lacpdu, describe, fall_silent, information_lifetime, last_words,
 };
-use crate::partner::Voice;
+use crate::partner::Behaviour;
 use crate::pdu::{Lacpdu, PortInfo, State};
 use crate::record::seconds;
 use crate::session::Session;
 use crate::setup::SHORT_TIMEOUT;
-use crate::verdict::{Judged, Stop, fail, not_applicable, require};
+use crate::verdict::{CaseResult, Stop, fail, not_applicable, require};
 
 pub(crate) const CASES: &[Case] = &[
     Case::new(
@@ -54,7 +54,7 @@ pub(crate) const CASES: &[Case] = &[
 
 const SETTLE: Duration = Duration::from_millis(2500);
 
-fn echo(session: &mut Session<'_>) -> Judged {
+fn echo(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let willing = State::ACTIVITY.with(State::SHORT_TIMEOUT).with(State::AGGREGATION);
     let known = session.seats[ONE].partner.info;
@@ -83,7 +83,7 @@ fn echo(session: &mut Session<'_>) -> Judged {
     Ok("three identities with their states".to_owned())
 }
 
-fn sync_needs_a_true_view(session: &mut Session<'_>) -> Judged {
+fn sync_needs_a_true_view(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     session.seats[ONE].partner.tweak = Some(|pdu| pdu.partner.key ^= 0x0101);
     let stopped = |pdu: &Lacpdu| {
@@ -112,14 +112,14 @@ const MISTAKES: [Mistake; 6] = [
     ("activity", |view| view.state.0 ^= State::ACTIVITY.0),
 ];
 
-fn ntt(session: &mut Session<'_>) -> Judged {
+fn ntt(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     // With the long timeout the device has no other reason to transmit.
     let state = &mut session.seats[ONE].partner.info.state;
     *state = state.without(State::SHORT_TIMEOUT);
     session.say(ONE)?;
     session.run_for(SETTLE)?;
-    session.seats[ONE].partner.voice = Voice::Mute;
+    session.seats[ONE].partner.voice = Behaviour::Mute;
     for (name, mistake) in MISTAKES {
         let seat = &session.seats[ONE];
         let mut pdu = seat.partner.compose(seat.device.as_ref());
@@ -134,7 +134,7 @@ fn ntt(session: &mut Session<'_>) -> Judged {
     Ok(MISTAKES.map(|(name, _)| name).join(", "))
 }
 
-fn expired(session: &mut Session<'_>) -> Judged {
+fn expired(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let lifetime = information_lifetime(session)?;
     let silent = fall_silent(session)?;
@@ -173,7 +173,7 @@ fn missing(session: &Session<'_>, pdu: &Lacpdu) -> Option<&'static str> {
     .find_map(|(holds, what)| (!holds).then_some(what))
 }
 
-fn defaulted(session: &mut Session<'_>) -> Judged {
+fn defaulted(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let lifetime = information_lifetime(session)? + SHORT_TIMEOUT;
     let known = session.seats[ONE].partner.info;
@@ -198,7 +198,7 @@ fn defaulted(session: &mut Session<'_>) -> Judged {
     Ok(format!("after {}", seconds(after)))
 }
 
-fn recovers(session: &mut Session<'_>) -> Judged {
+fn recovers(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let lifetime = information_lifetime(session)?;
     fall_silent(session)?;
@@ -208,7 +208,7 @@ fn recovers(session: &mut Session<'_>) -> Judged {
         return not_applicable("it did not expire: see receive.expired");
     }
     for interface in 0..session.seats.len() {
-        session.seats[interface].partner.voice = Voice::Answer;
+        session.seats[interface].partner.voice = Behaviour::Answer;
         session.say(interface)?;
     }
     let began = session.now();

@@ -8,7 +8,7 @@ use crate::partner::Partner;
 use crate::pdu::State;
 use crate::record::seconds;
 use crate::session::{Seat, Session};
-use crate::verdict::{Judged, Stop, fail};
+use crate::verdict::{CaseResult, Stop, fail};
 
 pub(crate) const CASES: &[Case] = &[
     Case::new(
@@ -42,7 +42,7 @@ pub(crate) const CASES: &[Case] = &[
 
 const LOOK: Duration = Duration::from_secs(6);
 
-fn aggregates(session: &mut Session<'_>) -> Judged {
+fn aggregates(session: &mut Session<'_>) -> CaseResult {
     match session.establish() {
         Ok(after) => Ok(format!("{} in use after {}", session.seats.len(), seconds(after))),
         Err(Stop::NotApplicable(why)) => {
@@ -57,14 +57,14 @@ fn aggregates(session: &mut Session<'_>) -> Judged {
 
 /// Changes the partner of one link so that the links cannot share an aggregator; then at most one
 /// of them may be in use.
-fn apart(session: &mut Session<'_>, change: fn(&mut Partner)) -> Judged {
+fn apart(session: &mut Session<'_>, change: fn(&mut Partner)) -> CaseResult {
     session.establish()?;
     change(&mut session.seats[OTHER].partner);
     session.say(OTHER)?;
     never_both(session)
 }
 
-fn individual(session: &mut Session<'_>) -> Judged {
+fn individual(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     for interface in [ONE, OTHER] {
         let state = &mut session.seats[interface].partner.info.state;
@@ -81,7 +81,7 @@ fn individual(session: &mut Session<'_>) -> Judged {
 
 /// Checks that the two links are never in use at the same time, according to the device's LACPDUs
 /// to its current partners.
-fn never_both(session: &mut Session<'_>) -> Judged {
+fn never_both(session: &mut Session<'_>) -> CaseResult {
     let both = |session: &Session<'_>| {
         [ONE, OTHER].iter().all(|interface| in_use_as_it_is(&session.seats[*interface]))
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::case::Case;
 use crate::pdu::State;
 use crate::session::Session;
-use crate::verdict::{Judged, Stop, fail, not_applicable};
+use crate::verdict::{CaseResult, Stop, fail, not_applicable};
 
 pub(crate) const CASES: &[Case] = &[
     Case::new(
@@ -41,7 +41,7 @@ fn is_answered(session: &mut Session<'_>, interface: usize) -> Result<bool, Stop
     Ok(false)
 }
 
-fn passes(session: &mut Session<'_>) -> Judged {
+fn passes(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     for interface in 0..session.seats.len() {
         if !is_answered(session, interface)? {
@@ -54,7 +54,7 @@ fn passes(session: &mut Session<'_>) -> Judged {
     Ok(format!("answers by interfaces {used:?}"))
 }
 
-fn ends_with_sync(session: &mut Session<'_>) -> Judged {
+fn ends_with_sync(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     for interface in 0..session.seats.len() {
         let state = &mut session.seats[interface].partner.info.state;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::case::{Case, ONE, await_lacpdu, last_words};
-use crate::partner::{Voice, WILLING};
+use crate::partner::{Behaviour, WILLING};
 use crate::pdu::State;
 use crate::session::Session;
-use crate::verdict::{Judged, Stop, fail};
+use crate::verdict::{CaseResult, Stop, fail};
 
 pub(crate) const CASES: &[Case] = &[
     Case::new("version.two", "an LACPDU of version 2 is taken", "6.4.2.3, 6.4.12", |session| {
@@ -58,13 +58,13 @@ pub(super) const SIGN: State = WILLING.with(State::COLLECTING);
 pub(super) fn prepare(session: &mut Session<'_>) -> Result<(), Stop> {
     session.establish()?;
     let partner = &mut session.seats[ONE].partner;
-    partner.voice = Voice::Mute;
+    partner.voice = Behaviour::Mute;
     partner.state_is_fixed = true;
     partner.info.state = SIGN;
     Ok(())
 }
 
-fn taken(session: &mut Session<'_>, change: fn(&mut Vec<u8>)) -> Judged {
+fn taken(session: &mut Session<'_>, change: fn(&mut Vec<u8>)) -> CaseResult {
     prepare(session)?;
     for _ in 0..TRIES {
         let seat = &session.seats[ONE];

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use suimon_ports::{Expects, ProcessorRuntime, ProcessorWork, ProcessorWorks, Waker, Watches};
-use suimon_processor_tests::OnClock;
-use suimon_quantity::{ProcessorId, Time};
+use suimon_ports::{ExpectedInput, TaskDescriptors, Waker, WorkerRuntime, WorkerTask, WorkerTasks};
+use suimon_processor_tests::TestClockRuntime;
+use suimon_quantity::{Time, WorkerId};
 use suimon_switch::DataPlane;
 
 const ROUND_NS: u64 = 1000;
@@ -35,21 +35,21 @@ struct Device {
 
 struct Devices(Arc<Device>);
 
-impl ProcessorWorks for Devices {
-    fn begin(&self, _: ProcessorId, waker: Arc<dyn Waker>) -> Box<dyn ProcessorWork> {
+impl WorkerTasks for Devices {
+    fn create(&self, _: WorkerId, waker: Arc<dyn Waker>) -> Box<dyn WorkerTask> {
         *self.0.waker.lock().unwrap() = Some(waker);
         Box::new(Work(Arc::clone(&self.0)))
     }
 
-    fn retire(&self, _: &[ProcessorId]) {}
+    fn retire(&self, _: &[WorkerId]) {}
 
-    fn end(&self) {}
+    fn handle_workers_ended(&self) {}
 }
 
 struct Work(Arc<Device>);
 
-impl ProcessorWork for Work {
-    fn poll(&mut self, now: Time, _: bool, _: &mut Watches<'_>) -> bool {
+impl WorkerTask for Work {
+    fn poll(&mut self, now: Time, _: bool, _: &mut TaskDescriptors<'_>) -> bool {
         let of = &self.0;
         of.clock_ns.fetch_add(ROUND_NS, SeqCst);
         if now.as_ns() < of.due_ns.load(SeqCst) {
@@ -68,8 +68,8 @@ impl ProcessorWork for Work {
         false
     }
 
-    fn expects(&self) -> Expects {
-        Expects::Answers
+    fn expects(&self) -> ExpectedInput {
+        ExpectedInput::Completions
     }
 
     fn arm(&mut self) -> bool {
@@ -93,11 +93,11 @@ fn started() -> (Arc<Device>, DataPlane) {
         others.gave_way.fetch_add(1, SeqCst);
         others.clock_ns.fetch_add(others.others_take_ns.load(SeqCst), SeqCst);
     };
-    let runtime: Arc<dyn ProcessorRuntime> = Arc::new(OnClock::new(now).giving_way(give_way));
+    let runtime: Arc<dyn WorkerRuntime> = Arc::new(TestClockRuntime::new(now).with_yield(give_way));
     let cpu = runtime.cpus()[0];
     let works = Arc::new(Devices(Arc::clone(&device)));
     let plane = DataPlane::start_with(&[cpu], runtime, works).unwrap();
-    plane.set_patience(POLL);
+    plane.set_polling_time(POLL);
     for _ in 0..2 {
         answer_a_sleeper(&device, &plane);
     }
@@ -113,13 +113,13 @@ fn wait(what: &str, is_so: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_so() {
         assert!(began.elapsed() < Duration::from_secs(120), "not {what}");
-        suimon_processor_tests::pause();
+        suimon_processor_tests::sleep_briefly();
     }
 }
 
 /// Waits until the worker sleeps, and wakes it when the next completion is due.
 fn answer_a_sleeper(device: &Device, plane: &DataPlane) {
-    wait("asleep", || plane.processors()[0].asleep);
+    wait("asleep", || plane.workers()[0].asleep);
     wake_at(device, device.due_ns.load(SeqCst));
 }
 
@@ -133,21 +133,21 @@ fn wake_at(device: &Device, ns: u64) {
 
 /// Asserts that the worker receives `ANSWERS` completions without sleeping.
 fn assert_polls(device: &Device, plane: &DataPlane) {
-    let (sleeps, answers) = (plane.processors()[0].sleeps, device.answers.load(SeqCst));
+    let (sleeps, answers) = (plane.workers()[0].sleeps, device.answers.load(SeqCst));
     wait("answered by polling", || device.answers.load(SeqCst) > answers + ANSWERS);
-    assert_eq!(plane.processors()[0].sleeps, sleeps);
+    assert_eq!(plane.workers()[0].sleeps, sleeps);
 }
 
 /// Asserts that the worker sleeps before each of `count` completions and receives none by polling.
 fn assert_sleeps_for_each(device: &Device, plane: &DataPlane, count: u64) {
-    wait("asleep", || plane.processors()[0].asleep);
-    let (sleeps, answers) = (plane.processors()[0].sleeps, device.answers.load(SeqCst));
+    wait("asleep", || plane.workers()[0].asleep);
+    let (sleeps, answers) = (plane.workers()[0].sleeps, device.answers.load(SeqCst));
     for _ in 0..count {
         answer_a_sleeper(device, plane);
     }
-    wait("asleep", || plane.processors()[0].asleep);
+    wait("asleep", || plane.workers()[0].asleep);
     assert_eq!(device.answers.load(SeqCst) - answers, count);
-    assert!(plane.processors()[0].sleeps >= sleeps + count);
+    assert!(plane.workers()[0].sleeps >= sleeps + count);
 }
 
 #[test]
@@ -180,9 +180,9 @@ fn answers_that_come_late_are_slept_for_each_time() {
 }
 
 #[test]
-fn a_processor_that_does_not_poll_sleeps_for_each_answer() {
+fn a_worker_that_does_not_poll_sleeps_for_each_answer() {
     let (device, plane) = started();
-    plane.set_patience(Duration::ZERO);
+    plane.set_polling_time(Duration::ZERO);
     set_time(&device, SOON);
     assert_sleeps_for_each(&device, &plane, 10);
     plane.stop();
@@ -212,14 +212,14 @@ fn who_has_its_cpu_back_late_sleeps_for_a_while() {
     set_time(&device, SOON);
     answer_a_sleeper(&device, &plane);
     let told = || {
-        let view = &plane.processors()[0];
-        (view.rests, view.resting)
+        let view = &plane.workers()[0];
+        (view.polling_pauses, view.is_polling_paused)
     };
     assert_eq!(told(), (0, false));
     device.others_take_ns.store(2_000_000, SeqCst);
     // The worker polls once more and detects that other threads use the CPU.
     answer_a_sleeper(&device, &plane);
-    wait("asleep", || plane.processors()[0].asleep);
+    wait("asleep", || plane.workers()[0].asleep);
     let (began, gave_way) = (device.clock_ns.load(SeqCst), device.gave_way.load(SeqCst));
     assert_sleeps_for_each(&device, &plane, 20);
     assert_eq!(device.gave_way.load(SeqCst), gave_way);
@@ -241,10 +241,10 @@ fn who_is_woken_for_nothing_learns_nothing() {
     set_time(&device, SOON);
     answer_a_sleeper(&device, &plane);
     for _ in 0..3 {
-        wait("asleep", || plane.processors()[0].asleep);
-        let sleeps = plane.processors()[0].sleeps;
+        wait("asleep", || plane.workers()[0].asleep);
+        let sleeps = plane.workers()[0].sleeps;
         device.waker.lock().unwrap().as_ref().unwrap().wake();
-        wait("asleep again", || plane.processors()[0].sleeps > sleeps);
+        wait("asleep again", || plane.workers()[0].sleeps > sleeps);
     }
     // If these wake-ups had doubled the polling time each, the worker would not sleep here.
     answer_a_sleeper(&device, &plane);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::{Frame, MacAddr, Offloads};
-use suimon_ports::{FrameSink, PortFault, ProcessorRuntime, QueueHost, Sent};
-use suimon_processor_tests::{Endless, OnClock, Supply, mac, queue, small_frame};
+use suimon_ports::{FrameSink, PortFault, QueueHost, TransmitResult, WorkerRuntime};
+use suimon_processor_tests::{EndlessSource, Supply, TestClockRuntime, mac, queue, small_frame};
 use suimon_quantity::{BitRate, Direction, PortId, SwitchId, Time};
 use suimon_switch::{DataPlane, PortTopology, Topology};
 
@@ -26,10 +26,10 @@ struct Meter {
 }
 
 impl FrameSink for Meter {
-    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
         let arrival = (self.clock.load(Ordering::Relaxed), frame.len() as u64);
         self.arrivals.lock().unwrap().push(arrival);
-        Ok(Sent::Accepted)
+        Ok(TransmitResult::Accepted)
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {
@@ -55,8 +55,9 @@ impl Bench {
         let clock = Arc::new(AtomicU64::new(ns(start)));
         let (read, pass) = (Arc::clone(&clock), Arc::clone(&clock));
         let step = ns(ROUND);
-        let runtime = OnClock::new(move || Time::from_ns(read.fetch_add(step, Ordering::Relaxed)));
-        let runtime = runtime.passing(move |until| {
+        let runtime =
+            TestClockRuntime::new(move || Time::from_ns(read.fetch_add(step, Ordering::Relaxed)));
+        let runtime = runtime.with_clock_advance(move |until| {
             pass.fetch_max(until.as_ns(), Ordering::Relaxed);
         });
         let cpu = runtime.cpus()[0];
@@ -66,7 +67,7 @@ impl Bench {
         bench.limit(limit);
         let meter = Meter { clock, arrivals: Arc::clone(&bench.arrivals) };
         bench.plane.attach_sink(queue(1, Direction::Egress), Box::new(meter));
-        let source = Endless::new(small_frame(0, 1)).source();
+        let source = EndlessSource::new(small_frame(0, 1)).source();
         bench.plane.attach_source(queue(0, Direction::Ingress), source);
         bench
     }
@@ -93,7 +94,7 @@ impl Bench {
         let (began, before) = (Instant::now(), count());
         while count() < before + frames {
             assert!(began.elapsed() < Duration::from_secs(120), "{} frames passed", count());
-            suimon_processor_tests::pause();
+            suimon_processor_tests::sleep_briefly();
         }
         self.arrivals.lock().unwrap()[before..before + frames].to_vec()
     }

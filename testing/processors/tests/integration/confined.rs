@@ -9,11 +9,11 @@ use std::os::fd::AsRawFd;
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use suimon_confine::{ConfinedProcessors, Confinement, FileRule};
-use suimon_ports::{ProcessorRuntime, Wait};
+use suimon_confine::{ConfinedWorkers, Confinement, FileRule};
+use suimon_ports::{Wait, WorkerRuntime};
 use suimon_processor_tests::{Receiver, Sender};
 use suimon_quantity::Time;
-use suimon_wait::ProcessorThreads;
+use suimon_wait::WorkerThreads;
 
 /// Name of a forbidden system call, and a function that makes the call with valid arguments.
 type Attempt = (&'static str, Box<dyn Fn() -> c_long + Send>);
@@ -25,11 +25,11 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// Runs `body` on a worker thread that is started as the daemon starts its workers.
-fn on_processor<T: Send + 'static>(
+fn on_worker<T: Send + 'static>(
     confinement: &Confinement,
     body: impl FnOnce(Box<dyn Wait>) -> T + Send + 'static,
 ) -> T {
-    let runtime = ConfinedProcessors::new(ProcessorThreads, confinement.clone());
+    let runtime = ConfinedWorkers::new(WorkerThreads, confinement.clone());
     let (send, receive) = channel();
     let cpu = runtime.cpus()[0];
     let body = move |wait| send.send(body(wait)).unwrap();
@@ -206,7 +206,7 @@ fn a_compromised_worker_cannot_open_files_or_sockets_nor_leave_its_thread() {
     let before = confinement.report().refused_calls;
     let tried = attempts.len() as u64;
     let watched = confinement.clone();
-    let outcomes = on_processor(&confinement, move |_wait| {
+    let outcomes = on_worker(&confinement, move |_wait| {
         let mut outcomes = Vec::new();
         for (name, attempt) in &attempts {
             let result = attempt();
@@ -229,11 +229,11 @@ fn a_compromised_worker_cannot_open_files_or_sockets_nor_leave_its_thread() {
 }
 
 #[test]
-fn a_processor_has_no_privilege_and_all_layers_that_the_kernel_has() {
+fn a_worker_has_no_privilege_and_all_layers_that_the_kernel_has() {
     let confinement = Confinement::new().unwrap();
     let (send, receive) = channel();
     let (release, hold) = channel::<()>();
-    let runtime = ConfinedProcessors::new(ProcessorThreads, confinement.clone());
+    let runtime = ConfinedWorkers::new(WorkerThreads, confinement.clone());
     let body = move |_wait| {
         // SAFETY: `gettid` has no precondition.
         send.send(unsafe { libc::gettid() }).unwrap();
@@ -248,7 +248,7 @@ fn a_processor_has_no_privilege_and_all_layers_that_the_kernel_has() {
     let none = "0000000000000000";
     let mut expected = vec![("NoNewPrivs", "1"), ("Seccomp", "2")];
     expected.extend(["CapInh", "CapPrm", "CapEff", "CapAmb"].map(|set| (set, none)));
-    let layer = confinement.report().processors.unwrap();
+    let layer = confinement.report().workers.unwrap();
     if layer.bounding_is_empty {
         expected.push(("CapBnd", none));
     }
@@ -263,7 +263,7 @@ fn a_processor_has_no_privilege_and_all_layers_that_the_kernel_has() {
 }
 
 #[test]
-fn a_confined_processor_does_its_work() {
+fn a_confined_worker_does_its_work() {
     let _alone = alone();
     let confinement = Confinement::new().unwrap();
     let before = confinement.report().refused_calls;
@@ -277,7 +277,7 @@ fn a_confined_processor_does_its_work() {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         libc::mmap(std::ptr::null_mut(), 4096, prot, libc::MAP_SHARED, file.as_raw_fd(), 0) as usize
     };
-    on_processor(&confinement, move |mut wait| {
+    on_worker(&confinement, move |mut wait| {
         // Allocations that grow far beyond one mapping, with different sizes, and shrink.
         let mut pool: Vec<Vec<u8>> = Vec::new();
         for round in 0..2000 {
@@ -319,11 +319,11 @@ fn a_confined_processor_does_its_work() {
 }
 
 #[test]
-fn a_panic_on_a_confined_processor_ends_it_as_any_other() {
+fn a_panic_on_a_confined_worker_ends_it_as_any_other() {
     // A backtrace, if enabled, tries to open files, and these calls are rejected.
     let _alone = alone();
     let confinement = Confinement::new().unwrap();
-    let runtime = ConfinedProcessors::new(ProcessorThreads, confinement);
+    let runtime = ConfinedWorkers::new(WorkerThreads, confinement);
     let (_waker, join) = runtime
         .start("processor-0", runtime.cpus()[0].into(), Box::new(|_| panic!("a defect")))
         .unwrap();
@@ -334,7 +334,7 @@ fn a_panic_on_a_confined_processor_ends_it_as_any_other() {
 #[test]
 fn confinement_that_is_off_says_so_and_confines_nothing() {
     let off = Confinement::off();
-    on_processor(&off, |_wait| std::fs::read("/etc/passwd").unwrap());
+    on_worker(&off, |_wait| std::fs::read("/etc/passwd").unwrap());
     let report = off.report();
     assert!(report.is_off && report.layers().next().is_none());
 }

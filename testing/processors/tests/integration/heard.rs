@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use suimon_forwarding::{Learned, PortRole, PortSpec, SwitchSpec};
 use suimon_frame::MacAddr;
-use suimon_ports::ProcessorRuntime;
-use suimon_processor_tests::{OnClock, mac};
+use suimon_ports::WorkerRuntime;
+use suimon_processor_tests::{TestClockRuntime, mac};
 use suimon_quantity::{PortId, SwitchId, Time};
 use suimon_switch::{DataPlane, PortTopology, Topology};
 
 const SWITCH: SwitchId = SwitchId(1);
 const AGEING: Duration = Duration::from_secs(10);
 
-fn plane(runtime: &OnClock) -> DataPlane {
+fn plane(runtime: &TestClockRuntime) -> DataPlane {
     let cpu = runtime.cpus()[0];
     let plane = DataPlane::start(&[cpu], Arc::new(runtime.clone())).unwrap();
     let port = |id| PortTopology {
@@ -47,17 +47,17 @@ fn heard(port: u32, seen_s: u64) -> Learned {
 fn who_is_heard_of_elsewhere_stays_known_and_news_win_over_what_is_older() {
     let clock = Arc::new(AtomicU64::new(0));
     let read = Arc::clone(&clock);
-    let runtime = OnClock::new(move || Time::from_ns(read.load(Ordering::SeqCst)));
+    let runtime = TestClockRuntime::new(move || Time::from_ns(read.load(Ordering::SeqCst)));
     let plane = plane(&runtime);
     let at = |seconds: u64, heard: Option<Learned>| {
         // The worker reads the clock when it wakes, so the clock may change only while it sleeps.
         let began = Instant::now();
-        while !runtime.is_at_rest() {
+        while !runtime.is_sleeping() {
             assert!(began.elapsed() < Duration::from_secs(120), "the processor does not rest");
-            suimon_processor_tests::pause();
+            suimon_processor_tests::sleep_briefly();
         }
         clock.store(seconds * 1_000_000_000, Ordering::SeqCst);
-        plane.handle_heard(heard.into_iter().collect());
+        plane.refresh_addresses(heard.into_iter().collect());
         let known = plane.addresses(SWITCH);
         known.first().map(|view| (view.port.0, view.age.unwrap().as_secs_f64().round() as u64))
     };

@@ -11,23 +11,23 @@ use std::time::{Duration, Instant};
 
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::{FrameBatch, Offloads};
-use suimon_ports::{FrameSink, PortFault, ProcessorRuntime, QueueHost, Sent};
-use suimon_processor_tests::{Bottomless, Endless, Supply, mac, queue, small_frame};
-use suimon_quantity::{Direction, PortId, ProcessorId, SwitchId};
+use suimon_ports::{FrameSink, PortFault, QueueHost, TransmitResult, WorkerRuntime};
+use suimon_processor_tests::{EndlessSource, NullSink, Supply, mac, queue, small_frame};
+use suimon_quantity::{Direction, PortId, SwitchId, WorkerId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
-use suimon_wait::ProcessorThreads;
+use suimon_wait::WorkerThreads;
 
 struct Counting;
 
-static ON_PROCESSORS: AtomicU64 = AtomicU64::new(0);
+static ON_WORKERS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    static IS_PROCESSOR: Cell<bool> = const { Cell::new(false) };
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
 fn count() {
-    if IS_PROCESSOR.try_with(Cell::get).unwrap_or(false) {
-        ON_PROCESSORS.fetch_add(1, Ordering::Relaxed);
+    if IS_WORKER.try_with(Cell::get).unwrap_or(false) {
+        ON_WORKERS.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -52,16 +52,16 @@ static ALLOCATOR: Counting = Counting;
 /// Supply or sink that marks the thread that polls it as a worker.
 struct Marking<Q>(Q);
 
-impl Supply for Marking<Endless> {
+impl Supply for Marking<EndlessSource> {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
-        IS_PROCESSOR.set(true);
+        IS_WORKER.set(true);
         self.0.fill(batch)
     }
 }
 
-impl FrameSink for Marking<Bottomless> {
-    fn transmit(&mut self, frame: &suimon_frame::Frame) -> Result<Sent, PortFault> {
-        IS_PROCESSOR.set(true);
+impl FrameSink for Marking<NullSink> {
+    fn transmit(&mut self, frame: &suimon_frame::Frame) -> Result<TransmitResult, PortFault> {
+        IS_WORKER.set(true);
         self.0.transmit(frame)
     }
 
@@ -75,19 +75,19 @@ impl FrameSink for Marking<Bottomless> {
 }
 
 /// Returns a source of small frames that are not TCP.
-fn small(from: u8) -> Endless {
-    Endless::new(small_frame(from, 1 - from))
+fn small(from: u8) -> EndlessSource {
+    EndlessSource::new(small_frame(from, 1 - from))
 }
 
 /// Returns a source of TCP segments that can be coalesced.
-fn stream(from: u8) -> Endless {
-    Endless::stream([mac(1 - from), mac(from)], 32, 1448)
+fn stream(from: u8) -> EndlessSource {
+    EndlessSource::stream([mac(1 - from), mac(from)], 32, 1448)
 }
 
 /// Returns the number of frames delivered to port 1 and the number of allocations of the workers in
 /// the same time, measured after a warm-up.
-fn run(source: fn(u8) -> Endless, processors: usize, sink_at: ProcessorId) -> (u64, u64) {
-    let runtime = Arc::new(ProcessorThreads);
+fn run(source: fn(u8) -> EndlessSource, processors: usize, sink_at: WorkerId) -> (u64, u64) {
+    let runtime = Arc::new(WorkerThreads);
     let cpus = runtime.cpus();
     let plane = DataPlane::start(&cpus[..processors], runtime).unwrap();
     let port = |id| PortTopology {
@@ -99,12 +99,12 @@ fn run(source: fn(u8) -> Endless, processors: usize, sink_at: ProcessorId) -> (u
     let switches = vec![SwitchSpec::new(SwitchId(1))];
     plane.publish(Topology { switches, ports: vec![port(0), port(1)], teams: Vec::new() }).unwrap();
     for id in 0..2_u8 {
-        let sink = Marking(Bottomless(Offloads::TCP));
+        let sink = Marking(NullSink(Offloads::TCP));
         plane.attach_sink(queue(id.into(), Direction::Egress), Box::new(sink));
         let source = Marking(source(id));
         plane.attach_source(queue(id.into(), Direction::Ingress), source.source());
     }
-    plane.move_queue(queue(0, Direction::Ingress), ProcessorId(0)).unwrap();
+    plane.move_queue(queue(0, Direction::Ingress), WorkerId(0)).unwrap();
     plane.move_queue(queue(1, Direction::Egress), sink_at).unwrap();
     let delivered = || {
         let port = plane.port_counters(PortId(1));
@@ -115,14 +115,14 @@ fn run(source: fn(u8) -> Endless, processors: usize, sink_at: ProcessorId) -> (u
         let began = Instant::now();
         while delivered() < from + frames {
             assert!(began.elapsed() < Duration::from_secs(120), "frames do not flow");
-            suimon_processor_tests::pause();
+            suimon_processor_tests::sleep_briefly();
         }
         delivered() - from
     };
     grow_by(50_000);
-    let before = ON_PROCESSORS.load(Ordering::Relaxed);
+    let before = ON_WORKERS.load(Ordering::Relaxed);
     let frames = grow_by(1_000_000);
-    let allocations = ON_PROCESSORS.load(Ordering::Relaxed) - before;
+    let allocations = ON_WORKERS.load(Ordering::Relaxed) - before;
     plane.stop();
     (frames, allocations)
 }
@@ -130,13 +130,13 @@ fn run(source: fn(u8) -> Endless, processors: usize, sink_at: ProcessorId) -> (u
 #[test]
 fn frames_cost_no_allocation() {
     for source in [small, stream] {
-        let (frames, allocations) = run(source, 1, ProcessorId(0));
+        let (frames, allocations) = run(source, 1, WorkerId(0));
         assert_eq!(allocations, 0, "for {frames} frames that stay with their processor");
         // A worker allocates buffers for frames in transit to other workers when their number
         // reaches a new maximum: at most 1024 plus one batch of 32, each with a parcel. The number
         // depends on the delay of the receiving worker. Both workers send to each other, and each
         // has lists that grow.
-        let (frames, allocations) = run(source, 2, ProcessorId(1));
+        let (frames, allocations) = run(source, 2, WorkerId(1));
         let most = 2 * (2 * (1024 + 32) + 64);
         assert!(allocations <= most, "{allocations} for {frames} frames to another processor");
     }

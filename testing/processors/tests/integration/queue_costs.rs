@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::MacAddr;
-use suimon_ports::{ProcessorRuntime, QueueHost};
+use suimon_ports::{QueueHost, WorkerRuntime};
 use suimon_processor_tests::{
-    Clock, Endless, Gate, Receiver, Sender, Slow, Supply, Timed, mac, plane_of_nics, queue,
-    small_frame,
+    Clock, EndlessSource, Gate, Receiver, Sender, Supply, TimedSink, TimedSource, mac,
+    plane_of_nics, queue, small_frame,
 };
-use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId};
+use suimon_quantity::{Direction, PortId, QueueId, SwitchId, WorkerId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
-use suimon_wait::ProcessorThreads;
+use suimon_wait::WorkerThreads;
 
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
         assert!(began.elapsed() < Duration::from_secs(120), "waited in vain for {what}");
-        suimon_processor_tests::pause();
+        suimon_processor_tests::sleep_briefly();
     }
 }
 
@@ -31,11 +31,11 @@ fn busy_ns(plane: &DataPlane, id: QueueId) -> u64 {
 /// first, so their total cannot include later work.
 fn whole(plane: &DataPlane) -> (u64, u64) {
     let queues = plane.queues().iter().map(|view| view.busy_ns).sum();
-    let processors = plane.processors();
-    for view in &processors {
+    let workers = plane.workers();
+    for view in &workers {
         assert!(view.working_ns <= view.stages.awake_ns(), "{view:?}");
     }
-    (queues, processors.iter().map(|view| view.working_ns).sum())
+    (queues, workers.iter().map(|view| view.working_ns).sum())
 }
 
 #[test]
@@ -44,21 +44,21 @@ fn time_is_told_to_the_queues_that_took_it() {
     const FRAMES: u64 = 32;
     let clock = Clock::default();
     let plane = plane_of_nics(Arc::new(clock.runtime()), 4);
-    let slow = |transmit_ns, flush_ns| Slow { clock: clock.clone(), transmit_ns, flush_ns };
+    let slow = |transmit_ns, flush_ns| TimedSink { clock: clock.clone(), transmit_ns, flush_ns };
     plane.attach_sink(queue(2, Direction::Egress), Box::new(slow(20, 500)));
     plane.attach_sink(queue(3, Direction::Egress), Box::new(slow(20, 500)));
     let gate = Gate::default();
     for (port, receive_ns, left) in [(0, 300, BATCHES), (1, 3000, BATCHES / 2), (3, 0, 0)] {
-        let frames = Endless::new(small_frame(port, 2));
+        let frames = EndlessSource::new(small_frame(port, 2));
         let (gate, clock) = (gate.clone(), clock.clone());
-        let source = Timed { frames, gate, left, clock, receive_ns, empty_ns: 10 };
+        let source = TimedSource { frames, gate, left, clock, receive_ns, empty_ns: 10 };
         plane.attach_source(queue(port.into(), Direction::Ingress), source.source());
     }
     // Opening the gate starts all sources in the same round.
     gate.open();
     wait_for("the batches", || {
-        let processor = plane.processors().remove(0);
-        processor.asleep && processor.batches == BATCHES + BATCHES / 2
+        let worker = plane.workers().remove(0);
+        worker.asleep && worker.batches == BATCHES + BATCHES / 2
     });
     let near = |id: QueueId, expected: u64| {
         let told = busy_ns(&plane, id);
@@ -71,18 +71,18 @@ fn time_is_told_to_the_queues_that_took_it() {
     // Neither unsuccessful polls nor mere attachment count as busy time of a queue.
     assert_eq!(busy_ns(&plane, queue(3, Direction::Ingress)), 0);
     assert_eq!(busy_ns(&plane, queue(3, Direction::Egress)), 0);
-    let (queues, processors) = whole(&plane);
-    assert!(queues <= processors && queues >= processors - processors / 1000);
-    assert!(processors < clock.ns(), "it looked for more in vain");
-    let told = plane.processors().remove(0).working_ns;
+    let (queues, workers) = whole(&plane);
+    assert!(queues <= workers && queues >= workers - workers / 1000);
+    assert!(workers < clock.ns(), "it looked for more in vain");
+    let told = plane.workers().remove(0).working_ns;
     clock.pass(1_000_000_000);
-    assert_eq!(plane.processors().remove(0).working_ns, told, "and slept");
+    assert_eq!(plane.workers().remove(0).working_ns, told, "and slept");
     plane.stop();
 }
 
 #[test]
 fn busy_time_grows_with_load_where_the_load_is_and_nowhere_else() {
-    let runtime = Arc::new(ProcessorThreads);
+    let runtime = Arc::new(WorkerThreads);
     let cpus = runtime.cpus();
     assert!(cpus.len() >= 2, "this test needs 2 CPUs");
     let plane = DataPlane::start(&cpus[..2], runtime).unwrap();
@@ -112,8 +112,8 @@ fn busy_time_grows_with_load_where_the_load_is_and_nowhere_else() {
     let mut before = (0, 0);
     // On one processor, on two, and on one again: what is known goes with the queue.
     for (from_at, to_at) in [(0, 0), (0, 1), (1, 1), (1, 0)] {
-        plane.move_queue(from, ProcessorId(from_at)).unwrap();
-        plane.move_queue(to, ProcessorId(to_at)).unwrap();
+        plane.move_queue(from, WorkerId(from_at)).unwrap();
+        plane.move_queue(to, WorkerId(to_at)).unwrap();
         for _ in 0..50 {
             for _ in 0..64 {
                 guests[0].0.send(&small_frame(0, 1));
@@ -124,12 +124,12 @@ fn busy_time_grows_with_load_where_the_load_is_and_nowhere_else() {
                 received == 64
             });
         }
-        wait_for("sleep", || plane.processors().iter().all(|view| view.asleep));
+        wait_for("sleep", || plane.workers().iter().all(|view| view.asleep));
         let now = (busy_ns(&plane, from), busy_ns(&plane, to));
         assert!(now.0 > before.0 && now.1 > before.1, "{before:?}, then {now:?}");
         before = now;
-        let (queues, processors) = whole(&plane);
-        assert!(queues <= processors, "{queues} of {processors}");
+        let (queues, workers) = whole(&plane);
+        assert!(queues <= workers, "{queues} of {workers}");
         assert_eq!(queues, now.0 + now.1, "the others had nothing to do");
     }
     plane.stop();
@@ -137,10 +137,10 @@ fn busy_time_grows_with_load_where_the_load_is_and_nowhere_else() {
 
 #[test]
 fn new_queues_start_where_their_port_is_at_home() {
-    let runtime = Arc::new(ProcessorThreads);
+    let runtime = Arc::new(WorkerThreads);
     let cpus = runtime.cpus();
     let plane = DataPlane::start(&cpus[..2], runtime).unwrap();
-    plane.set_homes([(PortId(0), ProcessorId(1)), (PortId(1), ProcessorId(7))].into());
+    plane.set_homes([(PortId(0), WorkerId(1)), (PortId(1), WorkerId(7))].into());
     for port in 0..3 {
         for direction in [Direction::Ingress, Direction::Egress] {
             let id = queue(port, direction);
@@ -150,7 +150,7 @@ fn new_queues_start_where_their_port_is_at_home() {
             }
         }
     }
-    let at: Vec<u16> = plane.queues().iter().map(|view| view.processor.0).collect();
+    let at: Vec<u16> = plane.queues().iter().map(|view| view.worker.0).collect();
     assert_eq!(at[..2], [1, 1], "chosen");
     assert_eq!(at[2..4], [0, 0], "the chosen one does not run: where there are fewest");
     plane.stop();

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use suimon_frame::{Offloads, Sum, VnetHeader};
 use suimon_ports::QueueHost;
 use suimon_processor_tests::{
-    Clock, Endless, Gate, Receiver, Sender, Slow, Supply, Timed, mac, plane_of_nics, queue,
-    small_frame,
+    Clock, EndlessSource, Gate, Receiver, Sender, Supply, TimedSink, TimedSource, mac,
+    plane_of_nics, queue, small_frame,
 };
 use suimon_quantity::{Direction, SwitchId};
-use suimon_switch::{DataPlane, ProcessorView, Stage, StageTimes};
-use suimon_wait::ProcessorThreads;
+use suimon_switch::{DataPlane, Stage, StageTimes, WorkerView};
+use suimon_wait::WorkerThreads;
 
 const BATCHES: u64 = 5000;
 const BATCH_FRAMES: u64 = 32;
@@ -24,15 +24,15 @@ const FLUSH_NS: u64 = 500;
 const SPIN_NS: u64 = 50_000;
 
 /// Waits until the state of the worker fulfils a condition, and returns the state.
-fn until(plane: &DataPlane, what: &str, is_so: impl Fn(&ProcessorView) -> bool) -> ProcessorView {
+fn until(plane: &DataPlane, what: &str, is_so: impl Fn(&WorkerView) -> bool) -> WorkerView {
     let began = Instant::now();
     loop {
-        let processor = plane.processors().remove(0);
-        if is_so(&processor) {
-            return processor;
+        let worker = plane.workers().remove(0);
+        if is_so(&worker) {
+            return worker;
         }
-        assert!(began.elapsed() < Duration::from_secs(120), "not {what}: {processor:?}");
-        suimon_processor_tests::pause();
+        assert!(began.elapsed() < Duration::from_secs(120), "not {what}: {worker:?}");
+        suimon_processor_tests::sleep_briefly();
     }
 }
 
@@ -41,13 +41,13 @@ fn sum(times: &StageTimes) -> u64 {
 }
 
 #[test]
-fn all_of_a_processors_time_is_told_once() {
+fn all_of_a_workers_time_is_told_once() {
     let clock = Clock::default();
     let plane = plane_of_nics(Arc::new(clock.runtime()), 2);
-    let slow = Slow { clock: clock.clone(), transmit_ns: TRANSMIT_NS, flush_ns: FLUSH_NS };
+    let slow = TimedSink { clock: clock.clone(), transmit_ns: TRANSMIT_NS, flush_ns: FLUSH_NS };
     plane.attach_sink(queue(1, Direction::Egress), Box::new(slow));
-    let source = Timed {
-        frames: Endless::new(small_frame(0, 1)),
+    let source = TimedSource {
+        frames: EndlessSource::new(small_frame(0, 1)),
         gate: Gate::opened(),
         left: BATCHES,
         clock: clock.clone(),
@@ -55,8 +55,7 @@ fn all_of_a_processors_time_is_told_once() {
         empty_ns: EMPTY_NS,
     };
     plane.attach_source(queue(0, Direction::Ingress), source.source());
-    let asleep =
-        until(&plane, "asleep", |processor| processor.batches == BATCHES && processor.asleep);
+    let asleep = until(&plane, "asleep", |worker| worker.batches == BATCHES && worker.asleep);
     let times = asleep.stages;
     let [copy_in, copy_out] = [RECEIVE_NS, TRANSMIT_NS * BATCH_FRAMES].map(|ns| ns * BATCHES);
     let near = |stage, expected: u64| {
@@ -78,14 +77,14 @@ fn all_of_a_processors_time_is_told_once() {
 }
 
 #[test]
-fn a_processor_polls_for_as_long_as_it_is_told() {
+fn a_worker_polls_for_as_long_as_it_is_told() {
     // The last value means more polls than the number after which a busy worker arms an idle ring.
     for patience in [0, 80, 200].map(Duration::from_micros) {
         let clock = Clock::default();
         let plane = plane_of_nics(Arc::new(clock.runtime()), 2);
-        plane.set_patience(patience);
-        let source = Timed {
-            frames: Endless::new(small_frame(0, 1)),
+        plane.set_polling_time(patience);
+        let source = TimedSource {
+            frames: EndlessSource::new(small_frame(0, 1)),
             gate: Gate::opened(),
             left: 10,
             clock: clock.clone(),
@@ -93,8 +92,7 @@ fn a_processor_polls_for_as_long_as_it_is_told() {
             empty_ns: EMPTY_NS,
         };
         plane.attach_source(queue(0, Direction::Ingress), source.source());
-        let asleep =
-            until(&plane, "asleep", |processor| processor.batches == 10 && processor.asleep);
+        let asleep = until(&plane, "asleep", |worker| worker.batches == 10 && worker.asleep);
         let polled = Duration::from_nanos(asleep.stages.ns(Stage::Poll));
         let slack = Duration::from_micros(10);
         assert!(polled + slack >= patience && polled <= patience + slack, "{polled:?}");
@@ -103,28 +101,28 @@ fn a_processor_polls_for_as_long_as_it_is_told() {
 }
 
 #[test]
-fn a_processor_that_sleeps_is_idle_until_it_is_asked() {
+fn a_worker_that_sleeps_is_idle_until_it_is_asked() {
     let clock = Clock::default();
     let runtime = clock.runtime();
     let plane = plane_of_nics(Arc::new(runtime.clone()), 2);
     let mut idle = 0;
     for seconds in [1, 3600, 86_400] {
         // The worker may have been woken between the two checks.
-        let sleeps_still = |sleeps| plane.processors()[0].sleeps == sleeps;
-        let at_rest = until(&plane, "at rest", |processor| {
-            processor.asleep && runtime.is_at_rest() && sleeps_still(processor.sleeps)
+        let sleeps_still = |sleeps| plane.workers()[0].sleeps == sleeps;
+        let at_rest = until(&plane, "at rest", |worker| {
+            worker.asleep && runtime.is_sleeping() && sleeps_still(worker.sleeps)
         });
         let sleeps = at_rest.sleeps;
         let ns = seconds * 1_000_000_000;
         clock.pass(ns);
-        let processor = plane.processors().remove(0);
+        let worker = plane.workers().remove(0);
         idle += ns;
-        assert_eq!(processor.stages.ns(Stage::Idle), idle);
-        assert_eq!(sum(&processor.stages), clock.ns());
-        assert_eq!(processor.sleeps, sleeps, "it was not woken for that");
+        assert_eq!(worker.stages.ns(Stage::Idle), idle);
+        assert_eq!(sum(&worker.stages), clock.ns());
+        assert_eq!(worker.sleeps, sleeps, "it was not woken for that");
         // After a wake-up the worker reports the same idle time.
         plane.addresses(SwitchId(1));
-        let woken = until(&plane, "woken", |processor| processor.sleeps > sleeps);
+        let woken = until(&plane, "woken", |worker| worker.sleeps > sleeps);
         assert_eq!(woken.stages.ns(Stage::Idle), idle);
     }
     plane.stop();
@@ -136,7 +134,7 @@ fn large() -> (VnetHeader, Vec<u8>) {
     let mut bytes = [&[mac(1), mac(0)].concat()[..], &[0x08, 0x00, 0x45, 0]].concat();
     bytes.extend((40 + PAYLOAD_BYTES).to_be_bytes());
     bytes.extend([0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
-    let checksum = Sum::of(&bytes[14..]).checksum();
+    let checksum = Sum::from_bytes(&bytes[14..]).checksum();
     bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
     bytes.extend([0x10, 0x10, 0, 80, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0xff, 0xff]);
     let pseudo = Sum::pseudo_ipv4([10, 0, 0, 1], [10, 0, 0, 2], 6, 20 + PAYLOAD_BYTES);
@@ -161,7 +159,7 @@ fn segments_and_checksums_have_stages_of_their_own() {
         bytes.truncate(14 + 40 + 1000);
         bytes[16..18].copy_from_slice(&1040_u16.to_be_bytes());
         bytes[24..26].fill(0);
-        let checksum = Sum::of(&bytes[14..34]).checksum();
+        let checksum = Sum::from_bytes(&bytes[14..34]).checksum();
         bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
         (header, bytes)
     };
@@ -175,7 +173,7 @@ fn segments_and_checksums_have_stages_of_their_own() {
         (whole, Offloads::TCP, [false, false]),
     ];
     for ((header, bytes), takes, needs) in cases {
-        let plane = plane_of_nics(Arc::new(ProcessorThreads), 2);
+        let plane = plane_of_nics(Arc::new(WorkerThreads), 2);
         let (receiver, sink) = Receiver::pair();
         receiver.set_offloads(takes);
         plane.attach_sink(queue(1, Direction::Egress), sink);
@@ -183,11 +181,10 @@ fn segments_and_checksums_have_stages_of_their_own() {
         plane.attach_source(queue(0, Direction::Ingress), source);
         sender.send_with(&header, &bytes);
         // The first round that moves frames is always measured.
-        let processor = until(&plane, "done", |processor| {
-            processor.asleep && processor.stages.ns(Stage::CopyOut) > 0
-        });
-        let did = [Stage::Segment, Stage::Checksum].map(|stage| processor.stages.ns(stage) > 0);
-        assert_eq!(did, needs, "{header:?} to {takes:?}: {processor:?}");
+        let worker =
+            until(&plane, "done", |worker| worker.asleep && worker.stages.ns(Stage::CopyOut) > 0);
+        let did = [Stage::Segment, Stage::Checksum].map(|stage| worker.stages.ns(stage) > 0);
+        assert_eq!(did, needs, "{header:?} to {takes:?}: {worker:?}");
         let pieces = std::iter::from_fn(|| receiver.poll()).count();
         assert_eq!(pieces, if needs[0] { 14 } else { 1 });
         plane.stop();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use suimon_frame::FrameBatch;
 use suimon_ports::{PortFault, QueueHost, ServedDevice};
-use suimon_processor_tests::{OnClock, Supply, pause, plane_of_nics, queue};
+use suimon_processor_tests::{Supply, TestClockRuntime, plane_of_nics, queue, sleep_briefly};
 use suimon_quantity::{Direction, PortId, Time};
 use suimon_switch::{DataPlane, PlaneNotice, STALLED_AFTER};
 
@@ -30,7 +30,7 @@ fn until(what: &str, mut is_true: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_true() {
         assert!(began.elapsed() < Duration::from_secs(120), "{what}");
-        pause();
+        sleep_briefly();
     }
 }
 
@@ -43,7 +43,7 @@ fn notice(plane: &DataPlane) -> Option<PlaneNotice> {
 fn a_worker_that_does_not_proceed_is_reported_with_the_device_that_it_serves() {
     let clock = Arc::new(AtomicU64::new(1));
     let reads = Arc::clone(&clock);
-    let runtime = OnClock::new(move || Time::from_ns(reads.load(Ordering::SeqCst)));
+    let runtime = TestClockRuntime::new(move || Time::from_ns(reads.load(Ordering::SeqCst)));
     let plane = plane_of_nics(Arc::new(runtime), 2);
     let is_entered = Arc::new(AtomicBool::new(false));
     let released = Arc::new((Mutex::new(false), Condvar::new()));

@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use suimon_frame::{Frame, FrameBatch, Offloads, Span, TailMemory, VnetHeader};
-use suimon_ports::{FrameSink, PortFault, ProcessorRuntime, QueueHost, Sent};
+use suimon_ports::{FrameSink, PortFault, QueueHost, TransmitResult, WorkerRuntime};
 use suimon_processor_tests::{Receiver, Supply, mac, plane_of_nics, queue};
-use suimon_quantity::{Direction, PortId, ProcessorId};
+use suimon_quantity::{Direction, PortId, WorkerId};
 use suimon_switch::{CaptureOptions, DataPlane};
-use suimon_wait::ProcessorThreads;
+use suimon_wait::WorkerThreads;
 
 /// Deadline of every condition, generous because the machine may be loaded.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -67,7 +67,7 @@ impl Supply for Lender {
                 lent.clone(),
                 &spans.map(|(at, bytes)| Span { address: at as u64, bytes }),
             );
-            frame.admit(&header(), Offloads::TCP).unwrap();
+            frame.validate_ingress(&header(), Offloads::TCP).unwrap();
             batch.commit();
             self.lent.push(lent);
         }
@@ -95,15 +95,15 @@ struct Reader {
 }
 
 impl FrameSink for Reader {
-    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
-        let mut bytes = frame.wire_front().front.to_vec();
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
+        let mut bytes = frame.wire_head().front.to_vec();
         let mut tail = frame.tail();
-        let mut room = vec![0; tail.left()];
+        let mut room = vec![0; tail.remaining()];
         tail.read(&mut room);
         bytes.extend(room);
         let released = self.guest.released.load(Ordering::SeqCst);
         self.read.lock().unwrap().push_back((bytes, released));
-        Ok(Sent::Accepted)
+        Ok(TransmitResult::Accepted)
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {
@@ -148,7 +148,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
         assert!(began.elapsed() < DEADLINE, "waited in vain for {what}");
-        suimon_processor_tests::pause();
+        suimon_processor_tests::sleep_briefly();
     }
 }
 
@@ -165,8 +165,8 @@ struct Bench {
 
 impl Bench {
     /// Attaches the source to the first of `processors` workers and the sinks to the last.
-    fn new(processors: usize) -> Self {
-        let runtime = Arc::new(ProcessorThreads);
+    fn new(workers: usize) -> Self {
+        let runtime = Arc::new(WorkerThreads);
         let cpus = runtime.cpus();
         let plane = plane_of_nics(runtime, 4);
         let (guest, read) = (Arc::new(Guest::default()), Arc::<Read>::default());
@@ -179,10 +179,10 @@ impl Bench {
         plane.attach_sink(queue(2, Direction::Egress), sink);
         let (cut, sink) = Receiver::pair();
         plane.attach_sink(queue(3, Direction::Egress), sink);
-        assert!(cpus.len() >= processors, "this test needs {processors} CPUs");
-        plane.set_processors(&cpus[..processors]).unwrap();
-        plane.move_queue(queue(0, Direction::Ingress), ProcessorId(0)).unwrap();
-        let last = ProcessorId(processors as u16 - 1);
+        assert!(cpus.len() >= workers, "this test needs {workers} CPUs");
+        plane.set_workers(&cpus[..workers]).unwrap();
+        plane.move_queue(queue(0, Direction::Ingress), WorkerId(0)).unwrap();
+        let last = WorkerId(workers as u16 - 1);
         for port in 1..4 {
             plane.move_queue(queue(port, Direction::Egress), last).unwrap();
         }
@@ -255,8 +255,8 @@ fn buffers_come_back_after_the_sink_has_read_them() {
 
 #[test]
 fn sinks_that_do_not_read_tails_are_given_whole_frames() {
-    for processors in [1, 2] {
-        let mut bench = Bench::new(processors);
+    for workers in [1, 2] {
+        let mut bench = Bench::new(workers);
         for _ in 0..FRAMES {
             let sent = bench.send(mac(2));
             assert!(bench.next_whole() == sent);
@@ -269,7 +269,7 @@ fn sinks_that_do_not_read_tails_are_given_whole_frames() {
 
 /// The source does not wait for the other worker, which may be delayed.
 #[test]
-fn another_processor_is_given_copies() {
+fn another_worker_is_given_copies() {
     let mut bench = Bench::new(2);
     for _ in 0..FRAMES {
         let sent = [(); 3].map(|()| bench.send(mac(1)));
@@ -282,8 +282,8 @@ fn another_processor_is_given_copies() {
 
 #[test]
 fn a_flood_brings_every_port_the_whole_frame() {
-    for processors in [1, 2] {
-        let mut bench = Bench::new(processors);
+    for workers in [1, 2] {
+        let mut bench = Bench::new(workers);
         for _ in 0..FRAMES {
             let sent = bench.send([0xff; 6]);
             assert!(bench.next_read().0 == sent);

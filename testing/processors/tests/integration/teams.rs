@@ -8,12 +8,12 @@ use crate::team::*;
 use suimon_processor_tests::mac;
 use suimon_quantity::PortId;
 use suimon_teaming::{Algorithm, TeamMode};
-use suimon_wait::ProcessorThreads;
+use suimon_wait::WorkerThreads;
 
 const FLOWS: u16 = 64;
 
 fn bench(mode: TeamMode, algorithm: Algorithm) -> Bench {
-    Bench::new(Arc::new(ProcessorThreads), 1, (mode, algorithm), 4, 2)
+    Bench::new(Arc::new(WorkerThreads), 1, (mode, algorithm), 4, 2)
 }
 
 fn combinations() -> impl Iterator<Item = (TeamMode, Algorithm)> {

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use crate::team::*;
 use suimon_frame::VnetHeader;
 use suimon_ports::QueueHost;
-use suimon_processor_tests::{OnClock, mac};
-use suimon_quantity::{Direction, PortId, ProcessorId, Time};
+use suimon_processor_tests::{TestClockRuntime, mac};
+use suimon_quantity::{Direction, PortId, Time, WorkerId};
 use suimon_switch::{CaptureOptions, TeamMember, TopologyError};
 use suimon_teaming::{Algorithm, MemberId, TeamMode};
-use suimon_wait::ProcessorThreads;
+use suimon_wait::WorkerThreads;
 
 fn bench(mode: TeamMode, algorithm: Algorithm) -> Bench {
-    Bench::new(Arc::new(ProcessorThreads), 1, (mode, algorithm), 4, 2)
+    Bench::new(Arc::new(WorkerThreads), 1, (mode, algorithm), 4, 2)
 }
 
 fn combinations() -> impl Iterator<Item = (TeamMode, Algorithm)> {
@@ -89,14 +89,14 @@ fn send_all(bench: &Bench, guest: usize, received: &AtomicU32, changes: &AtomicU
 #[test]
 fn nothing_is_lost_or_reordered_while_distributions_change_and_queues_move() {
     for (mode, algorithm) in combinations() {
-        let runtime = Arc::new(ProcessorThreads);
+        let runtime = Arc::new(WorkerThreads);
         let mut bench = Bench::new(runtime, 2, (mode, algorithm), 2, 2);
         bench.members[0].sender.send(&udp([BROADCAST, STRANGER], 1, 1, 0));
         bench.members[1].sender.send(&udp([BROADCAST, STRANGER], 1, 1, 0));
         bench.settle();
         for guest in 0..2 {
             let id = queue(PortId(guest), Direction::Ingress);
-            bench.plane.move_queue(id, ProcessorId(guest as u16)).unwrap();
+            bench.plane.move_queue(id, WorkerId(guest as u16)).unwrap();
         }
         let mut team = bench.team.clone();
         let received = [AtomicU32::new(0), AtomicU32::new(0)];
@@ -119,7 +119,7 @@ fn nothing_is_lost_or_reordered_while_distributions_change_and_queues_move() {
                     let change = team.handle_member(MemberId(1), link).unwrap();
                     plane.set_distribution(TEAM, &change.distribution.unwrap()).unwrap();
                     let member = queue(member_port(changes % 2), Direction::Egress);
-                    plane.move_queue(member, ProcessorId((changes / 2 % 2) as u16)).unwrap();
+                    plane.move_queue(member, WorkerId((changes / 2 % 2) as u16)).unwrap();
                     changes += 1;
                     made.store(changes, Ordering::Relaxed);
                 }
@@ -132,7 +132,7 @@ fn nothing_is_lost_or_reordered_while_distributions_change_and_queues_move() {
             while load(&received) != load(&sent) {
                 let Some((member, bytes)) = bench.poll_out() else {
                     assert!(came_at.elapsed() < DEADLINE, "no frame after {:?}", load(&received));
-                    suimon_processor_tests::pause();
+                    suimon_processor_tests::sleep_briefly();
                     continue;
                 };
                 came_at = Instant::now();
@@ -153,7 +153,8 @@ fn nothing_is_lost_or_reordered_while_distributions_change_and_queues_move() {
 fn a_flow_takes_the_member_that_loads_want_after_a_pause_only() {
     let clock = Arc::new(AtomicU64::new(5_000_000_000));
     let read = Arc::clone(&clock);
-    let runtime = Arc::new(OnClock::new(move || Time::from_ns(read.load(Ordering::SeqCst))));
+    let runtime =
+        Arc::new(TestClockRuntime::new(move || Time::from_ns(read.load(Ordering::SeqCst))));
     for mode in MODES {
         let mut bench = Bench::new(runtime.clone(), 2, (mode, Algorithm::Dynamic), 2, 2);
         let other = queue(member_port(0), Direction::Egress);
@@ -177,7 +178,7 @@ fn a_flow_takes_the_member_that_loads_want_after_a_pause_only() {
             let flow = busy[number as usize % busy.len()];
             assert_eq!(send(&bench, flow, number), 0, "{mode}");
             if number % 600 == 0 {
-                let to = ProcessorId((number / 600 % 2) as u16);
+                let to = WorkerId((number / 600 % 2) as u16);
                 bench.plane.move_queue(other, to).unwrap();
             }
         }

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use suimon_frame::{Frame, FrameBatch, Offloads};
-use suimon_ports::{FrameSink, PortFault, QueueHost, Sent};
+use suimon_ports::{FrameSink, PortFault, QueueHost, TransmitResult};
 use suimon_processor_tests::{
-    Bottomless, Endless, OnClock, Sender, Supply, plane_of_nics, queue, small_frame,
+    EndlessSource, NullSink, Sender, Supply, TestClockRuntime, plane_of_nics, queue, small_frame,
 };
 use suimon_quantity::{Direction, Time};
-use suimon_wait::ProcessorThreads;
+use suimon_wait::WorkerThreads;
 
 /// Number of rounds between two frames of the armed queue, enough for it to be armed again.
 const PAUSE_ROUNDS: u64 = 2000;
@@ -29,7 +29,7 @@ struct Seen {
 
 /// Source that always has frames, and at intervals sends one through the armed queue.
 struct Busy {
-    frames: Endless,
+    frames: EndlessSource,
     waiting: Sender,
     seen: Arc<Seen>,
 }
@@ -48,11 +48,11 @@ impl Supply for Busy {
 struct Arrivals(Arc<Seen>);
 
 impl FrameSink for Arrivals {
-    fn transmit(&mut self, _: &Frame) -> Result<Sent, PortFault> {
+    fn transmit(&mut self, _: &Frame) -> Result<TransmitResult, PortFault> {
         let sent = self.0.sent.swap(0, Ordering::Relaxed);
         assert_ne!(sent, 0, "a frame that nobody sent");
         self.0.delays.lock().unwrap().push(self.0.round.load(Ordering::Relaxed) - sent);
-        Ok(Sent::Accepted)
+        Ok(TransmitResult::Accepted)
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {
@@ -69,7 +69,7 @@ impl FrameSink for Arrivals {
 /// also receives the frames of port 1; frames of port 0 go to port 2.
 fn delays(step: Duration) -> Vec<u64> {
     let steps = AtomicU64::new(0);
-    let stepping = OnClock::new(move || {
+    let stepping = TestClockRuntime::new(move || {
         let steps = steps.fetch_add(1, Ordering::Relaxed);
         Time::ZERO + step * u32::try_from(steps).unwrap()
     });
@@ -77,15 +77,15 @@ fn delays(step: Duration) -> Vec<u64> {
     let seen = Arc::new(Seen::default());
     let (waiting, source) = Sender::pair();
     plane.attach_sink(queue(0, Direction::Egress), Box::new(Arrivals(Arc::clone(&seen))));
-    plane.attach_sink(queue(2, Direction::Egress), Box::new(Bottomless::default()));
+    plane.attach_sink(queue(2, Direction::Egress), Box::new(NullSink::default()));
     plane.attach_source(queue(1, Direction::Ingress), source);
-    let frames = Endless::new(small_frame(0, 2));
+    let frames = EndlessSource::new(small_frame(0, 2));
     let busy = Busy { frames, waiting, seen: Arc::clone(&seen) };
     plane.attach_source(queue(0, Direction::Ingress), busy.source());
     let began = Instant::now();
     while seen.delays.lock().unwrap().len() < FRAMES {
         assert!(began.elapsed() < Duration::from_secs(120), "the waiting queue is not served");
-        suimon_processor_tests::pause();
+        suimon_processor_tests::sleep_briefly();
     }
     plane.stop();
     let delays = seen.delays.lock().unwrap();
@@ -106,24 +106,27 @@ fn descriptors_are_not_looked_at_in_each_short_round() {
 }
 
 #[test]
-fn an_idle_ring_of_a_busy_processor_waits_for_its_notification() {
-    let plane = plane_of_nics(Arc::new(ProcessorThreads), 3);
+fn an_idle_ring_of_a_busy_worker_waits_for_its_notification() {
+    let plane = plane_of_nics(Arc::new(WorkerThreads), 3);
     // The result must not depend on the polling time of a worker without work.
-    plane.set_patience(Duration::from_secs(3600));
-    plane.attach_sink(queue(2, Direction::Egress), Box::new(Bottomless::default()));
-    plane.attach_source(queue(0, Direction::Ingress), Endless::new(small_frame(0, 2)).source());
+    plane.set_polling_time(Duration::from_secs(3600));
+    plane.attach_sink(queue(2, Direction::Egress), Box::new(NullSink::default()));
+    plane.attach_source(
+        queue(0, Direction::Ingress),
+        EndlessSource::new(small_frame(0, 2)).source(),
+    );
     let until = |what: &str, is_so: &dyn Fn() -> bool| {
         let began = Instant::now();
         while !is_so() {
             assert!(began.elapsed() < Duration::from_secs(120), "{what}");
-            suimon_processor_tests::pause();
+            suimon_processor_tests::sleep_briefly();
         }
     };
-    until("it is not busy", &|| plane.processors()[0].batches > 0);
-    let sleeps = plane.processors()[0].sleeps;
+    until("it is not busy", &|| plane.workers()[0].batches > 0);
+    let sleeps = plane.workers()[0].sleeps;
     let (idle, source) = Sender::pair();
     plane.attach_source(queue(1, Direction::Ingress), source);
     until("it is polled for ever", &|| idle.is_awaited());
-    assert_eq!(plane.processors()[0].sleeps, sleeps);
+    assert_eq!(plane.workers()[0].sleeps, sleeps);
     plane.stop();
 }

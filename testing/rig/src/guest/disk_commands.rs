@@ -7,14 +7,14 @@ use anyhow::{Context, Result, bail, ensure};
 use super::machine::Guest;
 use super::spec::{Boot, GuestSpec};
 use crate::command::Output;
-use crate::wait::until_some;
+use crate::wait::wait_for_value;
 
 /// Prefix of the files of a background verification in a guest.
 const VERIFY: &str = "/tmp/verify";
 
 /// Properties of a disk in the guest's kernel (`Documentation/ABI/stable/sysfs-block`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DiskSight {
+pub struct GuestDiskInfo {
     /// Capacity in bytes.
     pub bytes: u64,
     /// Logical sector size in bytes.
@@ -55,7 +55,7 @@ impl Guest {
     ///
     /// # Errors
     /// There is no such disk.
-    pub fn disk(&mut self, name: &str) -> Result<DiskSight> {
+    pub fn disk(&mut self, name: &str) -> Result<GuestDiskInfo> {
         let files = [
             "size",
             "queue/logical_block_size",
@@ -73,7 +73,7 @@ impl Guest {
         let mut lines = said.lines();
         let mut next = || lines.next().with_context(|| format!("too little: {said}"));
         let queues = next()?.parse()?;
-        Ok(DiskSight {
+        Ok(GuestDiskInfo {
             queues,
             bytes: next()?.parse::<u64>()? * 512,
             logical_sector: next()?.parse()?,
@@ -130,7 +130,7 @@ impl Guest {
     /// `limit`.
     pub fn end_verifying(&mut self, limit: Duration) -> Result<String> {
         self.run(&format!("touch {VERIFY}-stop"))?;
-        let code = until_some("end of verify-disk", limit, || {
+        let code = wait_for_value("end of verify-disk", limit, || {
             let read = self.run_any(&format!("cat {VERIFY}-code"), limit)?;
             Ok(read.stdout.trim().parse::<i32>().ok())
         })?;

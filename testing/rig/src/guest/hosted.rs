@@ -14,7 +14,7 @@ use super::files::{GuestFiles, guest_files, initramfs_with, machine_files};
 use super::shell::GuestShell;
 use crate::daemon::Daemon;
 use crate::rig::Rig;
-use crate::wait::until_some;
+use crate::wait::wait_for_value;
 
 const BOOT_LIMIT: Duration = Duration::from_secs(300);
 /// Time until QEMU accepts a connection to the console.
@@ -113,7 +113,7 @@ impl HostedVms {
     ///
     /// # Errors
     /// The VM cannot be started, or does not boot in time.
-    pub fn start(&self, daemon: &Daemon, name: &str) -> Result<HostedGuest> {
+    pub fn start(&self, daemon: &Daemon, name: &str) -> Result<GuestConsole> {
         daemon.ok(&["vm", "start", name])?;
         self.attach(name)
     }
@@ -122,8 +122,8 @@ impl HostedVms {
     ///
     /// # Errors
     /// The guest does not boot in time.
-    pub fn attach(&self, name: &str) -> Result<HostedGuest> {
-        HostedGuest::on(name, &format!("{}/{name}", self.folder))
+    pub fn attach(&self, name: &str) -> Result<GuestConsole> {
+        GuestConsole::on(name, &format!("{}/{name}", self.folder))
     }
 }
 
@@ -132,9 +132,9 @@ impl HostedVms {
     ///
     /// # Errors
     /// The guest's console is not available.
-    pub fn follow(&self, guest: &mut HostedGuest, name: &str) -> Result<()> {
+    pub fn follow(&self, guest: &mut GuestConsole, name: &str) -> Result<()> {
         let console = format!("{}/{name}/console.sock", self.folder);
-        until_some("console of the VM", CONSOLE_LIMIT, || {
+        wait_for_value("console of the VM", CONSOLE_LIMIT, || {
             Ok(guest.shell.connect_again(Path::new(&console)).ok())
         })
     }
@@ -158,18 +158,18 @@ impl Drop for HostedVms {
 
 /// Guest that executes commands, in a VM that the daemon has started.
 #[derive(Debug)]
-pub struct HostedGuest {
+pub struct GuestConsole {
     shell: GuestShell,
 }
 
-impl HostedGuest {
+impl GuestConsole {
     /// Connects to the console of a VM whose guest is booting: `console.sock` in this folder.
     ///
     /// # Errors
     /// The guest does not boot in time.
     pub fn on(name: &str, folder: &str) -> Result<Self> {
         let console = format!("{folder}/console.sock");
-        let channel = until_some("console of the VM", CONSOLE_LIMIT, || {
+        let channel = wait_for_value("console of the VM", CONSOLE_LIMIT, || {
             Ok(Channel::connect(Path::new(&console)).ok())
         })?;
         let mut shell = GuestShell::new(name, channel);
@@ -191,7 +191,7 @@ impl HostedGuest {
     ///
     /// # Errors
     /// The guest lacks the modules.
-    pub fn heed_power_button(&mut self) -> Result<()> {
+    pub fn shut_down_on_power_button(&mut self) -> Result<()> {
         // Some kernels have them built in.
         self.run(
             "for m in button evdev; do [ ! -e /modules/$m.ko ] || insmod /modules/$m.ko; done",
@@ -204,7 +204,7 @@ impl HostedGuest {
     }
 }
 
-impl Deref for HostedGuest {
+impl Deref for GuestConsole {
     type Target = GuestShell;
 
     fn deref(&self) -> &GuestShell {
@@ -212,7 +212,7 @@ impl Deref for HostedGuest {
     }
 }
 
-impl DerefMut for HostedGuest {
+impl DerefMut for GuestConsole {
     fn deref_mut(&mut self) -> &mut GuestShell {
         &mut self.shell
     }

@@ -12,7 +12,7 @@ use crate::guest::iov_files::{iov_files, suimon_inside};
 use crate::guest::shell::GuestShell;
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::until_some;
+use crate::wait::wait_for_value;
 
 /// Time limit for booting, which takes up to 13 s without hardware virtualization on a loaded
 /// machine.
@@ -115,10 +115,11 @@ impl IovMachine {
             add("-device", &format!("igb,netdev=net{at},bus=port{at},mac={mac}"));
         }
         let mut process = Process::start(rig, "qemu-iov", &words)?;
-        let channel = until_some("serial line of the machine", Duration::from_secs(90), || {
-            process.check_running()?;
-            Ok(Channel::connect(Path::new(&line)).ok())
-        })?;
+        let channel =
+            wait_for_value("serial line of the machine", Duration::from_secs(90), || {
+                process.check_running()?;
+                Ok(Channel::connect(Path::new(&line)).ok())
+            })?;
         let records = vec![console.clone().into(), process.log_file().to_owned()];
         let mut shell = GuestShell::new("iov", channel.with_records(records));
         if let Err(error) = shell.wait_ready(BOOT_LIMIT, || process.check_running()) {

@@ -18,7 +18,7 @@ use crate::guest::shell::GuestShell;
 use crate::guest::spec::{Boot, GuestSpec};
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::{until, until_some};
+use crate::wait::{wait_for_value, wait_until};
 
 /// Time limit for booting, which takes three seconds without hardware virtualization on an idle
 /// machine.
@@ -109,7 +109,7 @@ impl Guest {
         words.extend_from_slice(extra);
         let mut process = Process::start(rig, &format!("qemu-{}", spec.name), &words)?;
         // QEMU starts the guest only after the connection.
-        let channel = until_some("serial line of the guest", LINE_LIMIT, || {
+        let channel = wait_for_value("serial line of the guest", LINE_LIMIT, || {
             process.check_running()?;
             Ok(Channel::connect(Path::new(&line)).ok())
         })?;
@@ -128,7 +128,7 @@ impl Guest {
         let console = rig.path(&rig.unique("console"));
         let extra = ["-incoming".to_owned(), format!("unix:{address}")];
         let mut guest = Self::launch(rig, spec, accelerator()?, &console, &extra)?;
-        until("place for the moving guest", LINE_LIMIT, || {
+        wait_until("place for the moving guest", LINE_LIMIT, || {
             guest.process.check_running()?;
             Ok(Path::new(address).exists())
         })?;
@@ -146,7 +146,7 @@ impl Guest {
         let limits = json!({ "max-bandwidth": bytes_per_second, "downtime-limit": 200 });
         monitor.ask("migrate-set-parameters", &limits)?;
         monitor.ask("migrate", &json!({ "uri": format!("unix:{address}") }))?;
-        let ended = until_some("end of the migration", MIGRATION_LIMIT, || {
+        let ended = wait_for_value("end of the migration", MIGRATION_LIMIT, || {
             let said = monitor.ask("query-migrate", &json!({}))?;
             match said["status"].as_str() {
                 Some("completed") => Ok(Some(said)),

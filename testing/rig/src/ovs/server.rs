@@ -8,7 +8,7 @@ use crate::command::run;
 use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::{is_listening, until};
+use crate::wait::{is_listening, wait_until};
 
 /// Path of Debian's daemon that was built with DPDK, which is used only if it is configured.
 pub(super) const DAEMON: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
@@ -45,7 +45,7 @@ impl Server {
             &["ovsdb-server", &configuration, &format!("--remote=p{remote}"), "--no-chdir"],
             &environment,
         )?;
-        until("database of Open vSwitch", Duration::from_secs(60), || {
+        wait_until("database of Open vSwitch", Duration::from_secs(60), || {
             database.check_running()?;
             Ok(is_listening(&socket))
         })?;

@@ -4,7 +4,7 @@
 use anyhow::Result;
 
 use super::server::Server;
-use crate::light_guest::LightGuest;
+use crate::light_guest::NamespaceGuest;
 use crate::namespace::Namespace;
 use crate::rig::Rig;
 
@@ -40,7 +40,7 @@ impl OvsWoken {
             server.set(&[&["set", "port", name], port].concat())?;
         }
         server.namespace.wait_device(name)?;
-        let to = ["netns", guest.name(), "name", LightGuest::DEVICE];
+        let to = ["netns", guest.name(), "name", NamespaceGuest::DEVICE];
         server.namespace.run(&[&["ip", "link", "set", name], &to[..]].concat())?;
         server.switch.check_running()
     }

@@ -9,7 +9,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use suimon_rig::{Daemon, DiskCounts, Sampling, until};
+use suimon_rig::{Daemon, DiskCounts, Sampling, wait_until};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 /// Load that outlasts any test; the test ends it.
@@ -48,7 +48,7 @@ impl Cap {
 /// its cap because the machine lets them do less. Returns their caps.
 pub(crate) fn wait_used(what: &str, due: u64, caps: impl Fn() -> Vec<Cap>) -> Vec<Cap> {
     let mut last = Vec::new();
-    let used = until(what, PATIENCE, || {
+    let used = wait_until(what, PATIENCE, || {
         last = caps();
         let sum: u64 = last.iter().map(|cap| cap.iops).sum();
         Ok(sum * 100 >= due * 95 || !last.iter().any(Cap::holds_back))
@@ -66,12 +66,12 @@ pub(crate) fn wait_used(what: &str, due: u64, caps: impl Fn() -> Vec<Cap>) -> Ve
 pub(crate) fn assert_within(
     what: &str,
     counts: &[DiskCounts],
-    (from, until): (Instant, Instant),
+    (from, wait_until): (Instant, Instant),
     max: u64,
     depth: u64,
 ) {
-    let most = DiskCounts::most(counts, WINDOW, from, until);
-    let rates: Vec<_> = counts.iter().map(|of| of.rate(from, until).round()).collect();
+    let most = DiskCounts::most(counts, WINDOW, from, wait_until);
+    let rates: Vec<_> = counts.iter().map(|of| of.rate(from, wait_until).round()).collect();
     eprintln!("  {what}: at most {most} in {WINDOW:?} at {max} IOPS; {rates:?} a second");
     let allowed = max * WINDOW.as_secs() * 102 / 100 + max / 50 + depth + 2;
     assert!(most <= allowed, "{what}: {most} requests in {WINDOW:?}, {allowed} are allowed");

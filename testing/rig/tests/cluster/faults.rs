@@ -12,7 +12,8 @@ use std::time::Instant;
 use rustix::process::Signal;
 use serde_json::Value;
 use suimon_rig::{
-    Daemon, Etcd, EtcdNetwork, LastingLoad, Rig, Sampling, SlowDisk, fio, until, until_some,
+    Daemon, Etcd, EtcdNetwork, LastingLoad, Rig, Sampling, SlowDisk, fio, wait_for_value,
+    wait_until,
 };
 
 use crate::caps::{Cap, LASTS_S, PATIENCE, WINDOW, assert_within, assert_within_now, wait_used};
@@ -96,11 +97,12 @@ impl Site {
         // The first one divides both stores, and is never cut off.
         let first = start(0);
         let leads = |of: &Value| of["leader"] == NODES[0];
-        until("the first node to lead", PATIENCE, || Ok(stores(&first).iter().all(leads))).unwrap();
+        wait_until("the first node to lead", PATIENCE, || Ok(stores(&first).iter().all(leads)))
+            .unwrap();
         let daemons = std::iter::once(first).chain((1..NODES.len()).map(start)).collect();
         let site = Self { daemons, etcd, network, _array: array, _late: late, rig };
         let is_ready = |daemon| leader(daemon).is_some() && reserved(daemon) == FLOOR;
-        until("all nodes to have a floor", PATIENCE, || Ok(site.daemons.iter().all(is_ready)))
+        wait_until("all nodes to have a floor", PATIENCE, || Ok(site.daemons.iter().all(is_ready)))
             .unwrap();
         site
     }
@@ -202,7 +204,7 @@ fn fail_one_after_the_other() {
     site.daemons[0].ok(&["qos", "set", "gold", &format!("min_iops={GOLD}")]).unwrap();
     site.daemons[1].ok(&["qos", "set", "silver", &format!("min_iops={SILVER}")]).unwrap();
     let mut caps = Vec::new();
-    let reserved = until("the minimums to be reserved", PATIENCE, || {
+    let reserved = wait_until("the minimums to be reserved", PATIENCE, || {
         caps = all(&site);
         Ok(caps[0].reserved >= GOLD && caps[1].reserved >= SILVER)
     });
@@ -223,7 +225,7 @@ fn fail_one_after_the_other() {
 
     cut_off(&site);
     site.daemons[2].process().signal(Signal::CONT);
-    until("who stood still to have more than its floor", PATIENCE, || {
+    wait_until("who stood still to have more than its floor", PATIENCE, || {
         site.assert_minimum(0, GOLD);
         let cap = site.cap(2);
         Ok(cap.iops > FLOOR && cap.delivered > 0)
@@ -250,7 +252,7 @@ fn kill_leaders(site: &mut Site) -> usize {
     let ended = head.filter(|head| *head != 0).unwrap_or(2);
     site.daemons[ended].kill();
     let dead = Instant::now();
-    until("another leader of etcd", PATIENCE, || {
+    wait_until("another leader of etcd", PATIENCE, || {
         site.assert_minimum(0, GOLD);
         if ended != 1 {
             site.assert_minimum(1, SILVER);
@@ -267,7 +269,7 @@ fn cut_off(site: &Site) {
     site.network.cut(1).unwrap();
     let cut = Instant::now();
     let mut alone = site.cap(1);
-    let is_alone = until("the lease of who is cut off to end", PATIENCE, || {
+    let is_alone = wait_until("the lease of who is cut off to end", PATIENCE, || {
         alone = site.cap(1);
         site.assert_minimum(0, GOLD);
         site.assert_minimum(1, SILVER);
@@ -284,7 +286,7 @@ fn cut_off(site: &Site) {
 /// Who is cut off from etcd sees on the store itself what the first node does there.
 fn wait_seen_on_store(daemon: &Daemon, cut: Instant) {
     let mut seen = Value::Null;
-    let found = until("the first node to be seen on the store", PATIENCE, || {
+    let found = wait_until("the first node to be seen on the store", PATIENCE, || {
         let since = cut.elapsed().as_millis() as u64;
         seen = store(daemon)["heartbeats"].take();
         let first = seen.as_array().into_iter().flatten().find(|of| of["node"] == NODES[0]);
@@ -302,7 +304,7 @@ fn wait_seen_on_store(daemon: &Daemon, cut: Instant) {
 /// Waits until each node knows what the disk lacks, and who has it.
 fn assert_wish_is_unmet(daemon: &Daemon) {
     let mut flows = Value::Null;
-    let known = until("the unmet minimum to be known", PATIENCE, || {
+    let known = wait_until("the unmet minimum to be known", PATIENCE, || {
         flows = daemon.json(&["qos", "flows", "--cluster"])?;
         let wish = flows.as_array().into_iter().flatten().find(|of| of["disk"] == LATE_DISKS[0].0);
         Ok(wish.is_some_and(|wish| {
@@ -318,7 +320,7 @@ fn assert_wish_is_unmet(daemon: &Daemon) {
 
 /// The minimum was not met for a minute: the event says who has it.
 fn assert_unmet_is_told(daemon: &Daemon) {
-    let event = until_some("the unmet minimum to be told", PATIENCE, || {
+    let event = wait_for_value("the unmet minimum to be told", PATIENCE, || {
         let events = daemon.json(&["event", "list", "--severity", "warning"])?;
         let mut of_it = events.as_array().into_iter().flatten();
         Ok(of_it.find(|of| of["id"] == MINIMUM_UNMET).cloned())
@@ -336,7 +338,7 @@ fn assert_unmet_is_told(daemon: &Daemon) {
 fn until_alive(site: &mut Site, ended: usize) {
     let rig = &site.rig;
     site.daemons[ended].restart(rig).unwrap();
-    until("all nodes to be alive", PATIENCE, || {
+    wait_until("all nodes to be alive", PATIENCE, || {
         let status = site.daemons[0].json(&["cluster", "status"]).unwrap();
         Ok(status["members"].as_array().unwrap().iter().all(|of| of["is_alive"] == true))
     })

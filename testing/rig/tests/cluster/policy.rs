@@ -4,7 +4,7 @@
 use std::fs;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, Etcd, LastingLoad, Rig, until};
+use suimon_rig::{Daemon, Etcd, LastingLoad, Rig, wait_until};
 
 use crate::caps::{Cap, LASTS_S, PATIENCE, assert_within_now, wait_used};
 
@@ -58,7 +58,7 @@ fn load(rig: &Rig, node: &str) -> LastingLoad {
 /// which may take seconds. A change that had no answer in time may have been made.
 fn change(daemon: &Daemon, words: &[&str]) {
     let mut said = String::new();
-    let changed = until("the change of the policy", PATIENCE, || {
+    let changed = wait_until("the change of the policy", PATIENCE, || {
         let output = daemon.cli(words)?;
         said = output.stderr.trim().to_owned();
         Ok(output.is_ok() || said.contains("already"))
@@ -74,11 +74,11 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     let mut two = Daemon::start(&rig, &host(&rig, &etcd, "n2", "")).unwrap();
     let add = ["qos", "policy", "add", "batch", "--kind", "aggregated", "--shared"];
     change(&one, &[&add[..], &["--max-iops", &MAXIMUM.to_string()]].concat());
-    until("the other node to have it", PATIENCE, || Ok(policy(&two).is_some())).unwrap();
+    wait_until("the other node to have it", PATIENCE, || Ok(policy(&two).is_some())).unwrap();
     one.ok(&["qos", "set", "d-n1", "--policy", "batch"]).unwrap();
     two.ok(&["qos", "set", "d-n2", "--policy", "batch"]).unwrap();
     let has_half = |daemon: &Daemon| reserved(daemon) == Some(MAXIMUM / 4);
-    until("both to have a part", PATIENCE, || Ok(has_half(&one) && has_half(&two))).unwrap();
+    wait_until("both to have a part", PATIENCE, || Ok(has_half(&one) && has_half(&two))).unwrap();
 
     // Both want all there is; then the maximum is another; then one wants nothing.
     let (first, second) = (load(&rig, "n1"), load(&rig, "n2"));
@@ -94,7 +94,7 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     let refused = two.cli(&["qos", "policy", "delete", "batch"]).unwrap();
     assert!(!refused.is_ok() && refused.stderr.contains("disk/d-n2"), "{refused:?}");
     let mut caps = Vec::new();
-    let is_less = until("both to have less", PATIENCE, || {
+    let is_less = wait_until("both to have less", PATIENCE, || {
         caps = vec![cap(&one), cap(&two)];
         let has_part = caps.iter().all(|cap| cap.reserved == LESS / 4);
         Ok(has_part && caps.iter().map(|cap| cap.iops).sum::<u64>() <= LESS)
@@ -111,16 +111,17 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     // It outlives a daemon, and is not deleted while another node has it.
     two.kill();
     two.restart(&rig).unwrap();
-    until("it to have its part again", PATIENCE, || Ok(reserved(&two) == Some(LESS / 4))).unwrap();
+    wait_until("it to have its part again", PATIENCE, || Ok(reserved(&two) == Some(LESS / 4)))
+        .unwrap();
     one.ok(&["qos", "set", "d-n1", "weight=100"]).unwrap();
     let refused = one.cli(&["qos", "policy", "delete", "batch"]).unwrap();
     assert!(!refused.is_ok() && refused.stderr.contains("node `n2`"), "{refused:?}");
     two.ok(&["qos", "set", "d-n2", "weight=100"]).unwrap();
-    until("nobody to have it", PATIENCE, || {
+    wait_until("nobody to have it", PATIENCE, || {
         Ok(one.cli(&["qos", "policy", "delete", "batch"])?.is_ok())
     })
     .unwrap();
-    until("it to be gone there", PATIENCE, || Ok(policy(&two).is_none())).unwrap();
+    wait_until("it to be gone there", PATIENCE, || Ok(policy(&two).is_none())).unwrap();
 
     minimums_are_asked_for(&one, etcd);
 }
@@ -138,15 +139,15 @@ fn minimums_are_asked_for(one: &Daemon, mut etcd: Etcd) {
     // As much as may be promised at all; the other node has a floor.
     let refused = set(CAPABILITY * 9 / 10);
     eprintln!("  {}", refused.stderr.trim());
-    let is_told = refused.stderr.contains("IOPS reserved, and 7200 IOPS more were requested");
-    assert!(!refused.is_ok() && is_told, "{refused:?}");
+    let is_reported = refused.stderr.contains("IOPS reserved, and 7200 IOPS more were requested");
+    assert!(!refused.is_ok() && is_reported, "{refused:?}");
     let said = set(1000);
     assert!(said.is_ok() && !said.stdout.contains("pending"), "{said:?}");
-    until("it to be in effect", PATIENCE, || Ok(minimum(one) == Some(1000))).unwrap();
+    wait_until("it to be in effect", PATIENCE, || Ok(minimum(one) == Some(1000))).unwrap();
     for at in 0..3 {
         etcd.kill(at).unwrap();
     }
-    until("it to be noticed", PATIENCE, || {
+    wait_until("it to be noticed", PATIENCE, || {
         Ok(one.json(&["cluster", "status"])?["condition"]["health"] == "down")
     })
     .unwrap();
@@ -154,7 +155,7 @@ fn minimums_are_asked_for(one: &Daemon, mut etcd: Etcd) {
     eprintln!("  {}", said.stdout.trim());
     assert!(said.is_ok() && said.stdout.contains("pending and not guaranteed"), "{said:?}");
     assert_eq!(minimum(one), Some(1000), "what is not reserved is not in effect");
-    until("the other node to be seen on the store", PATIENCE, || {
+    wait_until("the other node to be seen on the store", PATIENCE, || {
         let status = one.json(&["cluster", "status"])?;
         let seen = &status["stores"][0]["heartbeats"][0];
         Ok(seen["node"] == "n2" && seen["is_other_cluster"] == false)
@@ -178,7 +179,7 @@ fn a_store_that_a_node_does_not_share_any_more_leaves_its_part_to_the_other() {
     let one = Daemon::start(&rig, &with("n1", 4000)).unwrap();
     let two = Daemon::start(&rig, &with("n2", 1000)).unwrap();
     let have_theirs = || Ok(reserved_of_store(&one) >= 4000 && reserved_of_store(&two) >= 1000);
-    until("both to have theirs", PATIENCE, have_theirs).unwrap();
+    wait_until("both to have theirs", PATIENCE, have_theirs).unwrap();
     let refused = one.cli(&["store", "set", "san", "--shared=false"]).unwrap();
     assert!(!refused.is_ok() && refused.stderr.contains("disk/d-n1"), "{refused:?}");
     one.ok(&["disk", "delete", "d-n1"]).unwrap();
@@ -187,7 +188,7 @@ fn a_store_that_a_node_does_not_share_any_more_leaves_its_part_to_the_other() {
         let status = two.json(&["cluster", "status"])?;
         Ok(status["stores"][0]["shares"].as_array().is_some_and(|shares| shares.len() == 1))
     };
-    until("the other node to be alone", PATIENCE, is_alone).unwrap();
+    wait_until("the other node to be alone", PATIENCE, is_alone).unwrap();
     change(&two, &["qos", "set", "d-n2", "min_iops=7000"]);
-    until("it to have that", PATIENCE, || Ok(reserved_of_store(&two) >= 7000)).unwrap();
+    wait_until("it to have that", PATIENCE, || Ok(reserved_of_store(&two) >= 7000)).unwrap();
 }

@@ -7,7 +7,10 @@ use std::net::TcpListener;
 use std::time::Instant;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, Etcd, LastingLoad, Process, Rig, Sampling, authority, until, until_some};
+use suimon_rig::{
+    Daemon, Etcd, LastingLoad, Process, Rig, Sampling, create_certificates, wait_for_value,
+    wait_until,
+};
 
 use crate::caps::{Cap, LASTS_S, PATIENCE, WINDOW, assert_within, assert_within_now, wait_used};
 
@@ -83,7 +86,8 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let bulk = [("bulk-a", "weight = 100"), ("bulk-b", "weight = 100")];
     let mut two = Daemon::start(&rig, &host(&rig, &etcd, "n2", &bulk)).unwrap();
     let is_ready = |daemon: &Daemon| leader(daemon).is_some() && reserved(daemon) == 64;
-    until("both nodes to have a floor", PATIENCE, || Ok(is_ready(&one) && is_ready(&two))).unwrap();
+    wait_until("both nodes to have a floor", PATIENCE, || Ok(is_ready(&one) && is_ready(&two)))
+        .unwrap();
     let members = cluster(&one)["members"].as_array().unwrap().len();
     assert_eq!(members, 2);
     who_is_not_let_in_is_told_why(&rig, &etcd);
@@ -95,13 +99,13 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let sampled = [Sampling::begin(&one, &["gold"]), Sampling::begin(&two, &BULK)];
     wait_used("all without a minimum", CAPABILITY, || vec![cap(&one), cap(&two)]);
     one.ok(&["qos", "set", "gold", &format!("min_iops={MINIMUM}")]).unwrap();
-    until("the minimum to be reserved", PATIENCE, || Ok(reserved(&one) >= MINIMUM)).unwrap();
+    wait_until("the minimum to be reserved", PATIENCE, || Ok(reserved(&one) >= MINIMUM)).unwrap();
     assert_minimum(&one);
     wait_used("all with a minimum", CAPABILITY, || vec![cap(&one), cap(&two)]);
     let named = |flows: &Value, disk| {
         flows.as_array().is_some_and(|flows| flows.iter().any(|of| of["disk"] == disk))
     };
-    until("all disks to be named", PATIENCE, || {
+    wait_until("all disks to be named", PATIENCE, || {
         let flows = one.json(&["qos", "flows", "--cluster"])?;
         Ok(["gold", BULK[0], BULK[1]].iter().all(|disk| named(&flows, *disk)))
     })
@@ -110,12 +114,12 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     etcd.kill(killed).unwrap();
     // Meanwhile, and until another one leads, the minimum is reserved.
     let without = Instant::now();
-    until("another leader of etcd", PATIENCE, || {
+    wait_until("another leader of etcd", PATIENCE, || {
         assert_minimum(&one);
         Ok(etcd.leader().is_some() && without.elapsed() > WINDOW)
     })
     .unwrap();
-    until("etcd to be heard again", PATIENCE, || {
+    wait_until("etcd to be heard again", PATIENCE, || {
         assert_minimum(&one);
         Ok(cluster(&one)["condition"]["health"] == "up")
     })
@@ -132,8 +136,10 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let said = two.cli(&["cluster", "leave"]).unwrap();
     assert!(!said.is_ok() && said.stderr.contains("bulk-a"), "{said:?}");
     two.ok(&["cluster", "leave", "--force"]).unwrap();
-    until("it to be out", PATIENCE, || Ok(cluster(&one)["members"].as_array().unwrap().len() == 1))
-        .unwrap();
+    wait_until("it to be out", PATIENCE, || {
+        Ok(cluster(&one)["members"].as_array().unwrap().len() == 1)
+    })
+    .unwrap();
 }
 
 /// Another host that would be a node: the wrong authority, an etcd whose certificate has expired, a wrong
@@ -142,7 +148,7 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
     let host = Daemon::start(rig, "").unwrap();
     let before = host.ok(&["export"]).unwrap();
     let folder = etcd.folder().to_string_lossy().into_owned();
-    let other = authority(rig.path("other-authority").as_ref());
+    let other = create_certificates(rig.path("other-authority").as_ref());
     let other = other.join("ca-cert.pem").to_string_lossy().into_owned();
     let own = format!("{folder}/ca-cert.pem");
     let password = |user: &str| format!("{folder}/{user}.password");
@@ -153,7 +159,7 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
         ["openssl", "s_server", "-quiet", "-accept", &port, "-cert", &expired, "-key", &key];
     let _server = Process::start(rig, "openssl", &server).unwrap();
     let reached = || Ok(std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_ok());
-    until("openssl to listen", PATIENCE, reached).unwrap();
+    wait_until("openssl to listen", PATIENCE, reached).unwrap();
     let members: Vec<String> = serde_json::from_str(&etcd.endpoints()).unwrap();
     let members = members.join(",");
     let stale = format!("https://127.0.0.1:{port}");
@@ -180,7 +186,7 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
             &file,
         ];
         // Members of etcd write to the disk that all tests share, and may not answer for seconds.
-        let said = until_some("an answer of etcd", PATIENCE, || {
+        let said = wait_for_value("an answer of etcd", PATIENCE, || {
             Ok(Some(host.cli(&words)?).filter(|said| !said.stderr.contains("no reply in time")))
         });
         let said = said.unwrap();
@@ -200,7 +206,7 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, one: &Daemon, two: &mut Daemon) {
     let (gold, other) = (load(rig, "n1", &["gold"]), load(rig, "n2", &BULK));
     let sampled = [Sampling::begin(one, &["gold"]), Sampling::begin(two, &BULK)];
     for disk in BULK {
-        until("load on each disk", PATIENCE, || {
+        wait_until("load on each disk", PATIENCE, || {
             let flows = two.json(&["qos", "flows"])?;
             let flow = flows.as_array().unwrap().iter().find(|of| of["disk"] == disk);
             Ok(flow.unwrap()["last_5_s"]["queued_ns"]["own-maximum"].as_u64() > Some(0))
@@ -213,7 +219,7 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, one: &Daemon, two: &mut Daemon) {
     wait_used("gold beside that", CAPABILITY - 2 * MAXIMUM, || vec![cap(one)]);
     two.kill();
     other.stop().unwrap();
-    until("the other node to be missed", PATIENCE, || {
+    wait_until("the other node to be missed", PATIENCE, || {
         assert_minimum(one);
         let members = cluster(one)["members"].take();
         Ok(members.as_array().unwrap().iter().any(|of| of["is_alive"] == false))
@@ -224,8 +230,8 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, one: &Daemon, two: &mut Daemon) {
     let counts: Vec<_> = sampled.into_iter().flat_map(|of| of.end().unwrap()).collect();
     assert_within("all", &counts, (began, Instant::now()), CAPABILITY, (3 * DEPTH).into());
     gold.stop().unwrap();
-    until("somebody to lead", PATIENCE, || Ok(leader(one).is_some())).unwrap();
-    until("the node that died to be back", PATIENCE, || {
+    wait_until("somebody to lead", PATIENCE, || Ok(leader(one).is_some())).unwrap();
+    wait_until("the node that died to be back", PATIENCE, || {
         let members = cluster(one)["members"].clone();
         Ok(members.as_array().unwrap().iter().all(|of| of["is_alive"] == true))
     })

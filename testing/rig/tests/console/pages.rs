@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use suimon_rig::{
-    Daemon, HostedVms, Namespace, Process, Rig, Veth, fio, iperf, program, run_any, until,
+    Daemon, HostedVms, Namespace, Process, Rig, Veth, fio, iperf, program, run_any, wait_until,
 };
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../console");
@@ -107,7 +107,7 @@ fn check_pages(with_lab: bool) {
     daemon.ok(&["vm", "start", "shop"]).unwrap();
     for disk in ["gold", "noisy"] {
         let is_ready = || Ok(daemon.json(&["disk", "show", disk])?["state"] == "ready");
-        until("the disks", PATIENCE, is_ready).unwrap();
+        wait_until("the disks", PATIENCE, is_ready).unwrap();
     }
     // More than the maximum that the browser sets, and little, so that the browser gets the CPUs: fio's
     // `rate_iops` would use all CPU time for its waits if the machine was busy when fio started.

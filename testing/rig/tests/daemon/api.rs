@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use suimon_rig::{Daemon, Rig, private_lan, program, run_any, until_some};
+use suimon_rig::{Daemon, Rig, private_lan, program, run_any, wait_for_value};
 
 /// A program that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -90,7 +90,7 @@ fn a_change_is_an_operation_that_can_be_watched() {
     assert_eq!(answer.status, 202, "{}", answer.text);
     let id = answer.json["id"].as_u64().unwrap();
     let path = format!("/1.0/operations/{id}/wait?timeout_s=10");
-    let done = until_some("end of the operation", LIMIT, || {
+    let done = wait_for_value("end of the operation", LIMIT, || {
         let now = daemon.http("GET", &path, None)?;
         Ok((now.json["state"] != "running").then_some(now))
     })

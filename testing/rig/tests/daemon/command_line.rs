@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use suimon_rig::{Daemon, Process, Rig, private_lan, program, run, run_any, until, until_some};
+use suimon_rig::{
+    Daemon, Process, Rig, private_lan, program, run, run_any, wait_for_value, wait_until,
+};
 
 const LAN: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
 const LIMIT: Duration = Duration::from_secs(120);
@@ -25,7 +27,7 @@ fn an_operation_is_cancelled_through_the_command_line() {
         Process::start(&rig, "suimon", &all).unwrap()
     };
     let mut capture = suimon(&["nic", "capture", "a", "-w", &file]);
-    let id = until_some("an operation under way", LIMIT, || {
+    let id = wait_for_value("an operation under way", LIMIT, || {
         let all = daemon.json(&["operation", "list"])?;
         let running = all.as_array().into_iter().flatten().find(|o| o["state"] == "running");
         Ok(running.map(|operation| operation["id"].to_string()))
@@ -98,8 +100,10 @@ fn curl_reaches_the_api_over_tcp_with_tls_and_the_token() {
     let body = ["--data", r#"{"name":"second","kind":"private"}"#];
     let answer = curl("/1.0/switches", &[&shown[..], &body].concat());
     assert!(answer.stdout.ends_with("\n202"), "{answer:?}");
-    until("the second switch", LIMIT, || Ok(daemon.ok(&["switch", "list"])?.contains("second")))
-        .unwrap();
+    wait_until("the second switch", LIMIT, || {
+        Ok(daemon.ok(&["switch", "list"])?.contains("second"))
+    })
+    .unwrap();
     let answer = curl("/1.0", &trust);
     assert!(
         answer.stdout.ends_with("\n401") && answer.stdout.contains("unauthorized"),
@@ -151,7 +155,7 @@ impl Terminal {
     }
 
     fn wait_for(&self, what: &str) {
-        until(what, LIMIT, || Ok(self.text().contains(what)))
+        wait_until(what, LIMIT, || Ok(self.text().contains(what)))
             .unwrap_or_else(|error| panic!("{error}: {:?}", self.text()));
     }
 
@@ -159,7 +163,7 @@ impl Terminal {
     fn interrupt(&mut self) -> String {
         self.keys.write_all(b"\x03").unwrap();
         self.wait_for("after=");
-        until("end of line", LIMIT, || Ok(self.text().ends_with('\n'))).unwrap();
+        wait_until("end of line", LIMIT, || Ok(self.text().ends_with('\n'))).unwrap();
         let text = self.text();
         let value = |name: &str| {
             let rest = text.rsplit_once(name).unwrap().1;

@@ -8,7 +8,8 @@ use std::time::Duration;
 #[cfg(target_arch = "x86_64")]
 use crate::support::hijack::Hijacked;
 use suimon_rig::{
-    Daemon, DaemonOptions, LightGuest, Rig, Testpmd, TestpmdSpec, iperf, private_lan, until,
+    Daemon, DaemonOptions, NamespaceGuest, Rig, Testpmd, TestpmdSpec, iperf, private_lan,
+    wait_until,
 };
 
 /// Deadline of conditions that take less than a second on an idle machine.
@@ -42,9 +43,10 @@ fn set(status: &str, key: &str) -> u64 {
 }
 
 #[test]
-fn processors_and_front_ends_have_no_privilege_under_traffic() {
+fn workers_and_front_ends_have_no_privilege_under_traffic() {
     let rig = Rig::new().unwrap();
-    let guests = [("a", 1), ("b", 2)].map(|(name, nth)| LightGuest::new(&rig, name, nth).unwrap());
+    let guests =
+        [("a", 1), ("b", 2)].map(|(name, nth)| NamespaceGuest::new(&rig, name, nth).unwrap());
     let sockets = [rig.path("0.sock"), rig.path("1.sock")];
     let mut host =
         "[host]\nworker_cpus = [0]\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n".to_owned();
@@ -67,7 +69,7 @@ fn processors_and_front_ends_have_no_privilege_under_traffic() {
     let _server = iperf::serve(&rig, &b.namespace).unwrap();
     thread::scope(|scope| {
         let transfer = scope.spawn(|| iperf::measure(&a.namespace, &b.address(), 3, &[]).unwrap());
-        until("traffic through all of them", LIMIT, || {
+        wait_until("traffic through all of them", LIMIT, || {
             let carried = |nic| {
                 let counters = daemon.json(&["nic", "show", nic])?["counters"].clone();
                 anyhow::Ok(counters["rx_frames"].as_u64().unwrap_or(0))
@@ -163,7 +165,7 @@ fn a_daemon_that_is_not_confined_says_so() {
 /// memory; what they hold does not matter.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn a_processor_that_is_taken_over_is_refused_and_told_of() {
+fn a_worker_that_is_taken_over_is_refused_and_told_of() {
     let rig = Rig::new().unwrap();
     let (mut daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
     let [a, b] = guests.as_slice() else { panic!() };
@@ -174,10 +176,10 @@ fn a_processor_that_is_taken_over_is_refused_and_told_of() {
         all.retain(|(_, name, _)| name.starts_with("processor-"));
         all
     };
-    until("sleep of the processor", LIMIT, || Ok(field(&processors()[0].2, "State") == "S"))
+    wait_until("sleep of the processor", LIMIT, || Ok(field(&processors()[0].2, "State") == "S"))
         .unwrap();
-    let processor = processors()[0].0;
-    let hijacked = Hijacked::take(processor);
+    let worker = processors()[0].0;
+    let hijacked = Hijacked::take(worker);
     let stack = hijacked.stack();
     for (name, call, arguments) in [
         ("openat", libc::SYS_openat, [libc::AT_FDCWD as u64, stack, 0, 0]),
@@ -189,15 +191,14 @@ fn a_processor_that_is_taken_over_is_refused_and_told_of() {
         assert_eq!(hijacked.call(call, arguments), -i64::from(libc::EPERM), "{name}");
     }
     // What a processor may do works in its hand too, so it was the filter that refused.
-    assert_eq!(hijacked.call(libc::SYS_gettid, [0; 4]), i64::from(processor));
+    assert_eq!(hijacked.call(libc::SYS_gettid, [0; 4]), i64::from(worker));
     drop(hijacked);
-    until("event of the refusal", LIMIT, || {
+    wait_until("event of the refusal", LIMIT, || {
         let events = daemon.json(&["event", "list", "--severity", "error"])?;
         let mut events = events.as_array().cloned().unwrap_or_default();
         events.retain(|event| event["id"] == 1012);
         let fields = events.last().map(|event| event["fields"].clone()).unwrap_or_default();
-        Ok(fields["by"] == "processor"
-            && fields["thread"].as_str() == Some(&*processor.to_string()))
+        Ok(fields["by"] == "processor" && fields["thread"].as_str() == Some(&*worker.to_string()))
     })
     .unwrap();
     let shown = daemon.json(&["host", "show"]).unwrap();

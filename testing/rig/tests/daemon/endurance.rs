@@ -7,7 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use suimon_rig::{
-    Daemon, LightGuest, Rig, iperf, private_lan, program, run, run_any, summarize_capture, until,
+    Daemon, NamespaceGuest, Rig, iperf, private_lan, program, run, run_any, summarize_capture,
+    wait_until,
 };
 
 const LAN: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
@@ -32,7 +33,7 @@ mod full {
 
 fn die_often(rounds: u32) {
     let rig = Rig::new().unwrap();
-    let guest = LightGuest::new(&rig, "a", 1).unwrap();
+    let guest = NamespaceGuest::new(&rig, "a", 1).unwrap();
     let host = format!("{LAN}{}", guest.nic_toml("lan", ""));
     let mut daemon = Daemon::start(&rig, &host).unwrap();
     guest.bring_up().unwrap();
@@ -58,7 +59,8 @@ fn die_often(rounds: u32) {
             (last.clone(), last.unwrap_or_default())
         });
         let changes_first = round % 4;
-        until("changes", LIMIT, || Ok(changed.load(Ordering::Relaxed) >= changes_first)).unwrap();
+        wait_until("changes", LIMIT, || Ok(changed.load(Ordering::Relaxed) >= changes_first))
+            .unwrap();
         thread::sleep(Duration::from_millis(u64::from(round) * 7 % 41));
         daemon.kill();
         let (last, attempted) = changes.join().unwrap();
@@ -92,8 +94,9 @@ fn a_new_daemon_adopts_the_taps_of_a_killed_one() {
     let (mut daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
     let [a, b] = guests.as_slice() else { panic!() };
     assert!(a.namespace.reaches(&b.address()));
-    let index =
-        |guest: &LightGuest| guest.namespace.run(&["cat", "/sys/class/net/eth0/ifindex"]).unwrap();
+    let index = |guest: &NamespaceGuest| {
+        guest.namespace.run(&["cat", "/sys/class/net/eth0/ifindex"]).unwrap()
+    };
     let before = (index(a), index(b));
     daemon.kill();
     daemon.restart(&rig).unwrap();
@@ -108,7 +111,7 @@ fn a_new_daemon_adopts_the_taps_of_a_killed_one() {
 #[test]
 fn a_tap_of_another_program_outlives_its_nic() {
     let rig = Rig::new().unwrap();
-    let guest = LightGuest::new(&rig, "a", 1).unwrap();
+    let guest = NamespaceGuest::new(&rig, "a", 1).unwrap();
     guest.namespace.run(&["ip", "tuntap", "add", "dev", "eth0", "mode", "tap"]).unwrap();
     let host = format!("{LAN}{}", guest.nic_toml("lan", ""));
     let daemon = Daemon::start(&rig, &host).unwrap();
@@ -122,7 +125,7 @@ fn a_deleted_tap_is_reported_and_made_again() {
     let rig = Rig::new().unwrap();
     let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
     guests[0].namespace.run(&["ip", "link", "delete", "eth0"]).unwrap();
-    until("event of the failure", LIMIT, || {
+    wait_until("event of the failure", LIMIT, || {
         let events = daemon.json(&["event", "list"])?;
         Ok(events
             .as_array()
@@ -140,7 +143,7 @@ fn a_nic_whose_namespace_is_deleted_fails_and_comes_back_with_it() {
     let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
     let name = guests[0].namespace.name();
     run(&["ip", "netns", "delete", name]).unwrap();
-    until("event of the failure", LIMIT, || {
+    wait_until("event of the failure", LIMIT, || {
         let events = daemon.json(&["event", "list"])?;
         let tells = |event: &serde_json::Value| {
             event["id"] == 3008
@@ -158,7 +161,7 @@ fn a_nic_whose_namespace_is_deleted_fails_and_comes_back_with_it() {
     guests[0].bring_up().unwrap();
     assert!(guests[0].namespace.reaches(&guests[1].address()));
     // The event is recorded after the status changes.
-    until("event of the recovery", LIMIT, || {
+    wait_until("event of the recovery", LIMIT, || {
         Ok(daemon.ok(&["event", "list"])?.contains("nic/a: The NIC is in service again"))
     })
     .unwrap();
@@ -212,12 +215,12 @@ fn eight_idle_nics_cost_less_than_one_percent_of_a_cpu() {
 
 /// Waits until a look at the daemon finds all of its processors asleep.
 fn wait_asleep(daemon: &Daemon) {
-    let mut processors = serde_json::Value::Null;
-    let asleep = until("processors asleep", LIMIT, || {
-        processors = daemon.json(&["worker", "list"])?;
-        Ok(processors.as_array().unwrap().iter().all(|of| of["asleep"] == true))
+    let mut workers = serde_json::Value::Null;
+    let asleep = wait_until("processors asleep", LIMIT, || {
+        workers = daemon.json(&["worker", "list"])?;
+        Ok(workers.as_array().unwrap().iter().all(|of| of["asleep"] == true))
     });
-    asleep.unwrap_or_else(|error| panic!("{error:#}: {processors}"));
+    asleep.unwrap_or_else(|error| panic!("{error:#}: {workers}"));
 }
 
 #[test]
@@ -232,9 +235,9 @@ fn a_capture_is_read_by_others_and_disturbs_nobody() {
         let path = file.to_str().unwrap();
         let capture =
             scope.spawn(|| daemon.ok(&["nic", "capture", "a", "-w", path, "--count", "20"]));
-        until("capture under way", LIMIT, || Ok(file.exists())).unwrap();
+        wait_until("capture under way", LIMIT, || Ok(file.exists())).unwrap();
         let stream = scope.spawn(|| iperf::measure(&c.namespace, &b.address(), 3, &[]));
-        until("end of the capture", LIMIT, || {
+        wait_until("end of the capture", LIMIT, || {
             a.namespace.ping(&b.address())?;
             Ok(capture.is_finished())
         })
@@ -265,7 +268,7 @@ fn top_shows_live_rates() {
     let _server = iperf::serve(&rig, &b.namespace).unwrap();
     let words = ["iperf3", "--client", &b.address(), "--time", "600"];
     let _stream = a.namespace.start(&rig, "stream", &words).unwrap();
-    until("stream", LIMIT, || {
+    wait_until("stream", LIMIT, || {
         let counters = daemon.json(&["nic", "show", "a"])?["counters"].take();
         Ok(counters["rx_bytes"].as_u64() > Some(10 << 20))
     })
@@ -281,7 +284,7 @@ fn top_shows_live_rates() {
 #[test]
 fn a_name_that_was_deleted_can_be_used_again() {
     let rig = Rig::new().unwrap();
-    let guest = LightGuest::new(&rig, "a", 1).unwrap();
+    let guest = NamespaceGuest::new(&rig, "a", 1).unwrap();
     let mut daemon = Daemon::start(&rig, LAN).unwrap();
     for _ in 0..5 {
         daemon.apply_ok(&format!("{LAN}{}", guest.nic_toml("lan", ""))).unwrap();

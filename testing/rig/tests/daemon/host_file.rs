@@ -1,7 +1,7 @@
 //! The host file: every class of error, plans, and what an apply leaves.
 
 use serde_json::Value;
-use suimon_rig::{Daemon, LightGuest, Rig};
+use suimon_rig::{Daemon, NamespaceGuest, Rig};
 
 const GOOD: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
 
@@ -164,8 +164,8 @@ fn the_daemon_refuses_a_wrong_file_at_its_start() {
 fn an_apply_is_planned_done_and_exported() {
     let rig = Rig::new().unwrap();
     let mut daemon = empty_daemon(&rig);
-    let a = LightGuest::new(&rig, "a", 1).unwrap();
-    let b = LightGuest::new(&rig, "b", 2).unwrap();
+    let a = NamespaceGuest::new(&rig, "a", 1).unwrap();
+    let b = NamespaceGuest::new(&rig, "b", 2).unwrap();
     let host =
         format!("{GOOD}{}{}", a.nic_toml("lan", "vlan = 10"), b.nic_toml("lan", "vlan = 10"));
     let plan = daemon.apply(&host, &["--dry-run"]).unwrap();
@@ -209,7 +209,8 @@ fn an_apply_is_planned_done_and_exported() {
 #[test]
 fn an_apply_that_fails_half_way_leaves_everything_as_it_was() {
     let rig = Rig::new().unwrap();
-    let (a, b) = (LightGuest::new(&rig, "a", 1).unwrap(), LightGuest::new(&rig, "b", 2).unwrap());
+    let (a, b) =
+        (NamespaceGuest::new(&rig, "a", 1).unwrap(), NamespaceGuest::new(&rig, "b", 2).unwrap());
     let host = format!("{GOOD}{}{}", a.nic_toml("lan", ""), b.nic_toml("lan", ""));
     let mut daemon = Daemon::start(&rig, &host).unwrap();
     a.bring_up().unwrap();
@@ -244,22 +245,22 @@ impl JsonPlan for Daemon {
 }
 
 #[test]
-fn a_processor_is_pinned_while_the_file_names_its_cpu() {
+fn a_worker_is_pinned_while_the_file_names_its_cpu() {
     let rig = Rig::new().unwrap();
     let mut daemon = empty_daemon(&rig);
     let cpus = |daemon: &Daemon| {
-        let processors = daemon.json(&["worker", "list"]).unwrap();
-        let cpus = processors.as_array().unwrap().iter().map(|one| one["cpu"].clone());
+        let workers = daemon.json(&["worker", "list"]).unwrap();
+        let cpus = workers.as_array().unwrap().iter().map(|one| one["cpu"].clone());
         cpus.collect::<Vec<_>>()
     };
     // Where the kernel lets each of the daemon's processors run.
     let places = |daemon: &mut Daemon| {
         let tasks = format!("/proc/{}/task", daemon.process().id());
         let tasks = std::fs::read_dir(tasks).unwrap().map(|task| task.unwrap().path());
-        let processors = tasks.filter(|task| {
+        let workers = tasks.filter(|task| {
             std::fs::read_to_string(task.join("comm")).is_ok_and(|it| it.starts_with("processor-"))
         });
-        let allowed = processors.map(|task| {
+        let allowed = workers.map(|task| {
             let status = std::fs::read_to_string(task.join("status")).unwrap();
             let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
             line.unwrap().trim().to_owned()

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use suimon_rig::{Rig, run, run_any, until};
+use suimon_rig::{Rig, run, run_any, wait_until};
 
 const ISOLATED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/isolated");
 const LIMIT: Duration = Duration::from_secs(120);
@@ -55,7 +55,7 @@ impl Made {
         command.env("NEXTEST_BINARY_ID", "isolation").env("NEXTEST_TEST_NAME", &seconds);
         command.env_remove("SUIMON_TEST_FOLDER").process_group(0);
         let child = command.stdout(Stdio::piped()).spawn().unwrap();
-        until("everything to be made", LIMIT, || Ok(Path::new(&file).exists())).unwrap();
+        wait_until("everything to be made", LIMIT, || Ok(Path::new(&file).exists())).unwrap();
         let words = fs::read_to_string(&file).unwrap();
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
         let [folder, device, number] = <[String; 3]>::try_from(words).unwrap();
@@ -72,7 +72,8 @@ impl Made {
     fn check_process(&self) {
         let words = ["pgrep", "--full", &format!("^sleep {}", self.seconds)];
         // 1: no process matches (pgrep(1)).
-        until("the end of its process", LIMIT, || Ok(run_any(&words, LIMIT)?.code == 1)).unwrap();
+        wait_until("the end of its process", LIMIT, || Ok(run_any(&words, LIMIT)?.code == 1))
+            .unwrap();
         assert!(!Path::new("/run/netns/isolated-test").exists());
         let mounts = fs::read_to_string("/proc/mounts").unwrap();
         assert!(!mounts.contains(" /mnt "), "{mounts}");
@@ -88,7 +89,7 @@ impl Made {
 /// The device is not attached any more, or to something else.
 fn check_detached((device, number): &(String, String)) {
     let name = device.trim_start_matches("/dev/");
-    until("the loop device to be detached", LIMIT, || {
+    wait_until("the loop device to be detached", LIMIT, || {
         let is_attached = Path::new(&format!("/sys/block/{name}/loop/backing_file")).exists();
         let now = fs::read_to_string(format!("/sys/block/{name}/diskseq"))?;
         Ok(!is_attached || now.trim() != number)
@@ -100,7 +101,7 @@ fn check_detached((device, number): &(String, String)) {
 /// and who looks for a free loop device opens them.
 fn check_loop_devices(folder: &str) {
     let name = Path::new(folder).file_name().unwrap().to_str().unwrap();
-    until("the loop device to be detached", LIMIT, || {
+    wait_until("the loop device to be detached", LIMIT, || {
         let list = ["losetup", "--list", "--noheadings", "--output", "BACK-FILE"];
         Ok(!run(&list)?.contains(name))
     })
@@ -145,11 +146,11 @@ fn nothing_stays_at_whatever_moment_ctrl_c_comes() {
         kill_process_group(group, Signal::INT).unwrap();
         // The first process of a PID namespace does not receive a signal that comes before it has a
         // handler (pid_namespaces(7)). The test runner then kills the group and sweeps.
-        let ends = until("the end", SIGNAL_LIMIT, || Ok(child.try_wait()?.is_some()));
+        let ends = wait_until("the end", SIGNAL_LIMIT, || Ok(child.try_wait()?.is_some()));
         if ends.is_err() {
             kill_process_group(group, Signal::KILL).unwrap();
             child.wait().unwrap();
-            until("the folder to be swept", LIMIT, || {
+            wait_until("the folder to be swept", LIMIT, || {
                 with_parent(&parent, "--sweep").status()?;
                 Ok(fs::read_dir(&parent)?.next().is_none())
             })
@@ -167,7 +168,7 @@ fn nothing_stays_of_a_killed_test_after_the_next_run() {
     made.child.wait().unwrap();
     made.check_process();
     // Its folder is locked until the last of its processes is gone.
-    until("its folder to be removed", LIMIT, || {
+    wait_until("its folder to be removed", LIMIT, || {
         run(&[ISOLATED, "--sweep", &made.folder])?;
         Ok(!Path::new(&made.folder).exists())
     })

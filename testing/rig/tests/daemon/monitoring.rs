@@ -7,7 +7,7 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, Namespace, Rig, Veth, run, run_any, until};
+use suimon_rig::{Daemon, Namespace, Rig, Veth, run, run_any, wait_until};
 
 const DIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist");
 
@@ -59,8 +59,10 @@ fn text_of_metrics(rig: &Rig) -> String {
         let _ = write!(text, "[[uplink]]\nname = \"{name}\"\ndevice = \"{near}\"\n");
     }
     let daemon = Daemon::start(rig, &text).unwrap();
-    until("the disk", PATIENCE, || Ok(daemon.json(&["disk", "show", "d"])?["state"] == "ready"))
-        .unwrap();
+    wait_until("the disk", PATIENCE, || {
+        Ok(daemon.json(&["disk", "show", "d"])?["state"] == "ready")
+    })
+    .unwrap();
     run(&["nbdcopy", "--no-extents", &format!("nbd+unix:///d?socket={socket}"), "null:"]).unwrap();
     daemon.http("GET", "/metrics", None).unwrap().text
 }

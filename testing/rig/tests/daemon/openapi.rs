@@ -7,7 +7,7 @@ mod full {
     use std::path::{Path, PathBuf};
     use std::time::Duration;
 
-    use suimon_rig::{Daemon, Etcd, Rig, authority, run, run_any};
+    use suimon_rig::{Daemon, Etcd, Rig, create_certificates, run, run_any};
 
     /// The test runner ends a test of the full tier after 30 minutes.
     const LIMIT: Duration = Duration::from_secs(28 * 60);
@@ -25,7 +25,7 @@ mod full {
 
     impl Tested {
         fn start(rig: Rig, host: &str) -> Self {
-            let keys = authority(Path::new(&rig.path("keys")));
+            let keys = create_certificates(Path::new(&rig.path("keys")));
             let token = rig.path("token");
             fs::write(&token, format!("{TOKEN}\n")).unwrap();
             run(&["chmod", "600", &token]).unwrap();

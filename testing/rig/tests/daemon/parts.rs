@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use suimon_rig::{
-    Guest, GuestSpec, Namespace, PortStats, Rig, Testpmd, TestpmdSpec, Veth, iperf, ovs, until,
+    Guest, GuestSpec, Namespace, PortStats, Rig, Testpmd, TestpmdSpec, Veth, iperf, ovs, wait_until,
 };
 
 /// Deadline of conditions that take less than a second on an idle machine.
@@ -75,6 +75,6 @@ fn testpmd_circulates_frames_through_the_peer() {
     assert_eq!(testpmd.stats().unwrap(), [PortStats::default(); 2]);
     testpmd.start_circulating().unwrap();
     // Both threads that poll have a CPU for themselves only while nobody else wants one.
-    until("frames to circulate", LIMIT, || Ok(testpmd.rate(Duration::from_secs(1))? > 1000.0))
+    wait_until("frames to circulate", LIMIT, || Ok(testpmd.rate(Duration::from_secs(1))? > 1000.0))
         .unwrap();
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use suimon_rig::{Daemon, DaemonOptions, Rig, run_any, until};
+use suimon_rig::{Daemon, DaemonOptions, Rig, run_any, wait_until};
 
 /// Deadline of conditions and commands that take less than a second on an idle machine.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -84,7 +84,7 @@ fn a_plan_is_put_back_by_the_daemons_end_by_the_next_one_and_by_the_service_mana
     let rig = Rig::new().unwrap();
     let sysfs = Sysfs::new(&rig);
     let mut daemon = Daemon::start_with(&rig, HOST, &sysfs.options()).unwrap();
-    until("the plan", LIMIT, || Ok(sysfs.settings() == HIGH)).unwrap();
+    wait_until("the plan", LIMIT, || Ok(sysfs.settings() == HIGH)).unwrap();
     let status = daemon.json(&["power", "show"]).unwrap();
     assert_eq!(status["effect"], "full", "{status}");
     assert_eq!(status["data_plane"]["poll_us"], 200);
@@ -120,7 +120,7 @@ fn a_plan_is_put_back_by_the_daemons_end_by_the_next_one_and_by_the_service_mana
 
     // An orderly end.
     daemon.restart(&rig).unwrap();
-    until("the plan again", LIMIT, || Ok(sysfs.settings()[0] == "performance")).unwrap();
+    wait_until("the plan again", LIMIT, || Ok(sysfs.settings()[0] == "performance")).unwrap();
     assert!(daemon.stop().unwrap().success());
     assert_eq!(sysfs.settings(), BEFORE);
 }
@@ -130,7 +130,7 @@ fn what_somebody_else_changes_stays_and_is_said_and_watts_are_shown() {
     let rig = Rig::new().unwrap();
     let sysfs = Sysfs::new(&rig);
     let daemon = Daemon::start_with(&rig, HOST, &sysfs.options()).unwrap();
-    until("the plan", LIMIT, || Ok(sysfs.settings() == HIGH)).unwrap();
+    wait_until("the plan", LIMIT, || Ok(sysfs.settings() == HIGH)).unwrap();
     sysfs.put("devices/system/cpu/cpufreq/policy1/scaling_governor", "schedutil");
     let shown = daemon.ok(&["power", "show"]).unwrap();
     assert!(shown.contains("changed by another program"), "{shown}");
@@ -145,7 +145,7 @@ fn what_somebody_else_changes_stays_and_is_said_and_watts_are_shown() {
     let mut told = Vec::new();
     let right = std::thread::scope(|scope| {
         let looked = scope.spawn(|| {
-            until("about 42 W", LIMIT, || {
+            wait_until("about 42 W", LIMIT, || {
                 let top = daemon.json(&["top", "--once", "--interval", "1000"])?;
                 let milliwatts = top["power"]["milliwatts"].as_u64().unwrap();
                 told.push(milliwatts);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use suimon_rig::{Daemon, Mounted, Rig, run, until};
+use suimon_rig::{Daemon, Mounted, Rig, run, wait_until};
 
 /// Deadline of conditions that hold within ten seconds on an idle machine.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -69,7 +69,7 @@ fn a_daemon_starts_with_its_stored_state_on_a_full_state_directory() {
             assert!(!daemon.ok(&["switch", "list"])?.contains("more"));
         }
         fs::remove_file(&filler)?;
-        until("the state directory is written", LIMIT, || Ok(writable(&daemon)))?;
+        wait_until("the state directory is written", LIMIT, || Ok(writable(&daemon)))?;
         daemon.ok(&["apply", "--file", daemon.file()])?;
         daemon.restart(rig)?;
         assert!(has_event(&daemon, "1008"), "events of the full directory are stored");
@@ -94,7 +94,7 @@ fn a_daemon_starts_with_its_stored_state_on_a_read_only_state_directory() {
         daemon.restart(rig)?;
         check_unwritable(&mut daemon, "Read-only file system");
         run(&["mount", "-o", "remount,rw", &state])?;
-        until("the state directory is written", LIMIT, || Ok(writable(&daemon)))?;
+        wait_until("the state directory is written", LIMIT, || Ok(writable(&daemon)))?;
         daemon.ok(&["apply", "--file", daemon.file()])?;
         assert!(daemon.ok(&["switch", "list"])?.contains("more"));
         daemon.stop()?;

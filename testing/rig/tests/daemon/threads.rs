@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use suimon_rig::{Daemon, Rig, until, until_some};
+use suimon_rig::{Daemon, Rig, wait_for_value, wait_until};
 
 const LIMIT: Duration = Duration::from_secs(90);
 
@@ -45,7 +45,8 @@ fn threads(daemon: &mut Daemon) -> Vec<String> {
 fn connect(rig: &Rig, devices: usize) -> Vec<UnixStream> {
     let sockets = (0..devices)
         .flat_map(|nth| ["nic", "disk", "nbd"].map(|kind| rig.path(&format!("{kind}-{nth}"))));
-    let connect = |socket| until_some("device", LIMIT, || Ok(Some(UnixStream::connect(&socket)?)));
+    let connect =
+        |socket| wait_for_value("device", LIMIT, || Ok(Some(UnixStream::connect(&socket)?)));
     sockets.map(|socket: String| connect(socket).unwrap()).collect()
 }
 
@@ -57,7 +58,7 @@ fn the_number_of_threads_does_not_depend_on_the_number_of_devices() {
     connect(&rig, 1);
     let mut with_one = Vec::new();
     // Threads of calls that have ended are left for some seconds.
-    until("the same threads for a while", LIMIT, || {
+    wait_until("the same threads for a while", LIMIT, || {
         let before = std::mem::replace(&mut with_one, threads(&mut daemon));
         std::thread::sleep(Duration::from_secs(2));
         Ok(before == with_one)
@@ -69,7 +70,7 @@ fn the_number_of_threads_does_not_depend_on_the_number_of_devices() {
     daemon.ok(&["apply", "-f", &file]).unwrap();
     let clients = connect(&rig, many);
     let mut found = Vec::new();
-    let same = until("as many threads as with one device of each kind", LIMIT, || {
+    let same = wait_until("as many threads as with one device of each kind", LIMIT, || {
         found = threads(&mut daemon);
         Ok(found.len() <= with_one.len())
     });

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use suimon_rig::{
-    Chance, Daemon, DiskPart, LoadDone, LoadEnd, NbdClient, Rig, run, until, until_some,
+    Chance, Daemon, DiskPart, LoadDone, LoadEnd, NbdClient, Rig, run, wait_for_value, wait_until,
 };
 
 const DISKS: [(&str, &str); 3] = [("raw", "raw"), ("vhd", "vhd"), ("vhdx", "vhdx")];
@@ -65,8 +65,10 @@ fn owned(seed: u64) -> Vec<Owned> {
 }
 
 fn connect(socket: &str, disk: &str) -> NbdClient {
-    until_some("a connection to the disk", PATIENCE, || NbdClient::connect(socket, disk).map(Some))
-        .unwrap()
+    wait_for_value("a connection to the disk", PATIENCE, || {
+        NbdClient::connect(socket, disk).map(Some)
+    })
+    .unwrap()
 }
 
 /// One life of the daemon.
@@ -96,7 +98,7 @@ fn begin(mut owned: Owned, socket: &str, life: &Arc<Life>) -> JoinHandle<Owned> 
 /// Nobody finds anything wrong in what the daemon has left.
 fn check_files(rig: &Rig, daemon: &mut Daemon) {
     for (disk, _) in DISKS {
-        until("clients gone", PATIENCE, || {
+        wait_until("clients gone", PATIENCE, || {
             Ok(daemon.json(&["disk", "show", disk])?["nbd"]["clients"] == 0)
         })
         .unwrap();

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use suimon_rig::{BlockDevice, Daemon, NbdClient, NbdFailure, Rig, until, until_some};
+use suimon_rig::{BlockDevice, Daemon, NbdClient, NbdFailure, Rig, wait_for_value, wait_until};
 
 const DISK_BYTES: u64 = 32 << 20;
 const BLOCK: [u8; 4096] = [7; 4096];
@@ -35,7 +35,7 @@ fn connect(rig: &Rig, disk: &str) -> NbdClient {
 
 /// The first event of this kind about the disk on the device.
 fn event(daemon: &Daemon, id: u32) -> Value {
-    until_some("the event", PATIENCE, || {
+    wait_for_value("the event", PATIENCE, || {
         let events = daemon.json(&["event", "list"])?;
         let events = events.as_array().into_iter().flatten();
         let mut found = events.filter(|event| event["id"] == id && event["subject"] == "disk/bad");
@@ -65,7 +65,7 @@ fn a_device_that_fails_is_told_of_and_others_go_on() {
     assert!(event["fields"]["detail"].to_string().contains("os error 5"), "{event}");
     assert_eq!(event["fields"]["offset"], "1048576", "{event}");
     let mut counters = Value::Null;
-    let counted = until("both errors in the counters", PATIENCE, || {
+    let counted = wait_until("both errors in the counters", PATIENCE, || {
         counters = daemon.json(&["disk", "show", "bad"])?["counters"].take();
         Ok(counters["reads"]["errors"] == 1 && counters["writes"]["errors"] == 1)
     });
@@ -98,7 +98,7 @@ fn a_disk_whose_flush_failed_is_faulted_until_it_is_reopened() {
     assert_eq!(state(&daemon, "bad"), "ready");
     // The device fails still, and the client's connection has outlived the pause.
     bad.write(0, &BLOCK, true).unwrap_err();
-    until("it is faulted again", PATIENCE, || Ok(state(&daemon, "bad") == "faulted")).unwrap();
+    wait_until("it is faulted again", PATIENCE, || Ok(state(&daemon, "bad") == "faulted")).unwrap();
     drop((bad, good));
     assert!(daemon.stop().unwrap().success());
 }
@@ -128,13 +128,13 @@ fn a_device_that_does_not_answer_is_told_of_and_holds_up_nothing_else() {
     device.go_on();
     assert_eq!(reading.join().unwrap().unwrap(), [0; 4096]);
     event(&daemon, 6117);
-    until("the disk ready", PATIENCE, || Ok(state(&daemon, "bad") == "ready")).unwrap();
+    wait_until("the disk ready", PATIENCE, || Ok(state(&daemon, "bad") == "ready")).unwrap();
 
     // It stops although a request is with the device.
     device.stall();
     let mut bad = connect(&rig, "bad");
     let cut_off = std::thread::spawn(move || bad.read(UNREAD[1], &mut [0; 4096]));
-    until("the disk stalls", PATIENCE, || Ok(state(&daemon, "bad") == "stalled")).unwrap();
+    wait_until("the disk stalls", PATIENCE, || Ok(state(&daemon, "bad") == "stalled")).unwrap();
     daemon.stop().unwrap();
     assert!(matches!(cut_off.join().unwrap(), Err(NbdFailure::Gone(_))));
     device.go_on();

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, NbdClient, Rig, run, until};
+use suimon_rig::{Daemon, NbdClient, Rig, run, wait_until};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Disks whose images are faulty, and what is said of each.
@@ -59,14 +59,14 @@ fn disk(daemon: &Daemon, name: &str) -> Value {
 
 fn check(rig: &Rig, daemon: &Daemon) {
     for (name, why) in FAULTY {
-        until(&format!("{name} is failed"), PATIENCE, || {
+        wait_until(&format!("{name} is failed"), PATIENCE, || {
             let shown = disk(daemon, name);
             let reason = shown["reason"].as_str().unwrap_or_default();
             Ok(shown["state"] == "failed" && reason.contains(why))
         })
         .unwrap();
     }
-    until("the good disk works", PATIENCE, || Ok(disk(daemon, "good")["state"] == "ready"))
+    wait_until("the good disk works", PATIENCE, || Ok(disk(daemon, "good")["state"] == "ready"))
         .unwrap();
     let mut client = NbdClient::connect(&rig.path("nbd.sock"), "good").unwrap();
     client.write(0, &[1; 4096], true).unwrap();
@@ -93,13 +93,13 @@ fn faulty_images_keep_nothing_else_from_starting() {
     let again = disk_toml(&rig, "again", "vhdx", "kind = \"dynamic\"\nsize_bytes = \"16 MiB\"");
     fs::write(&config, host(&rig) + &again).unwrap();
     let refused = daemon.cli(&["apply", "-f", &config]).unwrap();
-    let is_told = refused.stderr.contains("again.vhdx: FileIdentifier.Signature");
-    assert!(!refused.is_ok() && is_told, "{}{}", refused.stdout, refused.stderr);
+    let is_reported = refused.stderr.contains("again.vhdx: FileIdentifier.Signature");
+    assert!(!refused.is_ok() && is_reported, "{}{}", refused.stdout, refused.stderr);
     assert!(!daemon.cli(&["disk", "show", "again"]).unwrap().is_ok());
     // An image that is put right is opened.
     let footer = rig.path("store/footer.vhd");
     run(&["qemu-img", "create", "-q", "-f", "vpc", &footer, "16M"]).unwrap();
-    until("the image is opened", PATIENCE, || Ok(disk(&daemon, "footer")["state"] == "ready"))
+    wait_until("the image is opened", PATIENCE, || Ok(disk(&daemon, "footer")["state"] == "ready"))
         .unwrap();
     for (name, _) in FAULTY.into_iter().skip(1) {
         assert_eq!(disk(&daemon, name)["state"], "failed", "{name}");

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use suimon_rig::{Daemon, Mounted, NbdClient, NbdFailure, Rig, run, run_any, until};
+use suimon_rig::{Daemon, Mounted, NbdClient, NbdFailure, Rig, run, run_any, wait_until};
 
 mod ext4;
 mod vhost_user;
@@ -92,7 +92,7 @@ fn a_full_store_fails_what_needs_space_and_nothing_else() {
         // Freed space is released after the metadata that refers to it, and then used again.
         disk.client.write_zeroes(64 * MIB, 64 * MIB).unwrap();
         disk.client.flush().unwrap();
-        until("space is released", PATIENCE, || {
+        wait_until("space is released", PATIENCE, || {
             Ok(disk.allocated() - before <= ONE_WRITE_MAX + MIB)
         })
         .unwrap();
@@ -141,12 +141,13 @@ fn disks_of_a_daemon_that_is_killed_on_a_full_store_are_opened_again() {
         daemon.restart(&rig).unwrap();
         let shown = |format: &str| daemon.json(&["disk", "show", format]);
         for format in ["raw", "vhdx"] {
-            until(format, PATIENCE, || Ok(shown(format)?["state"] == "ready")).unwrap();
+            wait_until(format, PATIENCE, || Ok(shown(format)?["state"] == "ready")).unwrap();
         }
         // To open a VHD the daemon may need a page for each bitmap, and one for the footer.
         let larger = format!("remount,size={}m", 24 + seed);
         run(&["mount", "-o", &larger, &rig.path("vhd.store")]).unwrap();
-        until("the VHD is opened", PATIENCE, || Ok(shown("vhd")?["state"] == "ready")).unwrap();
+        wait_until("the VHD is opened", PATIENCE, || Ok(shown("vhd")?["state"] == "ready"))
+            .unwrap();
         for format in FORMATS {
             // Whole blocks of every format: the client can free space.
             let mut client = NbdClient::connect(&rig.path("nbd.sock"), format).unwrap();
@@ -196,7 +197,7 @@ fn write_behind(
 
 fn wait_queued(daemon: &Daemon, disk: &str) -> Value {
     let mut shown = Value::Null;
-    let queued = until("a queued write", PATIENCE, || {
+    let queued = wait_until("a queued write", PATIENCE, || {
         shown = daemon.json(&["disk", "show", disk]).unwrap();
         Ok(shown["full"]["queued_requests"].as_u64() > Some(0))
     });
@@ -234,7 +235,7 @@ fn clients_wait(hold: Duration) {
             client.flush().unwrap();
             // A merge takes the disk out of service.
             drop(client);
-            until("clients to be gone", PATIENCE, || {
+            wait_until("clients to be gone", PATIENCE, || {
                 Ok(daemon.json(&["disk", "show", format])?["nbd"]["clients"] == 0)
             })
             .unwrap();
@@ -280,7 +281,7 @@ fn interrupted(
     for at in first..first + 4 {
         check_mib(client, at, byte);
     }
-    until("space to be reported", PATIENCE, || {
+    wait_until("space to be reported", PATIENCE, || {
         Ok(daemon.json(&["disk", "show", disk]).unwrap()["state"] == "ready")
     })
     .unwrap();
@@ -293,7 +294,7 @@ fn held_up(daemon: &Daemon, words: &[&str], ballast: Ballast, hold: Duration) {
     let shown = || daemon.json(&["operation", "show", &id]);
     let wait_held_up = || {
         let mut seen = Value::Null;
-        let held_up = until("an operation that waits for space", PATIENCE, || {
+        let held_up = wait_until("an operation that waits for space", PATIENCE, || {
             seen = shown()?;
             Ok(seen["step"].as_str().is_some_and(|step| step.contains("is full")))
         });
@@ -304,7 +305,7 @@ fn held_up(daemon: &Daemon, words: &[&str], ballast: Ballast, hold: Duration) {
     wait_held_up();
     ballast.remove();
     let mut seen = Value::Null;
-    let ended = until("the operation to end", PATIENCE, || {
+    let ended = wait_until("the operation to end", PATIENCE, || {
         seen = shown()?;
         Ok(seen["state"] != "running")
     });

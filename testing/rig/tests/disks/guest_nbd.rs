@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, HostDevice, Rig, system_program, until};
+use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, HostDevice, Rig, system_program, wait_until};
 
 const VM_MAC: &str = "52:54:00:aa:00:01";
 const HOST: &str = "10.77.0.254";
@@ -65,7 +65,7 @@ fn a_vm_uses_a_disk_over_the_switch_with_the_kernels_client() {
     let connect = format!("nbd-client {HOST} {port} /dev/nbd0 -N data -C 2 -b 4096");
     offer("192.0.2.0/24");
     assert!(!vm.run_any(&connect, PATIENCE).unwrap().is_ok(), "another's address was let in");
-    until("the event of the refusal", PATIENCE, || {
+    wait_until("the event of the refusal", PATIENCE, || {
         let events = daemon.json(&["event", "list"])?;
         let mut refused =
             events.as_array().into_iter().flatten().filter(|event| event["id"] == CLIENT_REFUSED);
@@ -94,7 +94,7 @@ fn a_vm_uses_a_disk_over_the_switch_with_the_kernels_client() {
 
     let kinds = ["reads", "writes", "flushes", "discards"];
     let mut status = serde_json::Value::Null;
-    let counted = until("requests of each kind in the counters", PATIENCE, || {
+    let counted = wait_until("requests of each kind in the counters", PATIENCE, || {
         status = daemon.json(&["disk", "show", "data"])?;
         Ok(kinds.iter().all(|kind| status["counters"][kind]["requests"].as_u64() > Some(0)))
     });

@@ -5,7 +5,9 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use suimon_rig::{Daemon, NbdClient, Output, Rig, program, run, run_any, until, until_some};
+use suimon_rig::{
+    Daemon, NbdClient, Output, Rig, program, run, run_any, wait_for_value, wait_until,
+};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const MIB: u64 = 1 << 20;
@@ -47,7 +49,7 @@ fn a_vhd_parent_keeps_its_child_when_it_is_repaired_or_opened() {
     daemon.ok(&["disk", "snapshot", "web", "child.vhd"]).unwrap();
     assert!(daemon.stop().unwrap().success());
     let before = modified(&base);
-    until("another second has come", PATIENCE, || {
+    wait_until("another second has come", PATIENCE, || {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
         Ok(i64::try_from(now)? > before.0 + 1)
     })
@@ -95,7 +97,7 @@ fn acknowledged_writes_of_another_users_daemon_are_kept() {
     let file = rig.path("store/disk.vhdx");
     let host = host(&rig, "vhdx", "disk.vhdx", "kind = \"dynamic\"\nsize_bytes = \"64 MiB\"");
     let mut daemon = Daemon::start(&rig, &host).unwrap();
-    let mut client = until_some("a connection to the disk", PATIENCE, || {
+    let mut client = wait_for_value("a connection to the disk", PATIENCE, || {
         NbdClient::connect(&rig.path("nbd.sock"), "web").map(Some)
     })
     .unwrap();

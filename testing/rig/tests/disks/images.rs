@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, Output, Process, Rig, program, run, run_any, until};
+use suimon_rig::{Daemon, Output, Process, Rig, program, run, run_any, wait_until};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const MIB: usize = 1 << 20;
@@ -154,13 +154,14 @@ fn images_in_use_are_refused() {
     let words = ["qemu-nbd", "--persistent", "-f", "vhdx", "-k", &socket, &file];
     let words: Vec<String> = words.map(str::to_owned).into();
     let server = Process::start(&rig, "qemu-nbd", &words).unwrap();
-    until("QEMU has the image", PATIENCE, || Ok(fs::exists(&socket)?)).unwrap();
+    wait_until("QEMU has the image", PATIENCE, || Ok(fs::exists(&socket)?)).unwrap();
     for words in [["info", &file].as_slice(), &["check", &file], &["repair", &file]] {
         let output = image(&rig, words);
         assert!(output.code == 1 && output.stderr.contains("in use"), "{words:?} {output:?}");
     }
     drop(server);
-    until("the image is free", PATIENCE, || Ok(image(&rig, &["info", &file]).is_ok())).unwrap();
+    wait_until("the image is free", PATIENCE, || Ok(image(&rig, &["info", &file]).is_ok()))
+        .unwrap();
 }
 
 fn host(rig: &Rig, file: &str, more: &str) -> String {
@@ -202,7 +203,8 @@ fn a_child_is_opened_as_its_image_says_and_linked_to_a_moved_parent() {
     assert!(daemon.stop().unwrap().success());
     fs::rename(store("base.vhdx"), store("moved/base.vhdx")).unwrap();
     daemon.restart(&rig).unwrap();
-    until("the parent is missing", PATIENCE, || Ok(state(&daemon)["state"] == "failed")).unwrap();
+    wait_until("the parent is missing", PATIENCE, || Ok(state(&daemon)["state"] == "failed"))
+        .unwrap();
     let reason = state(&daemon)["reason"].as_str().unwrap().to_owned();
     let commands =
         "suimon disk set web --parent PARENT, or suimon image relink --store s child.vhdx PARENT";
@@ -216,7 +218,7 @@ fn a_child_is_opened_as_its_image_says_and_linked_to_a_moved_parent() {
     assert_eq!(state(&daemon)["state"], "failed");
     let linked = daemon.json(&link).unwrap();
     assert!(linked["backup"].as_str().unwrap().starts_with("child.vhdx.backup-"), "{linked}");
-    until("the disk works", PATIENCE, || Ok(state(&daemon)["state"] == "ready")).unwrap();
+    wait_until("the disk works", PATIENCE, || Ok(state(&daemon)["state"] == "ready")).unwrap();
     assert_eq!(state(&daemon)["parent"], "moved/base.vhdx");
     assert!(daemon.ok(&["event", "list", "--id", "6141"]).unwrap().contains("child.vhdx"));
 
@@ -224,7 +226,8 @@ fn a_child_is_opened_as_its_image_says_and_linked_to_a_moved_parent() {
     assert!(daemon.stop().unwrap().success());
     fs::rename(store("moved/base.vhdx"), store("moved/again.vhdx")).unwrap();
     daemon.restart(&rig).unwrap();
-    until("the parent is missing", PATIENCE, || Ok(state(&daemon)["state"] == "failed")).unwrap();
+    wait_until("the parent is missing", PATIENCE, || Ok(state(&daemon)["state"] == "failed"))
+        .unwrap();
     daemon.ok(&["disk", "set", "web", "--parent", "moved/again.vhdx"]).unwrap();
     assert_eq!(state(&daemon)["state"], "ready");
     let refused =

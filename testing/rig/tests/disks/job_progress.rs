@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, Rig, SlowDisk, run, run_any, until, until_some};
+use suimon_rig::{Daemon, Rig, SlowDisk, run, run_any, wait_for_value, wait_until};
 
 const MIB: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -68,7 +68,7 @@ impl Host {
 
     /// Connections end a little after the programs that had them.
     fn wait_unused(&self) {
-        until("clients gone", PATIENCE, || Ok(self.shown()["nbd"]["clients"] == 0)).unwrap();
+        wait_until("clients gone", PATIENCE, || Ok(self.shown()["nbd"]["clients"] == 0)).unwrap();
     }
 
     fn names(&self) -> Vec<String> {
@@ -89,7 +89,7 @@ impl Host {
         self.disk.set_rate(SLOW_BYTES_PER_S).unwrap();
         let begun = self.daemon.json(&[words, &["--no-wait"]].concat()).unwrap();
         let id = begun["id"].as_u64().unwrap().to_string();
-        let now = until_some("progress", PATIENCE, || {
+        let now = wait_for_value("progress", PATIENCE, || {
             let now = self.daemon.json(&["operation", "show", &id])?;
             assert_eq!(now["state"], "running", "it was too fast: {now}");
             Ok((now["steps_done"].as_u64() > Some(0)).then_some(now))
@@ -112,7 +112,7 @@ impl Host {
 
     /// The disk serves what it has held.
     fn assert_as_before(&self, names: &[&str]) {
-        until("the disk ready", PATIENCE, || Ok(self.shown()["state"] == "ready")).unwrap();
+        wait_until("the disk ready", PATIENCE, || Ok(self.shown()["state"] == "ready")).unwrap();
         assert_eq!(self.names(), names);
         let content = ["qemu-img", "compare", "-f", "raw", "-F", "raw", &self.content];
         let url = format!("nbd:unix:{}:exportname=d", self.socket);
@@ -125,10 +125,10 @@ impl Host {
     fn restart(&mut self, verb: &str, nth: usize) -> u64 {
         self.hurry();
         self.daemon.restart(&self.rig).unwrap();
-        until("the disk ready", PATIENCE, || Ok(self.shown()["state"] == "ready")).unwrap();
+        wait_until("the disk ready", PATIENCE, || Ok(self.shown()["state"] == "ready")).unwrap();
         // The disk is ready a moment before what was done is recorded.
         let mut operation = Value::Null;
-        let ended = until("the end of the work", PATIENCE, || {
+        let ended = wait_until("the end of the work", PATIENCE, || {
             operation = self.operation("1");
             Ok(operation["state"] != "running")
         });
@@ -149,7 +149,8 @@ impl Host {
         let id = self.begin(words);
         self.daemon.ok(&["operation", "cancel", &id]).unwrap();
         self.hurry();
-        until("its end", PATIENCE, || Ok(self.operation(&id)["state"] == "cancelled")).unwrap();
+        wait_until("its end", PATIENCE, || Ok(self.operation(&id)["state"] == "cancelled"))
+            .unwrap();
         self.assert_as_before(before);
         let ended = self.daemon.cli(&["operation", "watch", &id]).unwrap();
         assert!(!ended.is_ok() && ended.stderr.contains("cancelled"), "{}", ended.stderr);

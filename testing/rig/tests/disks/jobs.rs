@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, Process, Rig, run, until, until_some};
+use suimon_rig::{Daemon, Process, Rig, run, wait_for_value, wait_until};
 
 const MIB: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -44,12 +44,12 @@ impl Host {
     }
 
     fn wait_ready(&self) {
-        until("the disk ready", PATIENCE, || Ok(self.disk()["state"] == "ready")).unwrap();
+        wait_until("the disk ready", PATIENCE, || Ok(self.disk()["state"] == "ready")).unwrap();
     }
 
     /// Connections end a little after the programs that had them.
     fn wait_unused(&self) {
-        until("clients gone", PATIENCE, || Ok(self.disk()["nbd"]["clients"] == 0)).unwrap();
+        wait_until("clients gone", PATIENCE, || Ok(self.disk()["nbd"]["clients"] == 0)).unwrap();
     }
 
     /// Copies the disk out, as a client has it.
@@ -82,7 +82,7 @@ impl Host {
     /// Waits until an operation has ended.
     fn ended(&self, operation: &Value) -> Value {
         let path = format!("/1.0/operations/{}/wait?timeout_s=25", operation["id"]);
-        until_some("end of the operation", PATIENCE, || {
+        wait_for_value("end of the operation", PATIENCE, || {
             let now = self.daemon.http("GET", &path, None)?.json;
             Ok((now["state"] != "running").then_some(now))
         })
@@ -95,7 +95,7 @@ impl Host {
         let operation = self.work("convert", Some(body));
         let path = format!("/1.0/operations/{}", operation["id"]);
         let mut now = Value::Null;
-        let shown = until("it shows where it is", PATIENCE, || {
+        let shown = wait_until("it shows where it is", PATIENCE, || {
             now = self.daemon.http("GET", &path, None)?.json;
             let is_under_way = now["steps"] == 4096 && now["steps_done"].as_u64() > Some(0);
             Ok(is_under_way || now["state"] != "running")
@@ -160,7 +160,7 @@ fn a_disk_grows_and_gets_snapshots_under_load_and_is_merged() {
         &format!("--aux-path={kept}"),
     ];
     let mut load = Process::start(&host.rig, "fio", &words).unwrap();
-    until("fio writes", PATIENCE, || {
+    wait_until("fio writes", PATIENCE, || {
         Ok(host.disk()["counters"]["writes"]["requests"].as_u64() > Some(1000))
     })
     .unwrap();
@@ -172,7 +172,7 @@ fn a_disk_grows_and_gets_snapshots_under_load_and_is_merged() {
     // Something is written over it before the next.
     let written = || host.disk()["counters"]["writes"]["requests"].as_u64();
     let at_snapshot = written();
-    until("more writes", PATIENCE, || Ok(written() > at_snapshot.map(|count| count + 500)))
+    wait_until("more writes", PATIENCE, || Ok(written() > at_snapshot.map(|count| count + 500)))
         .unwrap();
     host.daemon.ok(&["disk", "snapshot", "d", "two.vhdx"]).unwrap();
     assert!(load.is_running(), "it was too fast: {}", load.log());
@@ -211,8 +211,10 @@ fn conversions_are_what_the_disk_is_and_are_cancelled() {
 
     let body = r#"{"file": "copy.vhdx", "format": "vhdx"}"#;
     // A conversion may end before this program gets the CPU to cancel it; the next one need not.
-    until("a conversion cancelled in the middle", PATIENCE, || Ok(host.cancel_conversion(body)))
-        .unwrap();
+    wait_until("a conversion cancelled in the middle", PATIENCE, || {
+        Ok(host.cancel_conversion(body))
+    })
+    .unwrap();
     assert_eq!(host.files(), ["d.raw"]);
     host.wait_ready();
 

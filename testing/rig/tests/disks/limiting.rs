@@ -9,7 +9,7 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 use suimon_rig::fio::{self, FioTarget};
-use suimon_rig::{Daemon, LastingLoad, Process, Rig, SlowDisk, until};
+use suimon_rig::{Daemon, LastingLoad, Process, Rig, SlowDisk, wait_until};
 
 const PATIENCE: Duration = Duration::from_secs(180);
 /// Load that outlasts any case; the test ends it.
@@ -56,7 +56,7 @@ fn fill(rig: &Rig, disk: &str) {
 /// Waits until a disk's first limiting factor is this in the API, and until the CLI says so.
 fn wait_limited(daemon: &Daemon, disk: &str, factor: &str, text: &str) {
     let mut last = Value::Null;
-    let met = until("the limiting factor", PATIENCE, || {
+    let met = wait_until("the limiting factor", PATIENCE, || {
         let flows = daemon.get("/1.0/qos/flows")?;
         let found = flows.as_array().into_iter().flatten().find(|flow| flow["disk"] == disk);
         last = found.map(|flow| flow["last_5_s"].clone()).unwrap_or_default();
@@ -67,7 +67,7 @@ fn wait_limited(daemon: &Daemon, disk: &str, factor: &str, text: &str) {
     let sum: u64 = shares.iter().filter_map(|share| share["share_ppm"].as_u64()).sum();
     assert_eq!(sum, 1_000_000, "{last:#}");
     let mut table = String::new();
-    let met = until("the CLI's first factor", PATIENCE, || {
+    let met = wait_until("the CLI's first factor", PATIENCE, || {
         table = daemon.ok(&["qos", "flows"])?;
         Ok(table.lines().any(|line| line.starts_with(disk) && line.contains(text)))
     });

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, Rig, authority, run, run_any, until, until_some};
+use suimon_rig::{Daemon, Rig, create_certificates, run, run_any, wait_for_value, wait_until};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -52,7 +52,7 @@ fn is_let_in(uri: &str) -> bool {
 }
 
 fn folders(rig: &Rig) -> [PathBuf; 2] {
-    ["good", "other"].map(|name| authority(Path::new(&rig.path(name))))
+    ["good", "other"].map(|name| create_certificates(Path::new(&rig.path(name))))
 }
 
 fn event_texts(daemon: &Daemon, id: u32) -> Vec<String> {
@@ -125,7 +125,8 @@ fn a_disk_is_used_over_tls_by_those_who_show_a_certificate() {
     }
     assert!(!is_let_in(&uri("a", port, &stranger)));
     assert!(!is_let_in(&format!("nbd://localhost:{port}/a")));
-    until("the refusals told", PATIENCE, || Ok(!event_texts(&daemon, 6114).is_empty())).unwrap();
+    wait_until("the refusals told", PATIENCE, || Ok(!event_texts(&daemon, 6114).is_empty()))
+        .unwrap();
     assert_confined(&mut daemon);
 
     daemon.kill();
@@ -235,7 +236,7 @@ fn files_that_cannot_be_used_are_named_and_the_other_disks_work() {
     assert!(failed["reason"].as_str().unwrap().contains("server-cert.pem"), "{failed}");
     assert!(is_let_in(&format!("nbd+unix:///a?socket={socket}")));
     fs::rename(good.join("away"), &certificate).unwrap();
-    until("the disk back", PATIENCE, || Ok(b()?["state"] == "ready")).unwrap();
+    wait_until("the disk back", PATIENCE, || Ok(b()?["state"] == "ready")).unwrap();
     assert!(is_let_in(&uri("b", port, &good)));
     assert!(daemon.stop().unwrap().success());
 }
@@ -264,7 +265,7 @@ fn clients_that_are_refused_by_the_thousand_fill_no_log() {
         };
         events.as_array().unwrap().iter().map(count).collect()
     };
-    until("all refusals to be told", PATIENCE, || {
+    wait_until("all refusals to be told", PATIENCE, || {
         Ok(refusals(&daemon).iter().sum::<u64>() == CLIENTS)
     })
     .unwrap();
@@ -311,7 +312,7 @@ fn clients_that_collect_nothing_stay_within_the_limits_of_their_export() {
     let before = private(&mut daemon);
     let greedy: Vec<_> = (0..7).map(|_| request_and_collect_nothing(&socket).unwrap()).collect();
     let nbd = |daemon: &Daemon| daemon.json(&["disk", "show", "a"]).unwrap()["nbd"].clone();
-    until("the memory to be in use", PATIENCE, || {
+    wait_until("the memory to be in use", PATIENCE, || {
         Ok(nbd(&daemon)["buffer_bytes"].as_u64().unwrap() > 13 * MIB)
     })
     .unwrap();
@@ -319,12 +320,12 @@ fn clients_that_collect_nothing_stay_within_the_limits_of_their_export() {
     let uri = format!("nbd+unix:///a?socket={socket}");
     run(&["nbdcopy", "--connections=1", &uri, &rig.path("copy")]).unwrap();
     // The daemon notices the other client's end a moment later.
-    let last = until_some("a place for a further client", PATIENCE, || {
+    let last = wait_for_value("a place for a further client", PATIENCE, || {
         Ok(request_and_collect_nothing(&socket).ok())
     })
     .unwrap();
     assert!(request_and_collect_nothing(&socket).is_err());
-    until("the limit told", PATIENCE, || {
+    wait_until("the limit told", PATIENCE, || {
         Ok(event_texts(&daemon, 6123).iter().any(|text| text.contains("connections_max")))
     })
     .unwrap();
@@ -332,7 +333,8 @@ fn clients_that_collect_nothing_stay_within_the_limits_of_their_export() {
     let grown = private(&mut daemon).saturating_sub(before);
     assert!(grown < 64 * MIB, "{grown} bytes; without limits each client has 64 MiB");
     drop((greedy, last));
-    until("the memory to be free", PATIENCE, || Ok(nbd(&daemon)["buffer_bytes"] == 0)).unwrap();
+    wait_until("the memory to be free", PATIENCE, || Ok(nbd(&daemon)["buffer_bytes"] == 0))
+        .unwrap();
     assert!(daemon.stop().unwrap().success());
 }
 
@@ -364,9 +366,9 @@ mod full {
         let words =
             format!("(echo read 0 4k; sleep 3600) | qemu-io -f raw nbd://10.99.0.1:{port}/a");
         let _client = far.start(&rig, "qemu-io", &["sh", "-c", &words]).unwrap();
-        until("the client", PATIENCE, || Ok(clients() == Some(1))).unwrap();
+        wait_until("the client", PATIENCE, || Ok(clients() == Some(1))).unwrap();
         run(&["ip", "link", "set", veth.near(), "down"]).unwrap();
-        until("the end of its connection", VANISHED, || Ok(clients() == Some(0))).unwrap();
+        wait_until("the end of its connection", VANISHED, || Ok(clients() == Some(0))).unwrap();
         assert!(daemon.stop().unwrap().success());
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use suimon_rig::{BlockDevice, Daemon, Mounted, NbdClient, Rig, run, until};
+use suimon_rig::{BlockDevice, Daemon, Mounted, NbdClient, Rig, run, wait_until};
 
 const BLOCK: [u8; 4096] = [7; 4096];
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -86,7 +86,7 @@ impl Host {
     }
 
     fn assert_back(&self) {
-        until("the disk", PATIENCE, || Ok(self.disk("bad")["state"] == "ready")).unwrap();
+        wait_until("the disk", PATIENCE, || Ok(self.disk("bad")["state"] == "ready")).unwrap();
         let mut found = [0; 4096];
         self.client("bad").read(0, &mut found).unwrap();
         assert_eq!(found, BLOCK);
@@ -107,8 +107,8 @@ fn a_daemon_starts_beside_a_device_that_does_not_answer() {
     host.stall();
     host.daemon.restart(&host.rig).unwrap();
     host.assert_others_go_on("1000");
-    until("it stalls", PATIENCE, || Ok(host.disk("bad")["state"] == "stalled")).unwrap();
-    until("an event", PATIENCE, || Ok(host.events(6118) == 1)).unwrap();
+    wait_until("it stalls", PATIENCE, || Ok(host.disk("bad")["state"] == "stalled")).unwrap();
+    wait_until("an event", PATIENCE, || Ok(host.events(6118) == 1)).unwrap();
     host.assert_others_go_on("2000");
     host.device.go_on();
     host.assert_back();
@@ -130,7 +130,7 @@ fn a_disk_on_a_device_that_does_not_answer_is_refused_and_the_host_is_as_before(
     host.assert_others_go_on("1000");
     host.device.go_on();
     host.assert_back();
-    until("the image added", PATIENCE, || {
+    wait_until("the image added", PATIENCE, || {
         Ok(host.daemon.cli(&[&words[..], &["--format", "vhdx"]].concat())?.is_ok())
     })
     .unwrap();

@@ -10,7 +10,7 @@ use std::process::ChildStdin;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use suimon_rig::{Chance, Daemon, Process, Rig, run, until_some};
+use suimon_rig::{Chance, Daemon, Process, Rig, run, wait_for_value};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const DISK_BYTES: u64 = 1 << 30;
@@ -121,7 +121,7 @@ impl Client {
     }
 
     fn wait_for(&mut self, answer: &str) -> Result<()> {
-        let answered = until_some("an answer", PATIENCE, || {
+        let answered = wait_for_value("an answer", PATIENCE, || {
             self.process.check_running()?;
             let log = self.process.log();
             let new = log.get(self.seen..).unwrap_or_default();
@@ -240,7 +240,7 @@ fn die_often(deaths: u64, start: fn(&Rig, &str) -> Client) {
         disk.verify_new();
     }
     for format in FORMATS {
-        let said = suimon_rig::until("no clients", PATIENCE, || {
+        let said = suimon_rig::wait_until("no clients", PATIENCE, || {
             Ok(daemon.json(&["disk", "show", format])?["nbd"]["clients"] == 0)
         });
         said.unwrap();

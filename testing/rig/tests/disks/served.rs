@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use suimon_rig::{
     Boot, Daemon, DiskCounts, Guest, GuestDisk, GuestSpec, LastingLoad, Rig, Sampling, fio,
-    make_root_disk, program, run, until,
+    make_root_disk, program, run, wait_until,
 };
 
 /// A maximum holds in every window of this length.
@@ -88,7 +88,7 @@ fn limits_hold_change_live_and_are_not_promised_beyond_what_the_store_can_do() {
     let tables = disk("calm", "raw", "qos = { max_iops = 400 }") + &disk("noisy", "raw", "");
     let mut daemon = Daemon::start(&rig, &disks(&rig, &tables)).unwrap();
     let load = LastingLoad::begin(&rig, &rig.path("nbd.sock"), &["calm"], DEPTH, LASTS_S).unwrap();
-    until("requests", PATIENCE, || Ok(requests(&daemon, "calm", "reads") > 0)).unwrap();
+    wait_until("requests", PATIENCE, || Ok(requests(&daemon, "calm", "reads") > 0)).unwrap();
     assert_maximum(&daemon, "calm", 400);
     assert_eq!(flow(&daemon, "calm")["holder"], "disk/calm");
     let waits = |calm: &Value| calm["last_5_s"]["queued_ns"]["own-maximum"].as_u64() > Some(0);
@@ -133,7 +133,7 @@ fn delivered(flow: &Value) -> u64 {
 /// Waits until the daemon's report of a disk meets a condition.
 fn wait_flow(daemon: &Daemon, disk: &str, is_met: impl Fn(&Value) -> bool) {
     let mut last = Value::Null;
-    let met = until("the disk's Storage QoS", PATIENCE, || {
+    let met = wait_until("the disk's Storage QoS", PATIENCE, || {
         last = flow(daemon, disk);
         Ok(is_met(&last))
     });
@@ -183,11 +183,11 @@ fn a_minimum_is_met_beside_disks_that_want_all() {
     let disks = ["x", "y", "vip"];
     let _loads = disks.map(|name| LastingLoad::begin(&rig, &socket, &[name], 64, LASTS_S).unwrap());
     let is_loaded = || disks.iter().all(|name| delivered(&flow(&daemon, name)) > 0);
-    until("load on all", PATIENCE, || Ok(is_loaded())).unwrap();
+    wait_until("load on all", PATIENCE, || Ok(is_loaded())).unwrap();
     // From now on the last 5 s have nothing of before the others were loaded.
     std::thread::sleep(WINDOW);
     let mut last = Value::Null;
-    let met = until("a minimum that is met", PATIENCE, || {
+    let met = wait_until("a minimum that is met", PATIENCE, || {
         last = daemon.json(&["qos", "flows"])?;
         let flows = last.as_array().into_iter().flatten();
         let of = |disk: &str| flows.clone().find(|flow| flow["disk"] == disk).map_or(0, delivered);
@@ -231,13 +231,13 @@ fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     for _ in 0..3 {
         // QEMU comes back to each disk by itself; a life begins when it has to both.
         for name in ["boot", "data"] {
-            until("VM that is back", PATIENCE, || {
+            wait_until("VM that is back", PATIENCE, || {
                 let status = daemon.json(&["disk", "show", name])?;
                 Ok(status["vhost_user"]["queues"].as_u64() > Some(0))
             })
             .unwrap();
         }
-        until("load", PATIENCE, || Ok(requests(&daemon, "data", "writes") > WRITES_PER_LIFE))
+        wait_until("load", PATIENCE, || Ok(requests(&daemon, "data", "writes") > WRITES_PER_LIFE))
             .unwrap();
         daemon.kill();
         daemon.restart(&rig).unwrap();
@@ -246,13 +246,13 @@ fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     println!("{said}");
     guest.check_disks().unwrap();
     // The event is recorded after the driver's requests are served.
-    until("event of a driver that is ready", PATIENCE, || {
+    wait_until("event of a driver that is ready", PATIENCE, || {
         Ok(daemon.ok(&["event", "list"])?.contains("6106"))
     })
     .unwrap();
 
     daemon.ok(&["disk", "resize", "data", "96MiB"]).unwrap();
-    until("the guest's disk to grow", PATIENCE, || Ok(guest.disk("vdb")?.bytes == 96 << 20))
+    wait_until("the guest's disk to grow", PATIENCE, || Ok(guest.disk("vdb")?.bytes == 96 << 20))
         .unwrap();
     guest.run("echo still there > /root/file && sync && cat /root/file").unwrap();
 }

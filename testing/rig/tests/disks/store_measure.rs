@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use suimon_rig::{
-    Daemon, LastingLoad, LoopDevice, Mounted, NbdClient, Process, Rig, fio, run, until,
+    Daemon, LastingLoad, LoopDevice, Mounted, NbdClient, Process, Rig, fio, run, wait_until,
 };
 
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -79,7 +79,7 @@ fn a_measured_store_promises_what_it_can_do_also_after_a_kill() {
     let target = fio::FioTarget::Nbd { socket: &rig.path("nbd.sock"), disk: "d" };
     let load = Process::start(&rig, "fio", &fio::words(target, load)).unwrap();
     let mut shown = Value::Null;
-    let estimated = until("an estimate", PATIENCE, || {
+    let estimated = wait_until("an estimate", PATIENCE, || {
         shown = store(&daemon);
         Ok(shown["estimate"]["iops"].as_u64() > Some(0))
     });
@@ -97,7 +97,8 @@ fn what_is_used_is_measured_only_beside_and_says_so() {
     fs::create_dir(&path).unwrap();
     let daemon = Daemon::start(&rig, &host_file(&rig, &path, "")).unwrap();
     let load = LastingLoad::begin(&rig, &rig.path("nbd.sock"), &["d"], 2, LASTS_S).unwrap();
-    until("load", PATIENCE, || Ok(store(&daemon)["delivered_iops"].as_u64() > Some(0))).unwrap();
+    wait_until("load", PATIENCE, || Ok(store(&daemon)["delivered_iops"].as_u64() > Some(0)))
+        .unwrap();
     let refused = daemon.cli(&["store", "measure", "fast"]).unwrap();
     assert!(!refused.is_ok() && refused.stderr.contains("--beside"), "{}", refused.stderr);
     let report = daemon.ok(&["store", "measure", "fast", "--seconds", "2", "--beside"]).unwrap();
@@ -116,7 +117,7 @@ fn cancelled_or_killed_in_the_middle_it_leaves_no_file() {
         let words = ["store", "measure", "fast", "--seconds", "60", "--no-wait"];
         let id = daemon.json(&words).unwrap()["id"].as_u64().unwrap().to_string();
         let mut operation = Value::Null;
-        let begun = until("a step", PATIENCE, || {
+        let begun = wait_until("a step", PATIENCE, || {
             operation = daemon.json(&["operation", "show", &id])?;
             let step = operation["step"].as_str().unwrap_or_default();
             // It fills its file, then it measures.
@@ -129,7 +130,7 @@ fn cancelled_or_killed_in_the_middle_it_leaves_no_file() {
     let conflict = daemon.cli(&["store", "measure", "fast"]).unwrap();
     assert!(!conflict.is_ok() && conflict.stderr.contains(&id), "{}", conflict.stderr);
     daemon.ok(&["operation", "cancel", &id]).unwrap();
-    until("its end", PATIENCE, || {
+    wait_until("its end", PATIENCE, || {
         Ok(daemon.json(&["operation", "show", &id])?["state"] == "cancelled")
     })
     .unwrap();
@@ -169,15 +170,17 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
         assert!(refused.stderr.contains("the whole store"), "{}", refused.stderr);
     }
     drop(client);
-    until("nobody", PATIENCE, || Ok(daemon.json(&["disk", "show", "d"])?["nbd"]["clients"] == 0))
-        .unwrap();
+    wait_until("nobody", PATIENCE, || {
+        Ok(daemon.json(&["disk", "show", "d"])?["nbd"]["clients"] == 0)
+    })
+    .unwrap();
 
     // While it is measured the disk is not served. This lasts until it is cancelled.
     let words = ["store", "measure", "fast", "--seconds", "60", "--no-wait"];
     let id = daemon.json(&words).unwrap()["id"].as_u64().unwrap().to_string();
-    until("the disk given up", PATIENCE, || Ok(state(&daemon) == "working")).unwrap();
+    wait_until("the disk given up", PATIENCE, || Ok(state(&daemon) == "working")).unwrap();
     daemon.ok(&["operation", "cancel", &id]).unwrap();
-    until("the disk back", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
+    wait_until("the disk back", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
     let report = daemon.ok(&["store", "measure", "fast", "--seconds", "2"]).unwrap();
     println!("{report}");
     let shown = store(&daemon);
@@ -189,7 +192,7 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
     assert_eq!(shown["capacity_iops"], iops);
 
     // The disk is back, with what it held, and may be promised what the store can do.
-    until("the disk back", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
+    wait_until("the disk back", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
     let mut found = [0; 4096];
     NbdClient::connect(&socket, "d").unwrap().read(5 << 20, &mut found).unwrap();
     assert_eq!(found, content[5 << 20..][..4096]);
@@ -213,7 +216,7 @@ fn a_store_that_is_full_or_only_for_reading_is_told_and_is_as_before() {
     let before = store(&daemon)["measured"].clone();
     daemon.ok(&["disk", "delete", "d", "--with-file"]).unwrap();
     // The kernel closes the files of an io_uring a moment after they were given back.
-    until("the store to be read-only", PATIENCE, || {
+    wait_until("the store to be read-only", PATIENCE, || {
         run(&["mount", "-o", "remount,ro", &path]).map(|_| true)
     })
     .unwrap();

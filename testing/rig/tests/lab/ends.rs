@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use suimon_rig::{Rig, program, run_any, until, until_some};
+use suimon_rig::{Rig, program, run_any, wait_for_value, wait_until};
 
 const PATIENCE: Duration = Duration::from_secs(240);
 
@@ -51,7 +51,7 @@ impl Bench {
 
     /// The run's folder, once so many parts were measured and the next is under way.
     fn wait_parts(&self, lab: &Child, count: usize) -> String {
-        until_some("a part that is under way", PATIENCE, || {
+        wait_for_value("a part that is under way", PATIENCE, || {
             let Ok(mut entries) = fs::read_dir(&self.results) else { return Ok(None) };
             let Some(entry) = entries.next() else { return Ok(None) };
             let folder = entry?.path();
@@ -125,9 +125,9 @@ fn whichever_of_its_processes_is_killed_nothing_stays() {
         let worker = worker_of(&lab);
         signal(if kills_worker { worker } else { lab.id() }, Signal::KILL);
         lab.wait().unwrap();
-        until("an end of all that it started", PATIENCE, || Ok(namespaces(worker).is_empty()))
+        wait_until("an end of all that it started", PATIENCE, || Ok(namespaces(worker).is_empty()))
             .unwrap();
-        until("an end of the worker", PATIENCE, || {
+        wait_until("an end of the worker", PATIENCE, || {
             Ok(!Path::new(&format!("/proc/{worker}")).exists())
         })
         .unwrap();

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use suimon_frame::VnetHeader;
-use suimon_rig::{LightGuest, Rig, private_lan};
+use suimon_rig::{NamespaceGuest, Rig, private_lan};
 
 use crate::kernel_path::wait_taken;
 use crate::packet_tap::{Headed, PacketTap};
@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Bytes of each message, beside headers.
 const MESSAGE: [u8; 300] = [0x5a; 300];
 
-fn send(from: &LightGuest, to: &LightGuest, is_ipv6: bool, ports: (u16, u16)) {
+fn send(from: &NamespaceGuest, to: &NamespaceGuest, is_ipv6: bool, ports: (u16, u16)) {
     let (own, other) = match is_ipv6 {
         true => (from.address_v6(), to.address_v6()),
         false => (from.address(), to.address()),
@@ -59,7 +59,7 @@ fn check(keys: &str) {
     if !keys.is_empty() {
         wait_taken(&daemon, a, b);
     }
-    let tap = PacketTap::open(&b.namespace, LightGuest::DEVICE);
+    let tap = PacketTap::open(&b.namespace, NamespaceGuest::DEVICE);
     for (is_ipv6, ports) in
         [(false, (67, 68)), (false, (68, 67)), (true, (547, 546)), (true, (546, 547))]
     {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use suimon_rig::{
-    Daemon, LightGuest, Namespace, Rig, iperf, private_lan, summarize_capture, until,
+    Daemon, Namespace, NamespaceGuest, Rig, iperf, private_lan, summarize_capture, wait_until,
 };
 
 use crate::streams::{sample, tcp_stream};
@@ -28,7 +28,7 @@ fn moved(daemon: &Daemon, nic: &str) -> u64 {
 
 /// A stream from one guest to the other, both ways and over both protocols. Returns how
 /// many bytes the kernel moved for the sender of the first.
-fn streams(daemon: &Daemon, from: &LightGuest, to: &LightGuest) -> u64 {
+fn streams(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest) -> u64 {
     let before = moved(daemon, &from.nic);
     let bytes = sample(STREAM_BYTES);
     for (from, to) in [(from, to), (to, from)] {
@@ -42,8 +42,8 @@ fn streams(daemon: &Daemon, from: &LightGuest, to: &LightGuest) -> u64 {
 }
 
 /// Waits until the path between these two is in use.
-pub(crate) fn wait_taken(daemon: &Daemon, from: &LightGuest, to: &LightGuest) {
-    until("the kernel's path is taken", LIMIT, || {
+pub(crate) fn wait_taken(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest) {
+    wait_until("the kernel's path is taken", LIMIT, || {
         let before = moved(daemon, &from.nic);
         from.namespace.ping(&to.address())?;
         Ok(moved(daemon, &from.nic) > before)
@@ -98,7 +98,7 @@ fn it_comes_and_goes_live_and_leaves_nothing() {
     wait_taken(&daemon, a, b);
     assert_eq!(devices(&a.namespace).len(), 2, "{:?}", devices(&a.namespace));
     daemon.ok(&["nic", "set", "a", "--kernel-path=false"]).unwrap();
-    assert_eq!(devices(&a.namespace), [LightGuest::DEVICE]);
+    assert_eq!(devices(&a.namespace), [NamespaceGuest::DEVICE]);
     let counted = moved(&daemon, "b");
     assert!(a.namespace.ping(&b.address()).unwrap());
     assert_eq!(moved(&daemon, "b"), counted);
@@ -119,8 +119,8 @@ fn a_capture_sees_what_the_kernel_would_have_moved() {
     let words = ["nic", "capture", "a", "-w", &written, "--count", "20"];
     thread::scope(|scope| {
         let capture = scope.spawn(|| daemon.ok(&words));
-        until("capture under way", LIMIT, || Ok(file.exists())).unwrap();
-        until("end of the capture", LIMIT, || {
+        wait_until("capture under way", LIMIT, || Ok(file.exists())).unwrap();
+        wait_until("end of the capture", LIMIT, || {
             a.namespace.ping(&b.address())?;
             Ok(capture.is_finished())
         })
@@ -145,7 +145,7 @@ fn connections_outlive_a_killed_daemon_and_the_path_comes_back() {
         wait_taken(&daemon, a, b);
         stream.wait_flow("the stream after a kill").unwrap();
     }
-    until("bytes of the stream on the kernel's path", LIMIT, || {
+    wait_until("bytes of the stream on the kernel's path", LIMIT, || {
         stream.check_running()?;
         Ok(moved(&daemon, "a") > STREAM_BYTES)
     })

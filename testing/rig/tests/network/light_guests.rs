@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use suimon_rig::{Daemon, LightGuest, Namespace, Rig, iperf, private_lan, until};
+use suimon_rig::{Daemon, Namespace, NamespaceGuest, Rig, iperf, private_lan, wait_until};
 
 /// Deadline of every condition and command. The machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Checks that a transfer of one second arrives, and that no kernel counted a wrong checksum.
-fn transfer(from: &LightGuest, to: &LightGuest, what: &str) {
+fn transfer(from: &NamespaceGuest, to: &NamespaceGuest, what: &str) {
     for (address, family) in [(to.address(), "IPv4"), (to.address_v6(), "IPv6")] {
         for direction in [&[][..], &["--reverse"][..]] {
             let report = iperf::measure(&from.namespace, &address, 1, direction)
@@ -41,7 +41,7 @@ fn dropped(daemon: &Daemon, nic: &str, side: &str, reason: &str) -> u64 {
 /// Waits until the switch counts frames of a NIC that it dropped for this reason. That no reply
 /// came does not show that the switch has seen the requests.
 fn wait_rx_dropped(daemon: &Daemon, nic: &str, reason: &str) {
-    until(&format!("frames of {nic} dropped: {reason}"), LIMIT, || {
+    wait_until(&format!("frames of {nic} dropped: {reason}"), LIMIT, || {
         Ok(dropped(daemon, nic, "rx_dropped", reason) > 0)
     })
     .unwrap();
@@ -121,13 +121,13 @@ fn a_guest_cannot_take_another_address_unless_it_may() {
     let [a, b] = guests.as_slice() else { panic!() };
     assert_eq!(a.mac().unwrap(), "52:54:00:00:00:01");
     assert!(a.namespace.reaches(&b.address()));
-    let other = ["ip", "link", "set", LightGuest::DEVICE, "address", "52:54:00:00:00:99"];
+    let other = ["ip", "link", "set", NamespaceGuest::DEVICE, "address", "52:54:00:00:00:99"];
     a.namespace.run(&other).unwrap();
     assert!(a.namespace.is_cut_from(&b.address()).unwrap());
     wait_rx_dropped(&daemon, "a", "spoofed_source");
     // Nobody else can take it either.
     b.namespace
-        .run(&["ip", "link", "set", LightGuest::DEVICE, "address", "52:54:00:00:00:01"])
+        .run(&["ip", "link", "set", NamespaceGuest::DEVICE, "address", "52:54:00:00:00:01"])
         .unwrap();
     assert!(b.namespace.is_cut_from(&a.address()).unwrap());
 }
@@ -144,7 +144,7 @@ fn a_storm_is_cut_to_its_limit_and_unicast_is_not() {
     let storm =
         ["ping", "-n", "-q", "-b", "-f", "-l", "3000", "-c", "3000", "-W", "1", "10.77.0.255"];
     let mut cut = 0;
-    until("a thousand frames that are cut", LIMIT, || {
+    wait_until("a thousand frames that are cut", LIMIT, || {
         a.namespace.run_any(&storm, LIMIT)?;
         cut = dropped(&daemon, "a", "rx_dropped", "storm_limit");
         Ok(cut > 1000)
@@ -216,10 +216,10 @@ fn carried(daemon: &Daemon) -> u64 {
 }
 
 #[test]
-fn a_queue_moves_to_another_processor_under_load() {
+fn a_queue_moves_to_another_worker_under_load() {
     let rig = Rig::new().unwrap();
-    let a = LightGuest::new(&rig, "a", 1).unwrap();
-    let b = LightGuest::new(&rig, "b", 2).unwrap();
+    let a = NamespaceGuest::new(&rig, "a", 1).unwrap();
+    let b = NamespaceGuest::new(&rig, "b", 2).unwrap();
     let host = format!(
         "[host]\nworker_cpus = [0, 1]\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n{}{}",
         a.nic_toml("lan", ""),
@@ -260,7 +260,7 @@ fn a_queue_moves_to_another_processor_under_load() {
     }
     let count = |nic: &str, key: &str| counter(&daemon.json(&["nic", "show", nic]).unwrap(), key);
     let mut counts = (0, 0);
-    until("as many frames carried as received", LIMIT, || {
+    wait_until("as many frames carried as received", LIMIT, || {
         // The connection's last frames may be under way.
         counts = (count("a", "rx_frames") + count("b", "rx_frames"), carried(&daemon));
         Ok(counts.0 == counts.1 + before.iter().sum::<u64>())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use suimon_frame::VnetHeader;
-use suimon_rig::{Daemon, LightGuest, Namespace, Rig, iperf, private_lan, until};
+use suimon_rig::{Daemon, Namespace, NamespaceGuest, Rig, iperf, private_lan, wait_until};
 
 use crate::frame_oracle::naive_sum;
 use crate::frame_sample::Sample;
@@ -28,11 +28,11 @@ struct Way {
 
 impl Way {
     /// Through the switch, to a NIC without offloads.
-    fn through_the_switch(sender: &LightGuest, receiver: &LightGuest) -> Self {
+    fn through_the_switch(sender: &NamespaceGuest, receiver: &NamespaceGuest) -> Self {
         assert!(sender.namespace.reaches(&receiver.address()));
         Self {
-            from: PacketTap::open(&sender.namespace, LightGuest::DEVICE),
-            to: PacketTap::open(&receiver.namespace, LightGuest::DEVICE),
+            from: PacketTap::open(&sender.namespace, NamespaceGuest::DEVICE),
+            to: PacketTap::open(&receiver.namespace, NamespaceGuest::DEVICE),
             macs: [mac(receiver), mac(sender)],
         }
     }
@@ -46,7 +46,7 @@ impl Way {
         // Before the kernel has handled the carrier, a device drops what it is to send.
         for device in ["near", "far"] {
             let shown = || namespace.run(&["ip", "link", "show", device]);
-            until("the carrier", PATIENCE, || Ok(shown()?.contains("state UP"))).unwrap();
+            wait_until("the carrier", PATIENCE, || Ok(shown()?.contains("state UP"))).unwrap();
         }
         let off = "tx off tso off gso off tx-udp-segmentation off";
         namespace.ethtool("near", &words(off)).unwrap();
@@ -97,7 +97,7 @@ fn words(text: &str) -> Vec<&str> {
     text.split(' ').collect()
 }
 
-fn mac(guest: &LightGuest) -> [u8; 6] {
+fn mac(guest: &NamespaceGuest) -> [u8; 6] {
     let mut octets = [0; 6];
     for (octet, text) in octets.iter_mut().zip(guest.mac().unwrap().split(':')) {
         *octet = u8::from_str_radix(text, 16).unwrap();
@@ -188,7 +188,7 @@ fn large_frames_become_the_kernels_segments_byte_for_byte() {
 }
 
 /// Sends `bytes` as datagrams of 1200 bytes, 36 at a time.
-fn udp_stream(from: &LightGuest, to: &LightGuest, address: SocketAddr, bytes: &[u8]) {
+fn udp_stream(from: &NamespaceGuest, to: &NamespaceGuest, address: SocketAddr, bytes: &[u8]) {
     let receiver = to.namespace.inside(|| UdpSocket::bind(address).unwrap()).unwrap();
     receiver.set_read_timeout(Some(PATIENCE)).unwrap();
     let sender = from.namespace.inside(|| {
@@ -246,7 +246,7 @@ fn counter(status: &serde_json::Value, key: &str) -> u64 {
 }
 
 /// Segments joined on their way to a NIC while a stream ran for a second.
-fn joined(daemon: &Daemon, from: &LightGuest, to: &LightGuest, address: &str) -> [u64; 2] {
+fn joined(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest, address: &str) -> [u64; 2] {
     let read = || {
         let status = daemon.json(&["nic", "show", &to.nic]).unwrap();
         ["software_coalesced_segments", "software_coalesced_units"].map(|key| counter(&status, key))
@@ -266,7 +266,7 @@ fn segments_reach_a_guest_joined_as_long_as_it_wants_them_so() {
     let [a, b] = guests.as_slice() else { panic!() };
     let _server = iperf::serve(&rig, &b.namespace).unwrap();
     // The sender sends what the wire would carry, checksums complete.
-    a.namespace.ethtool(LightGuest::DEVICE, &words("tx off tso off gso off")).unwrap();
+    a.namespace.ethtool(NamespaceGuest::DEVICE, &words("tx off tso off gso off")).unwrap();
     for address in [b.address(), b.address_v6()] {
         let [segments, units] = joined(&daemon, a, b, &address);
         assert!(units > 0 && segments >= 2 * units, "{segments} segments into {units}");

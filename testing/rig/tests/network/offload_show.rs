@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use suimon_frame::{Sum, VnetHeader};
-use suimon_rig::{Daemon, HostDevice, LightGuest, Namespace, Rig, Veth, run};
+use suimon_rig::{Daemon, HostDevice, Namespace, NamespaceGuest, Rig, Veth, run};
 
 use crate::packet_tap::{Headed, PacketTap};
 use crate::streams::{sample, tcp_stream};
@@ -21,7 +21,7 @@ const LENGTH_MAX: usize = 14 + 1500;
 struct Site {
     // Ends the daemon before the devices go.
     daemon: Daemon,
-    guest: LightGuest,
+    guest: NamespaceGuest,
     world: Namespace,
     far: String,
     wire: Veth,
@@ -30,7 +30,7 @@ struct Site {
 impl Site {
     fn new(rig: &Rig) -> Self {
         let world = Namespace::new(rig, "world").unwrap();
-        let guest = LightGuest::new(rig, "guest", 1).unwrap();
+        let guest = NamespaceGuest::new(rig, "guest", 1).unwrap();
         let (near, far) = (rig.device("up"), rig.device("far"));
         let wire = Veth::new(&near, &far, &world).unwrap();
         world.address(&far, &format!("{WORLD}/24")).unwrap();
@@ -60,7 +60,7 @@ impl Site {
 
     /// The frames of a stream that the world sends, as the guest receives them.
     fn received(&self) -> Vec<Headed> {
-        let tap = PacketTap::open(&self.guest.namespace, LightGuest::DEVICE);
+        let tap = PacketTap::open(&self.guest.namespace, NamespaceGuest::DEVICE);
         let address = SocketAddr::new(self.guest.address().parse().unwrap(), PORT);
         let (guest, world) = (&self.guest.namespace, &self.world);
         tcp_stream(world, guest, address, &sample(1 << 20), "to the guest");
@@ -115,8 +115,8 @@ fn is_plain(frame: &Headed) -> bool {
         && !is_partial(frame)
         && bytes.len() <= LENGTH_MAX
         && bytes[14] == 0x45
-        && Sum::of(&bytes[14..34]).word() == 0xffff
-        && pseudo.then(Sum::of(segment)).word() == 0xffff
+        && Sum::from_bytes(&bytes[14..34]).word() == 0xffff
+        && pseudo.concat(Sum::from_bytes(segment)).word() == 0xffff
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn checksums_that_an_uplink_is_not_believed_reach_the_guest_whole() {
 #[test]
 fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
     let rig = Rig::new().unwrap();
-    let guest = LightGuest::new(&rig, "guest", 1).unwrap();
+    let guest = NamespaceGuest::new(&rig, "guest", 1).unwrap();
     let host_nic = HostDevice::new(&rig);
     let device = host_nic.name();
     let host = format!(

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, LightGuest, Rig, private_lan};
+use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, NamespaceGuest, Rig, private_lan};
 
 use crate::streams::{receive, sample, tcp_stream};
 
@@ -64,13 +64,13 @@ fn ethtool_words<'w>(features: &[&'w str], combination: u32) -> Vec<&'w str> {
         .collect()
 }
 
-fn addresses(guest: &LightGuest) -> [SocketAddr; 2] {
+fn addresses(guest: &NamespaceGuest) -> [SocketAddr; 2] {
     [guest.address(), guest.address_v6()]
         .map(|address| SocketAddr::new(address.parse().unwrap(), PORT))
 }
 
 /// Streams both ways over both families.
-fn exchange(a: &LightGuest, b: &LightGuest, bytes: &[u8], what: &str) {
+fn exchange(a: &NamespaceGuest, b: &NamespaceGuest, bytes: &[u8], what: &str) {
     for (from, to) in [(a, b), (b, a)] {
         for address in addresses(to) {
             let what = format!("{what}, {} to {} at {address}", from.nic, to.nic);
@@ -81,7 +81,7 @@ fn exchange(a: &LightGuest, b: &LightGuest, bytes: &[u8], what: &str) {
 
 /// A guest of each kind on one switch, with this MTU: two whose switches change, one
 /// without any offload and one with all of them.
-fn mixed_lan(rig: &Rig, mtu: u16) -> (Daemon, Vec<LightGuest>) {
+fn mixed_lan(rig: &Rig, mtu: u16) -> (Daemon, Vec<NamespaceGuest>) {
     let keys = format!("mtu = {mtu}");
     let plain = format!("{keys}\n{PLAIN}");
     let nics = [("a", &*keys), ("b", &*keys), ("plain", &*plain), ("full", &*keys)];
@@ -96,7 +96,7 @@ fn mixed_lan(rig: &Rig, mtu: u16) -> (Daemon, Vec<LightGuest>) {
 /// and with all. `set` gives a guest one; `check` looks at the daemon afterwards.
 fn carry_all(
     combinations: &[u32],
-    set: impl Fn(&Daemon, &LightGuest, u32),
+    set: impl Fn(&Daemon, &NamespaceGuest, u32),
     check: impl Fn(&Daemon),
 ) {
     let bytes = sample(200_000);
@@ -126,7 +126,7 @@ fn beside(combination: u32) -> u32 {
 }
 
 fn nic_switches_carry_tcp(combinations: &[u32]) {
-    let set = |daemon: &Daemon, guest: &LightGuest, combination| {
+    let set = |daemon: &Daemon, guest: &NamespaceGuest, combination| {
         set_switches(daemon, &guest.nic, combination);
     };
     carry_all(combinations, set, |daemon| {
@@ -138,16 +138,16 @@ fn nic_switches_carry_tcp(combinations: &[u32]) {
 }
 
 fn ethtool_switches_carry_tcp(combinations: &[u32]) {
-    let set = |_: &Daemon, guest: &LightGuest, combination| {
+    let set = |_: &Daemon, guest: &NamespaceGuest, combination| {
         let words = ethtool_words(&FEATURES, combination);
-        guest.namespace.ethtool(LightGuest::DEVICE, &words).unwrap();
+        guest.namespace.ethtool(NamespaceGuest::DEVICE, &words).unwrap();
     };
     carry_all(combinations, set, |_| {});
 }
 
 /// A VM that keeps a copy of what it is sent, beside a light guest.
 struct Pair {
-    light: LightGuest,
+    light: NamespaceGuest,
     vm: Guest,
 }
 
@@ -177,7 +177,7 @@ impl Pair {
 
 /// The VM's copy of the sample comes over the switch while all switches are on.
 fn boot(rig: &Rig, mtu: u16, bytes: &[u8]) -> (Daemon, Pair) {
-    let light = LightGuest::new(rig, "light", 1).unwrap();
+    let light = NamespaceGuest::new(rig, "light", 1).unwrap();
     let socket = rig.path("vm.sock");
     let host = format!(
         "[[switch]]\nname = \"lan\"\nkind = \"private\"\n{}\

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{DaemonOptions, Output, Rig, fio, iperf, program, run_any, until};
+use suimon_rig::{DaemonOptions, Output, Rig, fio, iperf, program, run_any, wait_until};
 
 use crate::bridged::{Bridged, FAR};
 
@@ -65,7 +65,7 @@ fn record(rig: &Rig, file: &str) {
     let sent =
         |at: usize| bridged.team.status()["members"][at]["lacp"]["counters"]["lacpdus_tx"].as_u64();
     let both = || Ok([0, 1].into_iter().all(|at| sent(at) >= Some(2)));
-    until("LACPDUs on both members", LIMIT, both).unwrap();
+    wait_until("LACPDUs on both members", LIMIT, both).unwrap();
     assert!(bridged.team.daemon.stop().unwrap().success());
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, LightGuest, Rig, iperf, private_lan, until};
+use suimon_rig::{Daemon, NamespaceGuest, Rig, iperf, private_lan, wait_until};
 
 /// A NIC that is given neither large frames nor partial checksums.
 const PLAIN: &str = "[nic.offload]\nsegmentation = false\nrx_checksum = false";
@@ -13,15 +13,15 @@ const PLAIN: &str = "[nic.offload]\nsegmentation = false\nrx_checksum = false";
 /// Time of all processors since they started, in ns by stage.
 type Stages = BTreeMap<String, u64>;
 
-fn stages_of(processor: &Value) -> Stages {
-    let stages = processor["stages"].as_object().unwrap_or_else(|| panic!("{processor}"));
+fn stages_of(worker: &Value) -> Stages {
+    let stages = worker["stages"].as_object().unwrap_or_else(|| panic!("{worker}"));
     stages.iter().map(|(name, ns)| (name.clone(), ns.as_u64().unwrap())).collect()
 }
 
 fn stages(daemon: &Daemon) -> Stages {
     let mut sum = Stages::new();
-    for processor in daemon.json(&["worker", "list"]).unwrap().as_array().unwrap() {
-        for (name, ns) in stages_of(processor) {
+    for worker in daemon.json(&["worker", "list"]).unwrap().as_array().unwrap() {
+        for (name, ns) in stages_of(worker) {
             *sum.entry(name).or_default() += ns;
         }
     }
@@ -29,7 +29,7 @@ fn stages(daemon: &Daemon) -> Stages {
 }
 
 /// By how much each stage grew while a stream of TCP ran for two seconds.
-fn growth(daemon: &Daemon, from: &LightGuest, to: &LightGuest) -> Stages {
+fn growth(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest) -> Stages {
     let before = stages(daemon);
     let report = iperf::measure(&from.namespace, &to.address(), 2, &[]).unwrap();
     assert!(report.bits_per_second > 0.0, "{report:?}");
@@ -60,7 +60,7 @@ fn what_software_does_for_a_nic_shows_in_its_stages() {
 
     // Segments with whole checksums, joined here for a NIC that takes large frames.
     let off = ["tx", "off", "tso", "off", "gso", "off"];
-    a.namespace.ethtool(LightGuest::DEVICE, &off).unwrap();
+    a.namespace.ethtool(NamespaceGuest::DEVICE, &off).unwrap();
     let joined = growth(&daemon, a, c);
     assert!(joined["coalesce_ns"] > 0, "{joined:?} after {cut:?}");
     let status = daemon.json(&["nic", "show", "c"]).unwrap();
@@ -69,14 +69,14 @@ fn what_software_does_for_a_nic_shows_in_its_stages() {
 }
 
 #[test]
-fn an_idle_processor_tells_idle_until_it_is_asked_and_everything_adds_up() {
+fn an_idle_worker_tells_idle_until_it_is_asked_and_everything_adds_up() {
     let rig = Rig::new().unwrap();
     let (daemon, _guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
     // Guests' kernels look for neighbours and routers at first.
-    until("an idle second", Duration::from_secs(120), || {
+    wait_until("an idle second", Duration::from_secs(120), || {
         let top = daemon.json(&["top", "--stages", "--interval", "1000"])?;
-        let processors = top["workers"].as_array().unwrap();
-        let shares = processors.iter().map(|processor| &processor["stages_permille"]);
+        let workers = top["workers"].as_array().unwrap();
+        let shares = workers.iter().map(|worker| &worker["stages_permille"]);
         Ok(shares.into_iter().all(|shares| shares["idle"].as_u64() >= Some(990)))
     })
     .unwrap();

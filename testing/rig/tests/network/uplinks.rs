@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use suimon_rig::{
-    Daemon, HostDevice, LightGuest, Namespace, Rig, Veth, iperf, nginx, run, run_any,
+    Daemon, HostDevice, Namespace, NamespaceGuest, Rig, Veth, iperf, nginx, run, run_any,
 };
 
 /// Deadline of every condition and command. The machine may be loaded.
@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 struct Outside {
     // Ends the daemon before the devices go.
     daemon: Daemon,
-    guest: LightGuest,
+    guest: NamespaceGuest,
     world: Namespace,
     _wire: Option<Veth>,
 }
@@ -24,7 +24,7 @@ impl Outside {
 
     fn over_a_packet_socket(rig: &Rig) -> Self {
         let world = Namespace::new(rig, "world").unwrap();
-        let guest = LightGuest::new(rig, "guest", 1).unwrap();
+        let guest = NamespaceGuest::new(rig, "guest", 1).unwrap();
         let (near, far) = (rig.device("up"), rig.device("far"));
         let wire = Veth::new(&near, &far, &world).unwrap();
         world.address(&far, &format!("{}/24", Self::ADDRESS)).unwrap();
@@ -35,7 +35,7 @@ impl Outside {
 
     fn over_a_tap(rig: &Rig) -> Self {
         let world = Namespace::new(rig, "world").unwrap();
-        let guest = LightGuest::new(rig, "guest", 1).unwrap();
+        let guest = NamespaceGuest::new(rig, "guest", 1).unwrap();
         let device = rig.device("tap");
         let daemon = Daemon::start(rig, &Self::host(&guest, &device, "tap")).unwrap();
         guest.bring_up().unwrap();
@@ -44,7 +44,7 @@ impl Outside {
         Self { daemon, guest, world, _wire: None }
     }
 
-    fn host(guest: &LightGuest, device: &str, driver: &str) -> String {
+    fn host(guest: &NamespaceGuest, device: &str, driver: &str) -> String {
         format!(
             "[[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"up\"\n\
              [[uplink]]\nname = \"up\"\ndevice = \"{device}\"\ndriver = \"{driver}\"\n{}",
@@ -95,7 +95,7 @@ fn an_uplink_that_loses_its_carrier_is_reported_and_comes_back() {
     assert!(outside.guest.namespace.reaches(Outside::ADDRESS));
     let wire = outside._wire.as_ref().unwrap();
     run(&["ip", "link", "set", wire.near(), "down"]).unwrap();
-    suimon_rig::until("uplink down", LIMIT, || {
+    suimon_rig::wait_until("uplink down", LIMIT, || {
         Ok(outside.daemon.json(&["uplink", "show", "up"])?["condition"]["health"] != "up")
     })
     .unwrap();
@@ -104,7 +104,7 @@ fn an_uplink_that_loses_its_carrier_is_reported_and_comes_back() {
     assert!(outside.guest.namespace.reaches(Outside::ADDRESS));
     // Events are recorded after the status changes.
     for id in [4004, 4005] {
-        suimon_rig::until(&format!("event {id}"), LIMIT, || {
+        suimon_rig::wait_until(&format!("event {id}"), LIMIT, || {
             let events = outside.daemon.json(&["event", "list"])?;
             Ok(events.as_array().is_some_and(|all| all.iter().any(|event| event["id"] == id)))
         })
@@ -121,7 +121,7 @@ fn an_uplink_takes_the_next_device_of_its_name() {
     let (old, far) = (rig.device("old"), rig.device("far"));
     run(&["ip", "link", "set", &name, "down"]).unwrap();
     run(&["ip", "link", "set", &name, "name", &old]).unwrap();
-    suimon_rig::until("uplink failed", LIMIT, || {
+    suimon_rig::wait_until("uplink failed", LIMIT, || {
         let condition = outside.daemon.json(&["uplink", "show", "up"])?["condition"].clone();
         Ok(condition["reason"].as_str().is_some_and(|text| text.contains(&name)))
     })
@@ -148,7 +148,7 @@ fn an_uplink_takes_the_next_device_of_its_name() {
 #[test]
 fn the_host_is_on_its_internal_switch() {
     let rig = Rig::new().unwrap();
-    let guest = LightGuest::new(&rig, "guest", 1).unwrap();
+    let guest = NamespaceGuest::new(&rig, "guest", 1).unwrap();
     let host_nic = HostDevice::new(&rig);
     let device = host_nic.name();
     let host = format!(

@@ -10,7 +10,7 @@ use std::time::Duration;
 use model::{Destination, Port, Sight, Stack, Tag, all_stacks, documented, random_stacks};
 use recorder::{Marker, Probe, Recorder, mac};
 use suimon_rig::ovs::{self, OvsWoken};
-use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth};
+use suimon_rig::{Daemon, Namespace, NamespaceGuest, Rig, Veth};
 
 use crate::kernel_path::wait_taken;
 
@@ -79,7 +79,7 @@ fn unicasts(ports: &[Port], stacks: &[Stack]) -> Vec<Probe> {
 struct Host {
     // Ends the daemon before the devices go.
     daemon: Daemon,
-    guests: Vec<LightGuest>,
+    guests: Vec<NamespaceGuest>,
     outside: Namespace,
     far: String,
     _wire: Veth,
@@ -99,7 +99,7 @@ impl Host {
         let mut guests = Vec::new();
         for (at, port) in ports.iter().enumerate() {
             let Some(own) = &port.keys else { continue };
-            let guest = LightGuest::new(rig, port.name, at as u8 + 1).unwrap();
+            let guest = NamespaceGuest::new(rig, port.name, at as u8 + 1).unwrap();
             let keys = format!("mac = \"{}\"\n{own}{keys}", mac(at));
             host.push_str(&guest.nic_toml("wan", &keys));
             guests.push(guest);
@@ -114,7 +114,7 @@ impl Host {
     }
 
     fn recorder(&self) -> Recorder {
-        let guests = self.guests.iter().map(|guest| (&guest.namespace, LightGuest::DEVICE));
+        let guests = self.guests.iter().map(|guest| (&guest.namespace, NamespaceGuest::DEVICE));
         let ends: Vec<_> = guests.chain([(&self.outside, self.far.as_str())]).collect();
         Recorder::open(&ends)
     }
@@ -205,9 +205,9 @@ fn through_open_vswitch(rig: &Rig, probes: &[Probe]) -> Vec<Sight> {
         &["vlan_mode=trunk"],
     ]) {
         switch.connect_with(guest, &rig.device(port.name), settings).unwrap();
-        guest.run(&["ip", "link", "set", LightGuest::DEVICE, "up"]).unwrap();
+        guest.run(&["ip", "link", "set", NamespaceGuest::DEVICE, "up"]).unwrap();
     }
-    let ends: Vec<_> = guests.iter().map(|guest| (guest, LightGuest::DEVICE)).collect();
+    let ends: Vec<_> = guests.iter().map(|guest| (guest, NamespaceGuest::DEVICE)).collect();
     let mut recorder = Recorder::open(&ends);
     recorder.wait_ready(&markers());
     recorder.record(probes, &markers())
@@ -239,7 +239,7 @@ fn through_linux_bridge(rig: &Rig, probes: &[Probe]) -> Option<Vec<Sight>> {
         let words = format!(
             "ip link add {0} type veth peer name {1} netns {2}",
             port.name,
-            LightGuest::DEVICE,
+            NamespaceGuest::DEVICE,
             guest.name()
         );
         inside.run(&words.split(' ').collect::<Vec<_>>()).unwrap();
@@ -248,10 +248,10 @@ fn through_linux_bridge(rig: &Rig, probes: &[Probe]) -> Option<Vec<Sight>> {
             let words = format!("bridge vlan add dev {} vid {vlan}", port.name);
             inside.run(&words.split(' ').collect::<Vec<_>>()).unwrap();
         }
-        guest.run(&["ip", "link", "set", LightGuest::DEVICE, "up"]).unwrap();
+        guest.run(&["ip", "link", "set", NamespaceGuest::DEVICE, "up"]).unwrap();
         guests.push(guest);
     }
-    let ends: Vec<_> = guests.iter().map(|guest| (guest, LightGuest::DEVICE)).collect();
+    let ends: Vec<_> = guests.iter().map(|guest| (guest, NamespaceGuest::DEVICE)).collect();
     let mut recorder = Recorder::open(&ends);
     recorder.wait_ready(&markers());
     Some(recorder.record(probes, &markers()))

@@ -8,9 +8,9 @@
 use std::thread;
 use std::time::Duration;
 
-use suimon_rig::{LoadedHost, Rig, until};
+use suimon_rig::{LoadedHost, Rig, wait_until};
 
-const PROCESSORS: u16 = 4;
+const WORKERS: u16 = 4;
 /// Deadline of every condition.
 const LIMIT: Duration = Duration::from_secs(120);
 /// From each guest. Together they take a fraction of a processor.
@@ -18,7 +18,7 @@ const STEADY_BPS: u64 = 8_000_000;
 const STEADY: Duration = Duration::from_secs(25);
 
 /// More than the guests leave CPUs for.
-const MANY_PROCESSORS: u16 = 8;
+const MANY_WORKERS: u16 = 8;
 /// From the beginning of a load that never ends, in which queues may be moved as it takes.
 const SETTLED: Duration = Duration::from_secs(10);
 const OVERLOADED: Duration = Duration::from_secs(60);
@@ -34,14 +34,14 @@ fn used_and_parked(host: &LoadedHost) -> (usize, usize) {
 #[test]
 fn queues_spread_after_a_load_step_and_are_packed_after_its_end() {
     let rig = Rig::new().unwrap();
-    let host = LoadedHost::new(&rig, PROCESSORS).unwrap();
+    let host = LoadedHost::new(&rig, WORKERS).unwrap();
     assert_eq!(used_and_parked(&host), (1, 3));
 
     let load = host.load(&rig, None).unwrap();
     let spread = host.spread(&load).unwrap();
     println!("spread after {spread:?}");
     let mut found = (0, 0);
-    until("queues on two processors", LIMIT, || {
+    wait_until("queues on two processors", LIMIT, || {
         found = used_and_parked(&host);
         Ok(found.0 >= 2)
     })
@@ -53,7 +53,7 @@ fn queues_spread_after_a_load_step_and_are_packed_after_its_end() {
     let queue = &moved[0];
     assert!(queue.because.starts_with("the worker was "), "{queue:?}");
     let mut explained = Vec::new();
-    until("a queue that is explained to have moved", LIMIT, || {
+    wait_until("a queue that is explained to have moved", LIMIT, || {
         let names = ["vm0", "vm1", "vm2", "vm3", "up"];
         let all = names.map(|name| host.daemon().cli(&["vmq", "explain", name]));
         explained = all.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
@@ -71,9 +71,9 @@ mod full {
     use super::*;
 
     #[test]
-    fn a_steady_load_that_a_processor_carries_moves_no_queue() {
+    fn a_steady_load_that_a_worker_carries_moves_no_queue() {
         let rig = Rig::new().unwrap();
-        let host = LoadedHost::new(&rig, PROCESSORS).unwrap();
+        let host = LoadedHost::new(&rig, WORKERS).unwrap();
         let load = host.load(&rig, Some(STEADY_BPS)).unwrap();
         thread::sleep(STEADY);
         let moved = host.moves_since(load.began).unwrap();
@@ -86,7 +86,7 @@ mod full {
     #[test]
     fn overload_that_goes_on_moves_queues_only_at_first() {
         let rig = Rig::new().unwrap();
-        let host = LoadedHost::new(&rig, MANY_PROCESSORS).unwrap();
+        let host = LoadedHost::new(&rig, MANY_WORKERS).unwrap();
         let load = host.load(&rig, None).unwrap();
         thread::sleep(SETTLED + OVERLOADED);
         let moved = host.moves_since(load.began).unwrap();
@@ -94,7 +94,7 @@ mod full {
         let late = moved.iter().filter(|of| of.at >= settled).count();
         for of in &moved {
             let at_s = Duration::from_millis(of.at - load.began).as_secs_f64();
-            println!("after {at_s:.1} s {} {:?}: {}", of.queue, of.processors, of.because);
+            println!("after {at_s:.1} s {} {:?}: {}", of.queue, of.workers, of.because);
         }
         println!("{late} of {} moves after {SETTLED:?}", moved.len());
         used_and_parked(&host);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, iperf, nginx, run, until};
+use suimon_rig::{Daemon, Namespace, NamespaceGuest, Rig, Veth, iperf, nginx, run, wait_until};
 
 const WORLD: &str = "10.77.0.200";
 /// Deadline of every condition and command. The machine may be loaded.
@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 struct Outside {
     // Ends the daemon before the devices go.
     daemon: Daemon,
-    guest: LightGuest,
+    guest: NamespaceGuest,
     world: Namespace,
     wire: Veth,
     /// The world's end.
@@ -23,7 +23,7 @@ struct Outside {
 impl Outside {
     fn new(rig: &Rig, mtu: u16) -> Self {
         let world = Namespace::new(rig, "world").unwrap();
-        let guest = LightGuest::new(rig, "guest", 1).unwrap();
+        let guest = NamespaceGuest::new(rig, "guest", 1).unwrap();
         let (near, far) = (rig.device("up"), rig.device("far"));
         let wire = Veth::new(&near, &far, &world).unwrap();
         world.address(&far, &format!("{WORLD}/24")).unwrap();
@@ -100,7 +100,7 @@ fn a_killed_daemon_leaves_no_program_and_the_next_one_goes_on() {
     assert!(outside.has_program());
     outside.daemon.kill();
     // The kernel takes it away with the last descriptor, a moment after the process has ended.
-    until("a device without a program", LIMIT, || Ok(!outside.has_program())).unwrap();
+    wait_until("a device without a program", LIMIT, || Ok(!outside.has_program())).unwrap();
     outside.daemon.restart(&rig).unwrap();
     outside.daemon.wait_up("uplink", "up").unwrap();
     assert!(outside.has_program());
@@ -123,7 +123,7 @@ fn the_driver_changes_and_a_deleted_device_comes_back() {
     }
     let near = outside.wire.near();
     run(&["ip", "link", "delete", near]).unwrap();
-    until("the uplink to be told missing", LIMIT, || {
+    wait_until("the uplink to be told missing", LIMIT, || {
         Ok(outside.daemon.json(&["uplink", "show", "up"])?["condition"]["health"] == "failed")
     })
     .unwrap();
@@ -132,7 +132,11 @@ fn the_driver_changes_and_a_deleted_device_comes_back() {
     outside.world.ethtool("far0", &["tx", "off"]).unwrap();
     outside.daemon.wait_up("uplink", "up").unwrap();
     // The new device has another address.
-    outside.guest.namespace.run(&["ip", "neighbour", "flush", "dev", LightGuest::DEVICE]).unwrap();
+    outside
+        .guest
+        .namespace
+        .run(&["ip", "neighbour", "flush", "dev", NamespaceGuest::DEVICE])
+        .unwrap();
     assert!(outside.guest.namespace.reaches(WORLD));
 }
 
@@ -212,7 +216,7 @@ fn who_classifies_is_told_and_without_rules_it_is_the_switch() {
     outside.world.ethtool("far3", &["tx", "off"]).unwrap();
     outside.world.run(&["ip", "link", "set", "far3", "up"]).unwrap();
     outside.world.address("far3", "10.77.1.200/24").unwrap();
-    outside.guest.namespace.address(LightGuest::DEVICE, "10.77.1.7/24").unwrap();
+    outside.guest.namespace.address(NamespaceGuest::DEVICE, "10.77.1.7/24").unwrap();
     let nic = outside.guest.nic_toml("wan", "mac = \"52:54:00:77:00:01\"\nvlan = 7");
     let host = |nic: &str| {
         format!(

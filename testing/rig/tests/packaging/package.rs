@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use suimon_rig::{Rig, ServiceHost, program, run_any, until};
+use suimon_rig::{Rig, ServiceHost, program, run_any, wait_until};
 
 const DAEMON: &str = "suimond.service";
 const LAUNCHER: &str = "suimon-launcher.service";
@@ -67,7 +67,7 @@ fn install_upgrade_and_remove() {
     host.run(&["test", "-x", "/usr/lib/suimon/sim"]).unwrap();
     host.run(&["systemctl", "start", LAB]).unwrap();
     let works = || Ok(host.file("/var/lib/suimon/lab/worker.json").exists());
-    until("the lab works", PATIENCE, works).unwrap();
+    wait_until("the lab works", PATIENCE, works).unwrap();
     for page in [
         "man/man1/suimon.1.gz",
         "man/man1/suimon-lab.1.gz",

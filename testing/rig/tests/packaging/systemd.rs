@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Rig, ServiceHost, until};
+use suimon_rig::{Rig, ServiceHost, wait_until};
 
 const DAEMON: &str = "suimond.service";
 const LAUNCHER: &str = "suimon-launcher.service";
@@ -57,7 +57,7 @@ fn systemctl(host: &ServiceHost, words: &[&str]) {
 
 /// Waits until a daemon answers that is not this one; its number.
 fn wait_for_another(host: &ServiceHost, before: &str) -> String {
-    until("another daemon", PATIENCE, || {
+    wait_until("another daemon", PATIENCE, || {
         let has_changed = ![before, "0"].contains(&host.property(DAEMON, "MainPID")?.as_str());
         Ok(has_changed && host.run_any(&["suimon", "host", "show"])?.is_ok())
     })
@@ -67,7 +67,7 @@ fn wait_for_another(host: &ServiceHost, before: &str) -> String {
 
 /// The process of the VM, which runs.
 fn process(host: &ServiceHost) -> u64 {
-    until("the VM to be known", PATIENCE, || {
+    wait_until("the VM to be known", PATIENCE, || {
         Ok(json(host, &["vm", "show", "web"])["state"] == "running")
     })
     .unwrap();
@@ -85,7 +85,7 @@ fn group_of(host: &ServiceHost, process: &str) -> String {
 /// the unit has printed it.
 fn wait_logged(host: &ServiceHost, texts: &[&str]) {
     let mut journal = String::new();
-    let logged = until("the daemon's messages in the journal", PATIENCE, || {
+    let logged = wait_until("the daemon's messages in the journal", PATIENCE, || {
         journal = host.journal(DAEMON)?;
         Ok(texts.iter().all(|text| journal.contains(*text)))
     });
@@ -132,7 +132,7 @@ fn a_refused_host_file_is_not_tried_again() {
     host.drop_in(DAEMON, "stores.conf", STORES).unwrap();
     systemctl(&host, &["restart", DAEMON]);
     let state = || json(&host, &["disk", "show", "web"])["state"].clone();
-    until("the disk works", PATIENCE, || Ok(state() == "ready")).unwrap();
+    wait_until("the disk works", PATIENCE, || Ok(state() == "ready")).unwrap();
 }
 
 #[test]
@@ -176,15 +176,13 @@ fn a_vm_has_a_control_group_and_outlives_both_units() {
         assert_eq!(process(&host), vm);
     }
     let found = "adopted a running VM";
-    until(
-        "the next launcher",
-        PATIENCE,
-        || Ok(host.journal(LAUNCHER)?.matches(found).count() == 3),
-    )
+    wait_until("the next launcher", PATIENCE, || {
+        Ok(host.journal(LAUNCHER)?.matches(found).count() == 3)
+    })
     .unwrap();
     // The daemon is served by the launcher that is there now.
     host.run(&["suimon", "vm", "kill", "web"]).unwrap();
-    until("the group to be gone", PATIENCE, || {
+    wait_until("the group to be gone", PATIENCE, || {
         let group = host.property(LAUNCHER, "ControlGroup")?;
         let group = format!("/sys/fs/cgroup{group}/suimon/web");
         Ok(!host.run_any(&["test", "-d", &group])?.is_ok())
@@ -252,11 +250,12 @@ fn a_power_plan_is_put_back_after_a_daemon_that_was_killed() {
     host.drop_in(DAEMON, "once.conf", "[Service]\nRestart=no\n").unwrap();
     for words in [["stop", DAEMON].as_slice(), &["kill", "-s", "KILL", DAEMON]] {
         systemctl(&host, &["start", DAEMON]);
-        until("the plan", PATIENCE, || Ok(cpus.settings() == HIGH)).unwrap();
+        wait_until("the plan", PATIENCE, || Ok(cpus.settings() == HIGH)).unwrap();
         assert_eq!(json(&host, &["power", "show"])["effect"], "full");
         systemctl(&host, words);
-        until("the settings to be put back", PATIENCE, || Ok(cpus.settings() == BEFORE)).unwrap();
-        until("the unit to end", PATIENCE, || {
+        wait_until("the settings to be put back", PATIENCE, || Ok(cpus.settings() == BEFORE))
+            .unwrap();
+        wait_until("the unit to end", PATIENCE, || {
             let state = host.property(DAEMON, "ActiveState")?;
             Ok(["inactive", "failed"].contains(&state.as_str()))
         })

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use suimon_rig::{IovMachine, IovSpec, Rig, until};
+use suimon_rig::{IovMachine, IovSpec, Rig, wait_until};
 
 /// Deadline of conditions. The machine is emulated.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -142,7 +142,7 @@ fn others_change_it(machine: &mut IovMachine) -> Result<()> {
     )?;
     // The event is recorded after the adapter is set up.
     let mut events = String::new();
-    until("the event of the VF's set-up", LIMIT, || {
+    wait_until("the event of the VF's set-up", LIMIT, || {
         events = machine.suimon_well("event list")?;
         Ok(events.contains("VF 1 of eth0 (0000:01:00.0) was configured: trust true"))
     })

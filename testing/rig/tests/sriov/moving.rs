@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
-use suimon_rig::{IovMachine, IovSpec, Rig, authority, iperf};
+use suimon_rig::{IovMachine, IovSpec, Rig, create_certificates, iperf};
 
 const NODES: [&str; 2] = ["one", "two"];
 const LIGHT: &str = "10.77.0.3";
@@ -123,7 +123,7 @@ impl<'a> Site<'a> {
     /// Certificates and token of a node, where both daemons read them.
     fn write_secrets(&mut self, node: &str) -> Result<()> {
         self.machine.run(&format!("mkdir /tmp/{node}"))?;
-        let folder = authority(&self.rig.file(node));
+        let folder = create_certificates(&self.rig.file(node));
         for file in ["ca-cert.pem", "server-cert.pem", "server-key.pem"] {
             let text = fs::read_to_string(folder.join(file))?;
             self.machine.write(&format!("/tmp/{node}/{file}"), &text)?;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
-use suimon_rig::{IovMachine, IovSpec, Rig, iperf, until};
+use suimon_rig::{IovMachine, IovSpec, Rig, iperf, wait_until};
 
 const LIGHT: &str = "10.77.0.3";
 const NESTED: &str = "10.77.0.1";
@@ -113,7 +113,7 @@ fn wait_path(machine: &mut IovMachine, path: &str, limit: Duration) -> Result<Va
 /// after the path changes.
 fn wait_path_events(machine: &mut IovMachine, on: usize, off: usize) -> Result<()> {
     let mut events = String::new();
-    until("an event of each change of path", PLUG_LIMIT, || {
+    wait_until("an event of each change of path", PLUG_LIMIT, || {
         events = machine.suimon_well("event list")?;
         let number = |id: &str| events.matches(id).count();
         Ok((number(" 9008 info"), number(" 9009 info")) == (on, off))

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use suimon_rig::{
-    Daemon, HostedGuest, HostedVms, Namespace, Process, Rig, Veth, authority, run, system_program,
-    until,
+    Daemon, GuestConsole, HostedVms, Namespace, Process, Rig, Veth, create_certificates, run,
+    system_program, wait_until,
 };
 
 pub const OUTSIDE: &str = "10.75.0.254";
@@ -50,7 +50,7 @@ pub struct Reach {
 impl Reach {
     pub fn new(rig: &Rig, name: &str) -> Self {
         let certificates = rig.path(&format!("tls-{name}"));
-        authority(Path::new(&certificates));
+        create_certificates(Path::new(&certificates));
         let token = rig.path(&format!("token-{name}"));
         fs::write(&token, format!("a-token-of-node-{name}\n")).unwrap();
         run(&["chmod", "600", &token]).unwrap();
@@ -144,7 +144,7 @@ impl Site {
         &self.nodes[1 - self.at]
     }
 
-    pub fn start(&self) -> HostedGuest {
+    pub fn start(&self) -> GuestConsole {
         let mut guest = self.here().vms.start(&self.here().daemon, "web").unwrap();
         guest.load("virtio_blk", "").unwrap();
         guest.address("eth0", &format!("{GUEST}/24")).unwrap();
@@ -153,7 +153,7 @@ impl Site {
     }
 
     /// Moves the VM to the other node.
-    pub fn move_it(&mut self, guest: &mut HostedGuest) -> Duration {
+    pub fn move_it(&mut self, guest: &mut GuestConsole) -> Duration {
         let (began, to) = (Instant::now(), NAMES[1 - self.at]);
         let words = ["vm", "migrate", "web", "--to", to, "--with-files"];
         self.here().daemon.ok(&words).unwrap();
@@ -166,7 +166,7 @@ impl Site {
 
     /// Has the VM go by draining the node that it is on, as asked of that node itself or of the other.
     /// No VM comes to it then until that is taken back, also when its daemon was killed.
-    pub fn drain_it(&mut self, guest: &mut HostedGuest, ask_other: bool) -> Duration {
+    pub fn drain_it(&mut self, guest: &mut GuestConsole, ask_other: bool) -> Duration {
         let (own, other) = (NAMES[self.at], NAMES[1 - self.at]);
         let asked = if ask_other { self.there() } else { self.here() };
         let plan = asked.daemon.ok(&["node", "drain", own, "--dry-run"]).unwrap();
@@ -205,7 +205,7 @@ impl Site {
         daemon.kill();
         daemon.restart(&self.rig).unwrap();
         let mut has_ended = false;
-        let known = until("the VM to be found or to have ended", PATIENCE, || {
+        let known = wait_until("the VM to be found or to have ended", PATIENCE, || {
             let now = state(self.here());
             has_ended = now == "stopped" && qemus(&self.here().vms) == 0;
             Ok(has_ended || now == "running")
@@ -240,22 +240,24 @@ impl Site {
 
     /// Waits until nothing of the VM is at the other node.
     fn is_nowhere_else(&self) {
-        until("nothing of it to be at the other node", PATIENCE, || {
+        wait_until("nothing of it to be at the other node", PATIENCE, || {
             let of = |kind: &str| self.there().daemon.json(&[kind, "list"]);
             let is_none = |list: &Value| list.as_array().is_some_and(Vec::is_empty);
             Ok(is_none(&of("vm")?) && is_none(&of("nic")?) && is_none(&of("disk")?))
         })
         .unwrap();
-        until("no QEMU at the other node", PATIENCE, || Ok(qemus(&self.there().vms) == 0)).unwrap();
+        wait_until("no QEMU at the other node", PATIENCE, || Ok(qemus(&self.there().vms) == 0))
+            .unwrap();
     }
 
     /// The VM runs where it is, and of it nothing is at the other node.
     pub fn is_only_here(&self) {
-        let runs =
-            until("the VM to run where it is", PATIENCE, || Ok(state(self.here()) == "running"));
+        let runs = wait_until("the VM to run where it is", PATIENCE, || {
+            Ok(state(self.here()) == "running")
+        });
         runs.unwrap_or_else(|error| panic!("{error:#}: {}", self.both()));
         self.is_nowhere_else();
-        until("one process of QEMU, where the VM runs", PATIENCE, || {
+        wait_until("one process of QEMU, where the VM runs", PATIENCE, || {
             Ok((qemus(&self.there().vms), qemus(&self.here().vms)) == (0, 1))
         })
         .unwrap();
@@ -280,10 +282,10 @@ pub struct Load {
 }
 
 impl Load {
-    pub fn begin(site: &Site, guest: &mut HostedGuest) -> Self {
+    pub fn begin(site: &Site, guest: &mut GuestConsole) -> Self {
         let server = ["iperf3", "-s", "-1", "-B", OUTSIDE];
         let server = site.outside.start(&site.rig, "iperf3", &server).unwrap();
-        until("iperf3 to listen", PATIENCE, || {
+        wait_until("iperf3 to listen", PATIENCE, || {
             Ok(site.outside.run(&["ss", "-ltn"])?.contains(&format!("{OUTSIDE}:5201")))
         })
         .unwrap();
@@ -294,9 +296,9 @@ impl Load {
         // A reply has its number; one that does not come was lost.
         let ping = ["ping", "-i", "0.01", "-n", GUEST];
         let ping = site.outside.start(&site.rig, "ping", &ping).unwrap();
-        until("replies", PATIENCE, || Ok(replies(&ping.log()).len() > 100)).unwrap();
+        wait_until("replies", PATIENCE, || Ok(replies(&ping.log()).len() > 100)).unwrap();
         let mut load = Self { ping, _server: server };
-        until("fio to write", PATIENCE, || {
+        wait_until("fio to write", PATIENCE, || {
             load.check(guest);
             Ok(written(guest) > 100)
         })
@@ -305,7 +307,7 @@ impl Load {
     }
 
     /// Neither has heard of anything.
-    pub fn check(&mut self, guest: &mut HostedGuest) {
+    pub fn check(&mut self, guest: &mut GuestConsole) {
         let cut = guest.run_any("[ -e /tmp/cut ]", PATIENCE).unwrap();
         assert!(!cut.is_ok(), "the connection broke: {}", guest.run("cat /tmp/iperf3").unwrap());
         let ended = guest.run_any("cat /tmp/fio-ended", PATIENCE).unwrap();
@@ -313,10 +315,10 @@ impl Load {
     }
 
     /// fio reads all that it has written once more, and finds it.
-    pub fn end(mut self, guest: &mut HostedGuest) {
+    pub fn end(mut self, guest: &mut GuestConsole) {
         self.check(guest);
         guest.run("killall -INT fio").unwrap();
-        until("fio to have ended", PATIENCE, || {
+        wait_until("fio to have ended", PATIENCE, || {
             Ok(guest.run_any("cat /tmp/fio-ended", PATIENCE)?.is_ok())
         })
         .unwrap();
@@ -331,7 +333,7 @@ impl Load {
 }
 
 /// Requests to write that the guest's disk has seen.
-pub fn written(guest: &mut HostedGuest) -> u64 {
+pub fn written(guest: &mut GuestConsole) -> u64 {
     let said = guest.run("grep ' vda ' /proc/diskstats").unwrap();
     said.split_whitespace().nth(7).unwrap().parse().unwrap()
 }
@@ -368,7 +370,7 @@ pub fn begin_at(site: &Site, bandwidth: u64) -> u64 {
     let daemon = &site.here().daemon;
     let began = daemon.http("POST", "/1.0/vms/web/migrate", Some(&body)).unwrap();
     assert_eq!(began.status, 202, "{}", began.text);
-    until("memory to be copied", PATIENCE, || {
+    wait_until("memory to be copied", PATIENCE, || {
         let vm = daemon.json(&["vm", "show", "web"])?;
         let moving = &vm["migration"];
         let sent = moving["memory_bytes_copied"].as_u64().unwrap_or(0);

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use suimon_rig::{Namespace, until};
+use suimon_rig::{Namespace, wait_until};
 
 /// Deadline for one end's next step. The machine may be loaded.
 pub const PATIENCE: Duration = Duration::from_secs(90);
@@ -55,7 +55,7 @@ pub fn receive(listener: &TcpListener) -> Vec<u8> {
 pub fn wait_closed(ends: [&Namespace; 2], port: u16) {
     let port = format!(":{port}");
     let mut left = Vec::new();
-    let closed = until("closed connections", PATIENCE, || {
+    let closed = wait_until("closed connections", PATIENCE, || {
         left.clear();
         for end in ends {
             let all = end.run(&["ss", "-Htan"])?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use suimon_rig::{Daemon, DaemonOptions, LightGuest, Rig, until};
+use suimon_rig::{Daemon, DaemonOptions, NamespaceGuest, Rig, wait_until};
 
 /// Deadline for any change of a team. The machine may be loaded.
 pub const LIMIT: Duration = Duration::from_secs(120);
@@ -22,7 +22,7 @@ pub const FAST_LACP: &str =
 /// The daemon ends before the guests go.
 pub struct TeamOfTwo {
     pub daemon: Daemon,
-    pub guests: [LightGuest; 2],
+    pub guests: [NamespaceGuest; 2],
 }
 
 impl TeamOfTwo {
@@ -46,7 +46,7 @@ impl TeamOfTwo {
         options: &DaemonOptions,
     ) -> Self {
         let guests = [("one", 1), ("two", 2)];
-        let guests = guests.map(|(name, number)| LightGuest::new(rig, name, number).unwrap());
+        let guests = guests.map(|(name, number)| NamespaceGuest::new(rig, name, number).unwrap());
         let mut host = format!(
             "[[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"both\"\n\
              [[team]]\nname = \"both\"\nmembers = [\"left\", \"right\"]\n{keys}\n"
@@ -78,7 +78,7 @@ impl TeamOfTwo {
     /// Waits until so many events of a kind have come of a member.
     pub fn wait_events(&self, id: u64, member: &str, count: usize) {
         let what = format!("{count} events {id} of {member}");
-        let came = until(&what, LIMIT, || Ok(self.events(id, Some(member)) >= count));
+        let came = wait_until(&what, LIMIT, || Ok(self.events(id, Some(member)) >= count));
         came.unwrap_or_else(|error| panic!("{error:#}: {:#}", self.status()));
     }
 
@@ -86,7 +86,7 @@ impl TeamOfTwo {
     /// one that contains it.
     pub fn wait_reason(&self, id: u64, member: &str, reason: &str, count: usize) {
         let what = format!("{count} events {id} of {member} because of {reason:?}");
-        let came = until(&what, LIMIT, || Ok(self.because(id, member, reason) >= count));
+        let came = wait_until(&what, LIMIT, || Ok(self.because(id, member, reason) >= count));
         came.unwrap_or_else(|error| panic!("{error:#}: {:#}", self.status()));
     }
 
@@ -113,7 +113,7 @@ impl TeamOfTwo {
 
     pub fn wait_state(&self, member: usize, state: &str) {
         let what = format!("{} being {state}", MEMBERS[member]);
-        let reached = until(&what, LIMIT, || Ok(self.state(member) == state));
+        let reached = wait_until(&what, LIMIT, || Ok(self.state(member) == state));
         reached.unwrap_or_else(|error| panic!("{error:#}: {:#}", self.status()));
     }
 
@@ -128,7 +128,7 @@ impl TeamOfTwo {
     /// while streams run that way.
     pub fn wait_both_carried_way(&self, before: [[u64; 2]; 2], way: usize) {
         let mut after = before;
-        let carried = until("frames by both members", LIMIT, || {
+        let carried = wait_until("frames by both members", LIMIT, || {
             after = self.frames();
             Ok([0, 1].into_iter().all(|member| after[member][way] > before[member][way] + 100))
         });
@@ -137,7 +137,7 @@ impl TeamOfTwo {
 
     /// Waits until both members are in use and agree with a partner, whose system is this.
     pub fn wait_whole(&self, partner: &str) {
-        until("team that is whole", LIMIT, || is_whole(&self.status(), partner)).unwrap();
+        wait_until("team that is whole", LIMIT, || is_whole(&self.status(), partner)).unwrap();
     }
 }
 

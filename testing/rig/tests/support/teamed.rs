@@ -2,7 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use suimon_rig::ovs::{Lacp, OvsBonds};
-use suimon_rig::{LightGuest, Namespace, Rig, run};
+use suimon_rig::{Namespace, NamespaceGuest, Rig, run};
 
 use crate::team_of_two::{MEMBERS, TeamOfTwo, USABLE};
 
@@ -48,7 +48,7 @@ impl Teamed {
         for number in 0..teamed.team.guests.len() {
             let own = format!("{}/24", teamed.address_of(number));
             let guest = &teamed.team.guests[number];
-            guest.namespace.address(LightGuest::DEVICE, &own).unwrap();
+            guest.namespace.address(NamespaceGuest::DEVICE, &own).unwrap();
         }
         for member in MEMBERS {
             teamed.team.wait_events(USABLE, member, 1);

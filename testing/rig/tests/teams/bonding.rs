@@ -1,7 +1,7 @@
 //! A team with LACP whose partner is a bond of Linux, in a VM with Debian's kernel.
 
 use suimon_rig::ovs::Lacp;
-use suimon_rig::{BondStatus, Guest, GuestNic, GuestSpec, Rig, iperf, run, until};
+use suimon_rig::{BondStatus, Guest, GuestNic, GuestSpec, Rig, iperf, run, wait_until};
 
 use crate::team_of_two::{FAILED, FAST_LACP, LIMIT, MEMBERS, TeamOfTwo, USABLE};
 
@@ -79,7 +79,7 @@ impl Bonded {
 /// Waits until the bond uses so many links.
 fn wait_ports(vm: &mut Guest, ports: usize) -> BondStatus {
     let mut last = None;
-    let reached = until("links in the bond", LIMIT, || {
+    let reached = wait_until("links in the bond", LIMIT, || {
         let status = last.insert(vm.bond_status(0)?);
         Ok(status.ports == ports)
     });
@@ -93,7 +93,7 @@ fn wait_ports(vm: &mut Guest, ports: usize) -> BondStatus {
 fn wait_all_leave_by(team: &TeamOfTwo, member: usize) {
     let reported = team.frames();
     let (mut before, mut after) = (reported, reported);
-    let left = until("frames that leave by the other member only", LIMIT, || {
+    let left = wait_until("frames that leave by the other member only", LIMIT, || {
         after = team.frames();
         if after[1 - member][1] != before[1 - member][1] {
             before = after;

@@ -1,7 +1,7 @@
 //! Teams of uplinks whose other ends are ports of the kernel's bridge, which knows nothing
 //! of them: everything about such a team changes while connections go on.
 
-use suimon_rig::{Rig, iperf, until};
+use suimon_rig::{Rig, iperf, wait_until};
 
 use crate::bridged::{Bridged, FAR};
 use crate::team_of_two::LIMIT;
@@ -53,7 +53,8 @@ fn a_standby_takes_over_from_a_member_without_carrier_and_gives_way_again() {
     bridged.all_reach();
     // Events of a team are recorded after its status changes.
     for id in [4108, 4109] {
-        until(&format!("event {id}"), LIMIT, || Ok(bridged.team.events(id, None) > 0)).unwrap();
+        wait_until(&format!("event {id}"), LIMIT, || Ok(bridged.team.events(id, None) > 0))
+            .unwrap();
     }
 }
 

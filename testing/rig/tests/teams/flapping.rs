@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use suimon_rig::ovs::Lacp;
-use suimon_rig::{Namespace, Rig, iperf, until};
+use suimon_rig::{Namespace, Rig, iperf, wait_until};
 
 use crate::bridged::{Bridged, FAR};
 use crate::team_of_two::{FAILED, FAST_LACP, LIMIT, MEMBERS, TEAM_DOWN, TeamOfTwo, USABLE};
@@ -110,7 +110,7 @@ fn survive(
         let told = |id| team.events(id, Some(name));
         // Each cut of a member in use is reported, and each return to use. Both events of the last
         // cut may be recorded after the status changed.
-        until("pairs of events", LIMIT, || {
+        wait_until("pairs of events", LIMIT, || {
             let failed = told(FAILED);
             Ok(failed >= cuts.in_use && told(USABLE) == failed + 1)
         })

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use suimon_rig::ovs::{Lacp, OvsBonds};
 use suimon_rig::{
-    Daemon, Guest, GuestNic, GuestSpec, LightGuest, Namespace, PREFERRED, Rig, Veth,
+    Daemon, Guest, GuestNic, GuestSpec, Namespace, NamespaceGuest, PREFERRED, Rig, Veth,
     prefer_threads, program, run,
 };
 
@@ -152,7 +152,7 @@ fn suimon(lacp: Lacp, groups: &[&str]) -> Found {
              mode = \"lacp\"\nlacp_timer = \"fast\"\nlacp_active = {}\n",
             lacp == Lacp::Active
         );
-        let guest = LightGuest::new(&rig, &format!("g{number}"), 1).unwrap();
+        let guest = NamespaceGuest::new(&rig, &format!("g{number}"), 1).unwrap();
         host += &guest.nic_toml(&format!("s{number}"), "");
         guests.push(guest);
         teams.push((ends, format!("10.99.{number}.1")));
@@ -160,8 +160,8 @@ fn suimon(lacp: Lacp, groups: &[&str]) -> Found {
     let mut daemon = Daemon::start(&rig, &host).unwrap();
     prefer_threads(daemon.process(), "").unwrap();
     for (guest, (_, address)) in guests.iter().zip(&teams) {
-        guest.namespace.wait_device(LightGuest::DEVICE).unwrap();
-        guest.namespace.address(LightGuest::DEVICE, &format!("{address}/24")).unwrap();
+        guest.namespace.wait_device(NamespaceGuest::DEVICE).unwrap();
+        guest.namespace.address(NamespaceGuest::DEVICE, &format!("{address}/24")).unwrap();
     }
     judge_all(&far, &teams, groups)
 }

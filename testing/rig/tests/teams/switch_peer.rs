@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use suimon_rig::ovs::Lacp;
-use suimon_rig::{Process, Rig, iperf, until};
+use suimon_rig::{Process, Rig, iperf, wait_until};
 
 use crate::team_of_two::{FAILED, FAST_LACP, LIMIT, MEMBERS, USABLE};
 use crate::teamed::Teamed;
@@ -36,7 +36,7 @@ impl Pings {
     /// Waits until so many replies more have come.
     fn wait_more(&self, count: usize) {
         let before = self.replies().len();
-        until("replies", LIMIT, || Ok(self.replies().len() >= before + count)).unwrap();
+        wait_until("replies", LIMIT, || Ok(self.replies().len() >= before + count)).unwrap();
     }
 
     /// Requests without a reply between the first and the last reply: how many, and the most in a
@@ -64,7 +64,7 @@ fn check_streams(rig: &Rig, teamed: &Teamed) {
         let options = [direction, &PACE].concat();
         let mut streams =
             iperf::Client::begin(rig, guest, &teamed.address, STREAMS, &options).unwrap();
-        until("streams on both members", LIMIT, || Ok(shares(teamed, key).is_some())).unwrap();
+        wait_until("streams on both members", LIMIT, || Ok(shares(teamed, key).is_some())).unwrap();
         teamed.team.wait_both_carried_way(before, usize::from(key == "tx"));
         streams.wait_flow(key).unwrap();
         println!("{direction:?}: {} bit/s", streams.end().unwrap().bits_per_second);

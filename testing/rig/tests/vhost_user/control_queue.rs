@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use serde_json::json;
-use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, LightGuest, Rig, until};
+use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, NamespaceGuest, Rig, wait_until};
 
 use crate::streams::{receive, sample};
 
@@ -34,13 +34,14 @@ const CTRL_GUEST_OFFLOADS: usize = 2;
 struct Site {
     vm: Guest,
     daemon: Daemon,
-    lights: [LightGuest; 2],
+    lights: [NamespaceGuest; 2],
     bytes: Vec<u8>,
 }
 
 impl Site {
     fn boot(rig: &Rig) -> Self {
-        let lights = [("a", 1), ("b", 2)].map(|(nic, nth)| LightGuest::new(rig, nic, nth).unwrap());
+        let lights =
+            [("a", 1), ("b", 2)].map(|(nic, nth)| NamespaceGuest::new(rig, nic, nth).unwrap());
         let socket = rig.path("vm.sock");
         let host = format!(
             "[[switch]]\nname = \"lan\"\nkind = \"private\"\n{}{}\
@@ -129,7 +130,7 @@ impl Site {
 
     /// Waits until the switch serves so many queue pairs of the VM.
     fn wait_queue_pairs(&self, pairs: u16) {
-        until(&format!("{pairs} queue pairs"), LIMIT, || {
+        wait_until(&format!("{pairs} queue pairs"), LIMIT, || {
             Ok(self.daemon.json(&["nic", "show", "vm"])?["queue_pairs"] == pairs)
         })
         .unwrap();
@@ -227,7 +228,7 @@ fn an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it() {
     assert!(site.vm.is_cut_from(&address).unwrap(), "it has another's address");
     // That no reply came does not show that the switch has seen the requests.
     let mut counters = serde_json::Value::Null;
-    until("frames dropped because of their source", LIMIT, || {
+    wait_until("frames dropped because of their source", LIMIT, || {
         counters = site.daemon.json(&["nic", "show", "vm"])?["counters"].take();
         let mut dropped = counters["rx_dropped"].as_array().into_iter().flatten();
         let spoofed = dropped.find(|drops| drops["reason"] == "spoofed_source");

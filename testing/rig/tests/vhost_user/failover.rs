@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, Namespace, Rig, Veth, iperf, run, until};
+use suimon_rig::{
+    Daemon, Guest, GuestNic, GuestSpec, Namespace, Rig, Veth, iperf, run, wait_until,
+};
 
 const MAC: &str = "52:54:00:77:00:01";
 const WORLD: &str = "10.77.0.200";
@@ -80,12 +82,12 @@ fn plug(guest: &mut Guest, waits: &str) -> Result<()> {
         "failover_pair_id": "standby0", "romfile": "",
     });
     guest.tell_qemu("device_add", &device)?;
-    until(waits, LIMIT, || Ok(number_of_nics(guest)? == 3))
+    wait_until(waits, LIMIT, || Ok(number_of_nics(guest)? == 3))
 }
 
 fn unplug(guest: &mut Guest) -> Result<()> {
     guest.tell_qemu("device_del", &json!({ "id": "primary" }))?;
-    until("the NIC was deleted", LIMIT, || Ok(number_of_nics(guest)? == 2))
+    wait_until("the NIC was deleted", LIMIT, || Ok(number_of_nics(guest)? == 2))
 }
 
 /// The pair of both, our NIC, and the other if it is there.
@@ -120,7 +122,7 @@ fn wait_primary(guest: &mut Guest) -> Result<()> {
     };
     let mut before = read(guest)?;
     let mut after = before;
-    until("packets by the NIC only", LIMIT, || {
+    wait_until("packets by the NIC only", LIMIT, || {
         after = read(guest)?;
         if after[0] - before[0] > OTHERS_MAX {
             before = after;
@@ -135,7 +137,7 @@ fn wait_flow(world: &Namespace, what: &str) -> Result<()> {
     let bytes = || Ok::<u64, anyhow::Error>(iperf::carried(world)?.values().sum());
     let before = bytes()?;
     // More than the connection for control carries.
-    until(what, LIMIT, || Ok(bytes()? > before + 1_000_000))
+    wait_until(what, LIMIT, || Ok(bytes()? > before + 1_000_000))
 }
 
 #[test]
@@ -202,7 +204,7 @@ fn live_through_a_vf_that_comes_and_goes(rig: &Rig, directions: &[&str]) -> Resu
         adapter.lead_to(&adapter.uplink_port)?;
         wait_flow(&adapter.world, "the connection with the standby again")?;
         guest.run("[ ! -e /tmp/end ] && killall -INT iperf3")?;
-        until("the client to have ended", LIMIT, || {
+        wait_until("the client to have ended", LIMIT, || {
             Ok(guest.run_any("[ -e /tmp/end ]", LIMIT)?.is_ok())
         })?;
         let report = iperf::report_until_ended(&guest.run("cat /tmp/report; rm /tmp/end")?)?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::bench::rig::{Driver, GUEST_BASE, NEXT, Piece, Vm, event};
 use crate::bench::{BYTES, CSUM, FrontEnd, MERGEABLE, VERSION_1};
-use suimon_rig::{Daemon, LightGuest, Rig, iperf, until};
+use suimon_rig::{Daemon, NamespaceGuest, Rig, iperf, wait_until};
 
 /// Deadline of every condition. The machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -102,7 +102,8 @@ fn violations(daemon: &Daemon) -> Vec<String> {
 /// is given the daemon, the socket of a VM's NIC, and the stream to look at.
 fn beside_a_stream(body: impl FnOnce(&Daemon, &str, &mut iperf::Client<'_>)) {
     let rig = Rig::new().unwrap();
-    let (a, b) = (LightGuest::new(&rig, "a", 1).unwrap(), LightGuest::new(&rig, "b", 2).unwrap());
+    let (a, b) =
+        (NamespaceGuest::new(&rig, "a", 1).unwrap(), NamespaceGuest::new(&rig, "b", 2).unwrap());
     let socket = rig.path("vm.sock");
     let host = format!(
         "[[switch]]\nname = \"lan\"\nkind = \"private\"\n{}{}[[nic]]\nname = \"vm\"\n\
@@ -131,7 +132,7 @@ fn a_guest_that_breaks_its_ring_stops_its_own_nic_only() {
             let vm = Vm::with_regions(vec![BYTES]);
             let mut hostile = Hostile::start(socket, &vm);
             attack(&mut hostile, &vm);
-            until(&format!("event: {expected}"), LIMIT, || {
+            wait_until(&format!("event: {expected}"), LIMIT, || {
                 let all = violations(daemon);
                 Ok(all.len() > before && all[before..].iter().any(|text| text.contains(expected)))
             })
@@ -143,7 +144,7 @@ fn a_guest_that_breaks_its_ring_stops_its_own_nic_only() {
             assert_eq!(hostile.front_end.get_number(17), 1);
             stream.wait_flow(expected).unwrap();
             drop(hostile);
-            until("the front-end's end", LIMIT, || {
+            wait_until("the front-end's end", LIMIT, || {
                 Ok(daemon.json(&["nic", "show", "vm"])?["condition"]["reason"]
                     .as_str()
                     .is_some_and(|reason| reason.contains("disconnected")))
@@ -180,11 +181,11 @@ fn frames_whose_headers_lie_are_dropped_and_counted() {
             bytes.resize(12 + 100, 0x45);
             hostile.tx.add(&[112], false, false, &bytes).unwrap();
             hostile.kick();
-            until("the frame's return", LIMIT, || Ok(!hostile.tx.reap().is_empty())).unwrap();
+            wait_until("the frame's return", LIMIT, || Ok(!hostile.tx.reap().is_empty())).unwrap();
         }
         stream.wait_flow("the others' stream beside lies").unwrap();
         let mut counters = serde_json::Value::Null;
-        until("count of what was dropped", LIMIT, || {
+        wait_until("count of what was dropped", LIMIT, || {
             counters = daemon.json(&["nic", "show", "vm"])?["counters"].clone();
             let dropped = counters["rx_dropped"].as_array().cloned().unwrap_or_default();
             let malformed = dropped.iter().find(|counter| counter["reason"] == "malformed");
@@ -211,7 +212,7 @@ fn a_flood_of_messages_is_slowed_and_then_ended() {
             stream.check_running().unwrap();
         }
         stream.wait_flow("the others' stream after a flood").unwrap();
-        until("the event", LIMIT, || {
+        wait_until("the event", LIMIT, || {
             Ok(violations(daemon).iter().any(|text| text.contains("messages a second for")))
         })
         .unwrap();

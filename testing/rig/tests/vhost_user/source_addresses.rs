@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, LightGuest, Rig, until};
+use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, NamespaceGuest, Rig, wait_until};
 
 const VM_MAC: &str = "52:54:00:aa:00:01";
 const VM: &str = "10.77.0.9";
@@ -10,7 +10,7 @@ const VM: &str = "10.77.0.9";
 const LIMIT: Duration = Duration::from_secs(240);
 
 fn wait_bound(daemon: &Daemon, mac: Option<&str>) {
-    until("the address of the VM's NIC", LIMIT, || {
+    wait_until("the address of the VM's NIC", LIMIT, || {
         Ok(daemon.json(&["nic", "show", "vm"])?["bound_mac"].as_str() == mac)
     })
     .unwrap();
@@ -19,7 +19,7 @@ fn wait_bound(daemon: &Daemon, mac: Option<&str>) {
 /// Waits for an event of this kind about a NIC that names the VM's address.
 fn wait_event(daemon: &Daemon, id: &str, nic: &str) -> serde_json::Value {
     let mut found = None;
-    until("the event", LIMIT, || {
+    wait_until("the event", LIMIT, || {
         let events = daemon.json(&["event", "list", "--id", id])?;
         let all = events.as_array().into_iter().flatten();
         let mut of_nic = all.filter(|event| event["subject"] == format!("nic/{nic}"));
@@ -33,8 +33,8 @@ fn wait_event(daemon: &Daemon, id: &str, nic: &str) -> serde_json::Value {
 #[test]
 fn another_guest_cannot_send_with_a_guests_address_unless_spoofing_is_permitted() {
     let rig = Rig::new().unwrap();
-    let peer = LightGuest::new(&rig, "peer", 1).unwrap();
-    let thief = LightGuest::new(&rig, "thief", 2).unwrap();
+    let peer = NamespaceGuest::new(&rig, "peer", 1).unwrap();
+    let thief = NamespaceGuest::new(&rig, "thief", 2).unwrap();
     let socket = rig.path("vm.sock");
     let host = format!(
         "[[switch]]\nname = \"lan\"\nkind = \"private\"\n{}{}[[nic]]\nname = \"vm\"\n\
@@ -53,7 +53,7 @@ fn another_guest_cannot_send_with_a_guests_address_unless_spoofing_is_permitted(
     wait_bound(&daemon, Some(VM_MAC));
     wait_event(&daemon, "3014", "vm");
 
-    let take = ["ip", "link", "set", LightGuest::DEVICE, "address", VM_MAC];
+    let take = ["ip", "link", "set", NamespaceGuest::DEVICE, "address", VM_MAC];
     thief.namespace.run(&take).unwrap();
     assert!(thief.namespace.is_cut_from(&peer.address()).unwrap());
     wait_event(&daemon, "3010", &thief.nic);

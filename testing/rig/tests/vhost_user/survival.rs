@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use suimon_rig::{
-    Daemon, Guest, GuestNic, GuestSpec, LightGuest, Process, Rig, Testpmd, TestpmdSpec, iperf, run,
-    until,
+    Daemon, Guest, GuestNic, GuestSpec, NamespaceGuest, Process, Rig, Testpmd, TestpmdSpec, iperf,
+    run, wait_until,
 };
 
 const VM_MAC: &str = "52:54:00:aa:00:01";
@@ -69,7 +69,7 @@ enum Way {
 /// Checks that a guest's TCP stream goes on while the daemon goes and comes back, `times` times.
 fn stream_across(way: Way, listens: bool, times: u32) {
     let rig = Rig::new().unwrap();
-    let light = LightGuest::new(&rig, "light", 1).unwrap();
+    let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
     let socket = rig.path("vm.sock");
     let keys = if listens { "mode = \"client\"" } else { "" };
     let host = format!("{LAN}{}{}", light.nic_toml("lan", ""), vm_toml("vm", &socket, keys));
@@ -81,13 +81,13 @@ fn stream_across(way: Way, listens: bool, times: u32) {
     assert!(vm.reaches(&light.address()).unwrap());
     let words = ["iperf3", "--server", "--forceflush", "--interval", "0.1", "--format", "k"];
     let server = light.namespace.start(&rig, "iperf3-server", &words).unwrap();
-    until("listening iperf3", LIMIT, || {
+    wait_until("listening iperf3", LIMIT, || {
         Ok(light.namespace.run(&["ss", "-ltn"])?.contains(":5201"))
     })
     .unwrap();
     let client = format!("iperf3 --client {} --time 3600 --bitrate 50M", light.address());
     vm.run(&format!("({client} >/tmp/report 2>&1; echo done >/tmp/end) &")).unwrap();
-    until("a stream", LIMIT, || Ok(tenths(&server).len() > 5)).unwrap();
+    wait_until("a stream", LIMIT, || Ok(tenths(&server).len() > 5)).unwrap();
     for _ in 0..times {
         match way {
             Way::Killed => daemon.kill(),
@@ -96,7 +96,7 @@ fn stream_across(way: Way, listens: bool, times: u32) {
         daemon.restart(&rig).unwrap();
         daemon.wait_up("nic", "vm").unwrap();
         let before = tenths(&server).len();
-        let flows = until("a stream that flows again", LIMIT, || {
+        let flows = wait_until("a stream that flows again", LIMIT, || {
             let since = tenths(&server).split_off(before);
             Ok(since.len() >= 5 && since.iter().rev().take(3).all(|rate| *rate > 0))
         });
@@ -137,7 +137,7 @@ fn a_daemon_is_replaced_under_a_guest_that_connects() {
 #[test]
 fn a_guest_moves_to_another_port_while_it_downloads() {
     let rig = Rig::new().unwrap();
-    let light = LightGuest::new(&rig, "light", 1).unwrap();
+    let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
     let sockets = [rig.path("a.sock"), rig.path("b.sock")];
     let host = format!(
         "{LAN}{}{}{}",
@@ -170,8 +170,10 @@ fn a_guest_moves_to_another_port_while_it_downloads() {
         (moved, expected)
     });
     drop(source);
-    until("end of the download", LIMIT, || Ok(moved.run_any("test -e /tmp/done", LIMIT)?.is_ok()))
-        .unwrap();
+    wait_until("end of the download", LIMIT, || {
+        Ok(moved.run_any("test -e /tmp/done", LIMIT)?.is_ok())
+    })
+    .unwrap();
     let sum = moved.run("cat /tmp/sum").unwrap();
     assert_eq!(sum.split_whitespace().next().unwrap(), expected);
     // The switch knows where it is now.
@@ -196,7 +198,7 @@ impl Download {
     /// that it cannot be moved.
     const EVERY: Duration = Duration::from_millis(40);
 
-    fn open(rig: &Rig, light: &LightGuest) -> Self {
+    fn open(rig: &Rig, light: &NamespaceGuest) -> Self {
         let address = SocketAddr::new(light.address().parse().unwrap(), 7009);
         let listener = light.namespace.inside(|| TcpListener::bind(address).unwrap()).unwrap();
         Self { address, listener, file: rig.path("download") }
@@ -229,7 +231,7 @@ impl Download {
 #[test]
 fn a_vm_uses_eight_queue_pairs() {
     let rig = Rig::new().unwrap();
-    let light = LightGuest::new(&rig, "light", 1).unwrap();
+    let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
     let socket = rig.path("vm.sock");
     let host =
         format!("{LAN}{}{}", light.nic_toml("lan", ""), vm_toml("vm", &socket, "queues = 8"));
@@ -240,7 +242,7 @@ fn a_vm_uses_eight_queue_pairs() {
     vm.run("ethtool -L eth0 combined 8").unwrap();
     vm.address("eth0", "10.77.0.9/24").unwrap();
     assert!(vm.reaches(&light.address()).unwrap());
-    until("eight queue pairs", LIMIT, || {
+    wait_until("eight queue pairs", LIMIT, || {
         Ok(daemon.json(&["nic", "show", "vm"])?["queue_pairs"] == 8)
     })
     .unwrap();
@@ -253,7 +255,7 @@ fn a_vm_uses_eight_queue_pairs() {
 #[test]
 fn a_vm_with_packed_rings_is_served_and_offloads_work() {
     let rig = Rig::new().unwrap();
-    let light = LightGuest::new(&rig, "light", 1).unwrap();
+    let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
     let socket = rig.path("vm.sock");
     let host = format!("{LAN}{}{}", light.nic_toml("lan", ""), vm_toml("vm", &socket, ""));
     let daemon = Daemon::start(&rig, &host).unwrap();

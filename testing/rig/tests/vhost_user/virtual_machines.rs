@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use suimon_rig::{
-    Daemon, Guest, GuestNic, GuestSpec, LightGuest, Rig, Testpmd, TestpmdSpec, iperf, until,
-    until_some,
+    Daemon, Guest, GuestNic, GuestSpec, NamespaceGuest, Rig, Testpmd, TestpmdSpec, iperf,
+    wait_for_value, wait_until,
 };
 
 const VM_MAC: &str = "52:54:00:aa:00:01";
@@ -33,7 +33,7 @@ fn macs() -> [String; 2] {
 #[test]
 fn a_vm_exchanges_pings_tcp_and_large_packets_with_a_light_guest() {
     let rig = Rig::new().unwrap();
-    let light = LightGuest::new(&rig, "light", 1).unwrap();
+    let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
     let socket = rig.path("vm.sock");
     let host = format!(
         "{LAN}{}{}",
@@ -73,17 +73,19 @@ fn a_vm_exchanges_pings_tcp_and_large_packets_with_a_light_guest() {
     // MTU 9000, both ways, in one packet each.
     vm.run("ip link set eth0 mtu 9000").unwrap();
     let big = ["ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", "8972", "10.77.0.9"];
-    until("a large ping to the VM", LIMIT, || Ok(light.namespace.run_any(&big, LIMIT)?.is_ok()))
-        .unwrap();
+    wait_until("a large ping to the VM", LIMIT, || {
+        Ok(light.namespace.run_any(&big, LIMIT)?.is_ok())
+    })
+    .unwrap();
     let big = format!("ping -c 1 -W 2 -s 8972 {}", light.address());
-    until("a large ping from the VM", LIMIT, || Ok(vm.run_any(&big, LIMIT)?.is_ok())).unwrap();
+    wait_until("a large ping from the VM", LIMIT, || Ok(vm.run_any(&big, LIMIT)?.is_ok())).unwrap();
 }
 
 #[test]
 fn a_vlan_changes_live_and_others_notice_nothing() {
     let rig = Rig::new().unwrap();
-    let light = LightGuest::new(&rig, "light", 1).unwrap();
-    let other = LightGuest::new(&rig, "other", 2).unwrap();
+    let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
+    let other = NamespaceGuest::new(&rig, "other", 2).unwrap();
     let socket = rig.path("vm.sock");
     let host = format!(
         "{LAN}{}{}{}",
@@ -120,7 +122,7 @@ fn a_vlan_changes_live_and_others_notice_nothing() {
 #[test]
 fn a_vm_with_several_queues_uses_them() {
     let rig = Rig::new().unwrap();
-    let light = LightGuest::new(&rig, "light", 1).unwrap();
+    let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
     let socket = rig.path("vm.sock");
     let host =
         format!("{LAN}{}{}", light.nic_toml("lan", ""), vm_toml("vm", &socket, "queues = 2"));
@@ -141,7 +143,7 @@ fn a_vm_with_several_queues_uses_them() {
         "{queues}\n{}",
         vm.run("cat /proc/interrupts /proc/net/dev; dmesg | tail -5").unwrap()
     );
-    until("both queue pairs", LIMIT, || {
+    wait_until("both queue pairs", LIMIT, || {
         Ok(daemon.json(&["nic", "show", "vm"])?["queue_pairs"] == 2)
     })
     .unwrap();
@@ -154,7 +156,7 @@ fn a_vm_with_several_queues_uses_them() {
 #[test]
 fn a_vm_whose_qemu_listens_is_connected_to() {
     let rig = Rig::new().unwrap();
-    let light = LightGuest::new(&rig, "light", 1).unwrap();
+    let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
     let socket = rig.path("vm.sock");
     let host = format!(
         "{LAN}{}{}",
@@ -172,7 +174,7 @@ fn a_vm_whose_qemu_listens_is_connected_to() {
 #[test]
 fn a_vm_finds_its_way_back_after_the_daemon_was_killed() {
     let rig = Rig::new().unwrap();
-    let light = LightGuest::new(&rig, "light", 1).unwrap();
+    let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
     let socket = rig.path("vm.sock");
     let host = format!("{LAN}{}{}", light.nic_toml("lan", ""), vm_toml("vm", &socket, ""));
     let mut daemon = Daemon::start(&rig, &host).unwrap();
@@ -226,8 +228,10 @@ fn testpmd_s_vms_are_kept_apart_by_vlans_until_they_share_one() {
     let daemon = Daemon::start(&rig, &host).unwrap();
     let mut testpmd = Testpmd::start(&rig, &TestpmdSpec::new(sockets, macs())).unwrap();
     testpmd.start_circulating().unwrap();
-    until("frames sent", LIMIT, || Ok(testpmd.stats()?.iter().all(|port| port.tx_packets > 0)))
-        .unwrap();
+    wait_until("frames sent", LIMIT, || {
+        Ok(testpmd.stats()?.iter().all(|port| port.tx_packets > 0))
+    })
+    .unwrap();
     assert!(testpmd.stats().unwrap().iter().all(|port| port.rx_packets == 0));
     daemon.ok(&["nic", "set", "right", "--vlan", "10"]).unwrap();
     testpmd.ask("stop").unwrap();
@@ -236,7 +240,7 @@ fn testpmd_s_vms_are_kept_apart_by_vlans_until_they_share_one() {
     daemon.ok(&["nic", "set", "right", "--vlan", "20"]).unwrap();
     // What was under way arrives, then nothing more.
     let mut before = testpmd.stats().unwrap();
-    until("the last frame", LIMIT, || {
+    wait_until("the last frame", LIMIT, || {
         let received = testpmd.rate(Duration::from_secs(1))?;
         let after = testpmd.stats()?;
         println!("{received} frames a second: {before:?}, then {after:?}");
@@ -275,7 +279,8 @@ fn nonsense() -> Vec<Vec<u8>> {
 #[test]
 fn a_front_end_that_talks_nonsense_hurts_nobody_else() {
     let rig = Rig::new().unwrap();
-    let (a, b) = (LightGuest::new(&rig, "a", 1).unwrap(), LightGuest::new(&rig, "b", 2).unwrap());
+    let (a, b) =
+        (NamespaceGuest::new(&rig, "a", 1).unwrap(), NamespaceGuest::new(&rig, "b", 2).unwrap());
     let socket = rig.path("vm.sock");
     let host = format!(
         "{LAN}{}{}{}",
@@ -301,7 +306,7 @@ fn a_front_end_that_talks_nonsense_hurts_nobody_else() {
     println!("others: {} bit/s", stream.end().unwrap().bits_per_second);
     daemon.process().check_running().unwrap();
     // The event is recorded after the front-end is cut off.
-    let violation = until_some("event of a violation", LIMIT, || {
+    let violation = wait_for_value("event of a violation", LIMIT, || {
         let events = daemon.json(&["event", "list"])?;
         let mut events = events.as_array().into_iter().flatten();
         Ok(events.find(|event| event["id"] == 3007).cloned())

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use serde_json::Value;
-use suimon_rig::{Daemon, HostedGuest, HostedVms, Process, Rig, run, until};
+use suimon_rig::{Daemon, GuestConsole, HostedVms, Process, Rig, run, wait_until};
 
 const HOST: &str = "10.74.0.254";
 const GUEST: &str = "10.74.0.9";
@@ -63,7 +63,7 @@ impl Site {
     /// same thread in which it connects its devices again.
     fn wait_found(&self, process: &Value) {
         let mut shown = Value::Null;
-        let found = until("the VM to be found", PATIENCE, || {
+        let found = wait_until("the VM to be found", PATIENCE, || {
             shown = self.show();
             ensure!(shown["state"] != "stopped", "the VM has ended");
             Ok(shown["state"] == "running")
@@ -80,25 +80,25 @@ impl Site {
 }
 
 /// Has the guest write blocks, each with its number, until it is told to stop or an error comes.
-fn begin_writing(guest: &mut HostedGuest) {
+fn begin_writing(guest: &mut GuestConsole) {
     let writer = format!(
         "(n=0; while [ ! -e /tmp/stop ]; do echo $n | dd of=/dev/vda bs=4096 seek=$((n % {BLOCKS})) \
          conv=sync,fsync 2>/dev/null || {{ touch /tmp/failed; break; }}; n=$((n + 1)); \
          echo $n >/tmp/new; mv /tmp/new /tmp/written; done; touch /tmp/ended) &"
     );
     guest.run(&writer).unwrap();
-    until("the guest to write", PATIENCE, || Ok(written(guest) > 0)).unwrap();
+    wait_until("the guest to write", PATIENCE, || Ok(written(guest) > 0)).unwrap();
 }
 
-fn written(guest: &mut HostedGuest) -> u64 {
+fn written(guest: &mut GuestConsole) -> u64 {
     let said = guest.run_any("cat /tmp/written", PATIENCE).unwrap().stdout;
     said.trim().parse().unwrap_or(0)
 }
 
 /// Each block has the last number that was written to it.
-fn verify(guest: &mut HostedGuest) -> u64 {
+fn verify(guest: &mut GuestConsole) -> u64 {
     guest.run("touch /tmp/stop").unwrap();
-    until("the guest to have ended", PATIENCE, || {
+    wait_until("the guest to have ended", PATIENCE, || {
         Ok(guest.run_any("[ -e /tmp/ended ]", PATIENCE)?.is_ok())
     })
     .unwrap();
@@ -139,7 +139,7 @@ fn die_often(kills: usize) {
     let process = site.show()["process"].clone();
     let mut server =
         Process::start(&site.rig, "iperf3", &["iperf3", "-s", "-1", "-B", HOST]).unwrap();
-    until("iperf3 to listen", PATIENCE, || {
+    wait_until("iperf3 to listen", PATIENCE, || {
         server.check_running()?;
         Ok(run(&["ss", "-ltn"])?.contains(&format!("{HOST}:5201")))
     })
@@ -148,7 +148,7 @@ fn die_often(kills: usize) {
     guest.run(&sender).unwrap();
     begin_writing(&mut guest);
     let before = site.received();
-    until("the guest to send", PATIENCE, || Ok(site.received() > before + 1_000_000)).unwrap();
+    wait_until("the guest to send", PATIENCE, || Ok(site.received() > before + 1_000_000)).unwrap();
 
     let (mut nic, mut disk) = (Vec::new(), Vec::new());
     for _ in 0..kills {
@@ -157,10 +157,11 @@ fn die_often(kills: usize) {
         let (died, received) = (Instant::now(), site.received());
         site.daemon.restart(&site.rig).unwrap();
         // More than a segment that is sent again: the stream goes on.
-        until("the guest to send on", PATIENCE, || Ok(site.received() > received + 100_000))
+        wait_until("the guest to send on", PATIENCE, || Ok(site.received() > received + 100_000))
             .unwrap();
         nic.push(died.elapsed());
-        until("the guest to write on", PATIENCE, || Ok(written(&mut guest) > count + 1)).unwrap();
+        wait_until("the guest to write on", PATIENCE, || Ok(written(&mut guest) > count + 1))
+            .unwrap();
         disk.push(died.elapsed());
         site.wait_found(&process);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use serde_json::Value;
-use suimon_rig::{Daemon, HostedGuest, HostedVms, Mounted, Rig, run, until};
+use suimon_rig::{Daemon, GuestConsole, HostedVms, Mounted, Rig, run, wait_until};
 
 const PATIENCE: Duration = Duration::from_secs(300);
 const QUEUED_WITHIN: Duration = Duration::from_secs(60);
@@ -21,7 +21,7 @@ struct Site {
     /// VMs end when it is dropped.
     _vms: HostedVms,
     daemon: Daemon,
-    guest: HostedGuest,
+    guest: GuestConsole,
     store: Mounted,
     rig: Rig,
 }
@@ -82,7 +82,7 @@ impl Site {
 
     fn end_writing(&mut self, device: &str) {
         let guest = &mut self.guest;
-        let ended = until("the guest to have written", PATIENCE, || {
+        let ended = wait_until("the guest to have written", PATIENCE, || {
             Ok(guest.run_any(&format!("[ -s /tmp/{device} ]"), PATIENCE)?.is_ok())
         });
         let log = self.guest.run(&format!("cat /tmp/{device}.log")).unwrap();
@@ -109,7 +109,7 @@ impl Site {
 
     fn wait_vm(&self, what: &str, is: impl Fn(&Value) -> bool) {
         let mut shown = Value::Null;
-        let seen = until(what, PATIENCE, || {
+        let seen = wait_until(what, PATIENCE, || {
             shown = self.vm();
             ensure!(shown["state"] != "stopped", "the VM has ended");
             Ok(is(&shown))
@@ -135,7 +135,7 @@ fn virtio(site: &mut Site, hold: Duration) {
     site.fill(2 * MIB);
     site.begin_writing("vda", "v");
     let mut shown = Value::Null;
-    until("queued writes", PATIENCE, || {
+    wait_until("queued writes", PATIENCE, || {
         shown = site.disk("v");
         Ok(shown["full"]["queued_requests"].as_u64() > Some(0))
     })
@@ -143,7 +143,7 @@ fn virtio(site: &mut Site, hold: Duration) {
     assert_eq!(shown["state"], "full", "{shown}");
     assert!(shown["reason"].as_str().unwrap().contains("store s has been full"), "{shown}");
     assert!(site.daemon.ok(&["disk", "list"]).unwrap().contains("full"));
-    until("an event", PATIENCE, || Ok(site.events(6150) > 0)).unwrap();
+    wait_until("an event", PATIENCE, || Ok(site.events(6150) > 0)).unwrap();
     std::thread::sleep(hold);
     // The guest runs, and reads and writes what it has written.
     let again = "dd if=/dev/vda bs=64k count=1 iflag=direct of=/tmp/block && \
@@ -156,7 +156,8 @@ fn virtio(site: &mut Site, hold: Duration) {
     site.free();
     site.end_writing("vda");
     site.check("vda", "v");
-    until("space to be reported", PATIENCE, || Ok(site.disk("v")["state"] == "ready")).unwrap();
+    wait_until("space to be reported", PATIENCE, || Ok(site.disk("v")["state"] == "ready"))
+        .unwrap();
     assert_eq!(site.disk("v")["counters"]["writes"]["errors"], 0);
 }
 
@@ -173,7 +174,7 @@ fn emulated(site: &mut Site, disk: &str, device: &str, hold: Duration) {
     site.end_writing(device);
     site.check(device, disk);
     // Reported when the VM has run for 10 s.
-    until("the VM to be reported as continued", PATIENCE, || Ok(site.events(6155) > before.1))
+    wait_until("the VM to be reported as continued", PATIENCE, || Ok(site.events(6155) > before.1))
         .unwrap();
     site.wait_vm("the VM to run", |vm| vm["state"] == "running" && vm["reason"].is_null());
 }
@@ -197,7 +198,7 @@ fn held(site: &mut Site, disk: &str, device: &str) {
     assert_eq!(site.vm()["state"], "paused", "{disk}");
     site.daemon.ok(&["vm", "resume", "old"]).unwrap();
     let guest = &mut site.guest;
-    until("the guest to have written", PATIENCE, || {
+    wait_until("the guest to have written", PATIENCE, || {
         Ok(guest.run_any("[ -s /tmp/more ]", PATIENCE)?.is_ok())
     })
     .unwrap();
@@ -210,7 +211,7 @@ fn ended(site: &mut Site) {
     let write = "(sleep 2; dd if=/dev/zero of=/dev/vda bs=64k count=16 seek=512 oflag=direct) \
                  </dev/null >/tmp/last 2>&1 &";
     site.guest.run(write).unwrap();
-    let queued = until("queued writes", QUEUED_WITHIN, || {
+    let queued = wait_until("queued writes", QUEUED_WITHIN, || {
         Ok(site.disk("v")["full"]["queued_requests"].as_u64() > Some(0))
     });
     if let Err(error) = queued {
@@ -218,7 +219,7 @@ fn ended(site: &mut Site) {
         panic!("{error:#}: {}\n{}\n{log}", site.disk("v"), site.vm());
     }
     site.daemon.ok(&["vm", "kill", "old"]).unwrap();
-    until("nothing to be queued", PATIENCE, || {
+    wait_until("nothing to be queued", PATIENCE, || {
         Ok(site.disk("v")["full"]["queued_requests"].as_u64().unwrap_or(0) == 0)
     })
     .unwrap();

@@ -5,7 +5,9 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, HostedGuest, HostedVms, Rig, run, system_program, until, until_some};
+use suimon_rig::{
+    Daemon, GuestConsole, HostedVms, Rig, run, system_program, wait_for_value, wait_until,
+};
 
 const GUEST: &str = "10.79.0.9/24";
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -60,21 +62,21 @@ impl Site {
     /// What the agent tells. The daemon gives it 3 s for an answer, which a guest that gets little
     /// CPU time may need more than once.
     fn told(&self) -> Value {
-        until_some("an answer of the agent", PATIENCE, || {
+        wait_for_value("an answer of the agent", PATIENCE, || {
             self.daemon.json(&["vm", "guest", "web"]).map(Some)
         })
         .unwrap()
     }
 
     /// A guest with an agent, and an ext4 on its disk at `/mnt`.
-    fn start(&self) -> HostedGuest {
+    fn start(&self) -> GuestConsole {
         let mut guest = self.vms.start(&self.daemon, "web").unwrap();
         guest.load("virtio_blk", "").unwrap();
         assert_eq!(self.show()["agent"], false);
         assert!(self.refusal(&["vm", "guest", "web"]).contains("qemu-guest-agent"));
         guest.load("virtio_console", "").unwrap();
         guest.run(START_AGENT).unwrap();
-        until("the agent to be there", PATIENCE, || Ok(self.show()["agent"] == true)).unwrap();
+        wait_until("the agent to be there", PATIENCE, || Ok(self.show()["agent"] == true)).unwrap();
         guest.run("mkfs.ext4 -q /dev/vda && mkdir /mnt && mount -t ext4 /dev/vda /mnt").unwrap();
         guest
     }
@@ -98,7 +100,7 @@ fn an_agent_tells_of_its_guest_and_turns_it_off() {
     let nic = interfaces.iter().find(|found| found["name"] == "eth0").unwrap();
     assert_eq!(nic["mac"], "52:54:00:79:00:01");
     assert!(nic["addresses"].as_array().unwrap().contains(&GUEST.into()), "{nic}");
-    let shown = until_some("an answer of the agent", PATIENCE, || {
+    let shown = wait_for_value("an answer of the agent", PATIENCE, || {
         site.daemon.ok(&["vm", "guest", "web"]).map(Some)
     })
     .unwrap();
@@ -114,13 +116,13 @@ fn an_agent_tells_of_its_guest_and_turns_it_off() {
 fn a_guest_that_is_frozen_writes_nothing_until_it_is_thawed() {
     let mut site = Site::new();
     let mut guest = site.start();
-    let write = |guest: &mut HostedGuest| {
+    let write = |guest: &mut GuestConsole| {
         guest
             .run("rm -f /tmp/done; (echo x >/mnt/new; sync; touch /tmp/done) >/dev/null &")
             .unwrap();
     };
     let wrote =
-        |guest: &mut HostedGuest| guest.run_any("[ -e /tmp/done ]", PATIENCE).unwrap().is_ok();
+        |guest: &mut GuestConsole| guest.run_any("[ -e /tmp/done ]", PATIENCE).unwrap().is_ok();
     site.daemon.ok(&["vm", "freeze", "web", "--seconds", "600"]).unwrap();
     assert!(site.show()["frozen_s"].as_u64().unwrap() > 500);
     assert_eq!(site.told()["frozen"], true);
@@ -128,7 +130,7 @@ fn a_guest_that_is_frozen_writes_nothing_until_it_is_thawed() {
     std::thread::sleep(Duration::from_secs(2));
     assert!(!wrote(&mut guest), "a guest that is frozen has written");
     site.daemon.ok(&["vm", "thaw", "web"]).unwrap();
-    until("the guest to write", PATIENCE, || Ok(wrote(&mut guest))).unwrap();
+    wait_until("the guest to write", PATIENCE, || Ok(wrote(&mut guest))).unwrap();
 
     // Nobody is there to thaw it in time: the next daemon does.
     site.daemon.ok(&["vm", "freeze", "web", "--seconds", "600"]).unwrap();
@@ -137,13 +139,13 @@ fn a_guest_that_is_frozen_writes_nothing_until_it_is_thawed() {
     std::thread::sleep(Duration::from_secs(1));
     assert!(!wrote(&mut guest));
     site.daemon.restart(&site.rig).unwrap();
-    until("the guest to write", PATIENCE, || Ok(wrote(&mut guest))).unwrap();
-    until("that to be shown", PATIENCE, || Ok(site.show()["frozen_s"].is_null())).unwrap();
+    wait_until("the guest to write", PATIENCE, || Ok(wrote(&mut guest))).unwrap();
+    wait_until("that to be shown", PATIENCE, || Ok(site.show()["frozen_s"].is_null())).unwrap();
 
     // And by itself.
     site.daemon.ok(&["vm", "freeze", "web", "--seconds", "1"]).unwrap();
     write(&mut guest);
-    until("the guest to write", PATIENCE, || Ok(wrote(&mut guest))).unwrap();
+    wait_until("the guest to write", PATIENCE, || Ok(wrote(&mut guest))).unwrap();
 }
 
 #[test]

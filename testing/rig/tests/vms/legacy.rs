@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use serde_json::Value;
-use suimon_rig::{Daemon, HostedGuest, HostedVms, LightGuest, Rig, iperf, until};
+use suimon_rig::{Daemon, GuestConsole, HostedVms, NamespaceGuest, Rig, iperf, wait_until};
 
 const GUEST: &str = "10.77.0.9";
 const NETWORK_PREFIX: u8 = 24;
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 struct Site {
     vms: HostedVms,
     daemon: Daemon,
-    peer: LightGuest,
+    peer: NamespaceGuest,
     rig: Rig,
 }
 
@@ -28,7 +28,7 @@ impl Site {
     fn new(keys: &str) -> Self {
         let rig = Rig::new().unwrap();
         let vms = HostedVms::of_machines(&rig).unwrap();
-        let peer = LightGuest::new(&rig, "peer", 1).unwrap();
+        let peer = NamespaceGuest::new(&rig, "peer", 1).unwrap();
         let store = rig.path("store");
         fs::create_dir_all(&store).unwrap();
         let mut text = format!(
@@ -51,7 +51,7 @@ impl Site {
         Self { vms, daemon, peer, rig }
     }
 
-    fn start(&self) -> HostedGuest {
+    fn start(&self) -> GuestConsole {
         let mut guest = self.vms.start(&self.daemon, "old").unwrap();
         // What a bus has is found as soon as its driver is there.
         for module in ["e1000e", "sd_mod", "ata_piix", "ahci"] {
@@ -60,9 +60,9 @@ impl Site {
         guest
     }
 
-    fn connect(&self, guest: &mut HostedGuest) {
+    fn connect(&self, guest: &mut GuestConsole) {
         let has_link = "ip link set eth0 up && [ \"$(cat /sys/class/net/eth0/carrier)\" = 1 ]";
-        until("the guest's link", PATIENCE, || Ok(guest.run_any(has_link, PATIENCE)?.is_ok()))
+        wait_until("the guest's link", PATIENCE, || Ok(guest.run_any(has_link, PATIENCE)?.is_ok()))
             .unwrap();
         guest.address("eth0", &format!("{GUEST}/{NETWORK_PREFIX}")).unwrap();
         assert!(guest.reaches(&self.peer.address()).unwrap(), "{}", self.nic());
@@ -80,7 +80,7 @@ impl Site {
     /// work before.
     fn wait_found(&self, process: &Value) {
         let mut shown = Value::Null;
-        let found = until("the VM to be found", PATIENCE, || {
+        let found = wait_until("the VM to be found", PATIENCE, || {
             shown = self.vm();
             ensure!(shown["state"] != "stopped", "the VM has ended");
             Ok(shown["state"] == "running")
@@ -134,7 +134,7 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
         assert!(carried >= 1 << 20, "{direction}: {report:?}");
     }
     let mut counters = Value::Null;
-    let segmented = until("segments that were cut", PATIENCE, || {
+    let segmented = wait_until("segments that were cut", PATIENCE, || {
         counters = site.nic()["counters"].clone();
         Ok(counters["software_segmented"].as_u64() > Some(0))
     });
@@ -146,18 +146,18 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
     let died = Instant::now();
     site.die_and_return();
     // QEMU before 8.0 does not connect again: the NIC is pulled out and put in.
-    until("the NIC to be back", PATIENCE, || Ok(site.nic()["condition"]["health"] == "up"))
+    wait_until("the NIC to be back", PATIENCE, || Ok(site.nic()["condition"]["health"] == "up"))
         .unwrap();
     eprintln!("from the daemon's death until the NIC is back: {:?}", died.elapsed());
     site.wait_found(&before["process"]);
-    until("what was done to be told", PATIENCE, || {
+    wait_until("what was done to be told", PATIENCE, || {
         Ok(site.told(7020).contains("does not reconnect a legacy NIC"))
     })
     .unwrap();
     site.connect(&mut guest);
-    until("nothing to wait", PATIENCE, || Ok(site.vm()["waits_for_start"].is_null())).unwrap();
+    wait_until("nothing to wait", PATIENCE, || Ok(site.vm()["waits_for_start"].is_null())).unwrap();
     site.daemon.ok(&["vm", "kill", "old"]).unwrap();
-    until("the NIC to be down", PATIENCE, || Ok(site.nic()["condition"]["health"] == "down"))
+    wait_until("the NIC to be down", PATIENCE, || Ok(site.nic()["condition"]["health"] == "down"))
         .unwrap();
 }
 
@@ -182,7 +182,7 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
                   touch /tmp/failed /tmp/stop; done; n=$((n + 1)); echo $n >/tmp/new; \
                   mv /tmp/new /tmp/written; done; touch /tmp/ended) &";
     guest.run(writer).unwrap();
-    until("the guest to write", PATIENCE, || {
+    wait_until("the guest to write", PATIENCE, || {
         Ok(guest.run_any("[ -s /tmp/written ]", PATIENCE)?.is_ok())
     })
     .unwrap();
@@ -190,8 +190,10 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
         let written = guest.run("cat /tmp/written").unwrap();
         let died = Instant::now();
         site.die_and_return();
-        until("the guest to write on", PATIENCE, || Ok(guest.run("cat /tmp/written")? != written))
-            .unwrap();
+        wait_until("the guest to write on", PATIENCE, || {
+            Ok(guest.run("cat /tmp/written")? != written)
+        })
+        .unwrap();
         guest.run("[ ! -e /tmp/failed ]").unwrap();
         eprintln!("from the daemon's death to the guest's next write: {:?}", died.elapsed());
         site.wait_found(&process);
@@ -216,7 +218,7 @@ fn only_its_vm_reaches(site: &Site, disk: &str) {
 }
 
 /// A maximum is one of an emulated disk as of any other.
-fn limits_hold(site: &Site, guest: &mut HostedGuest) {
+fn limits_hold(site: &Site, guest: &mut GuestConsole) {
     site.daemon.ok(&["disk", "set", "ide", "--qos-max-iops", "20"]).unwrap();
     let began = Instant::now();
     guest.run("dd if=/dev/zero of=/dev/sda bs=4096 count=100 oflag=direct").unwrap();
@@ -236,11 +238,11 @@ fn comes_and_goes_with_a_start(site: &Site) {
     let create = "disk create late --store s --format raw --size-bytes 1MiB --controller ide";
     site.daemon.ok(&create.split(' ').collect::<Vec<_>>()).unwrap();
     site.daemon.ok(&["vm", "set", "old", "--disks", "ide,sata,late"]).unwrap();
-    until("it to be told", PATIENCE, || Ok(site.told(7020).contains("cannot be hot-plugged")))
+    wait_until("it to be told", PATIENCE, || Ok(site.told(7020).contains("cannot be hot-plugged")))
         .unwrap();
     // The event is recorded before the status changes.
     let mut shown = Value::Null;
-    let waits = until("the disk that needs a start in the status", PATIENCE, || {
+    let waits = wait_until("the disk that needs a start in the status", PATIENCE, || {
         shown = site.vm();
         Ok(shown["waits_for_start"][0] == "disk/late")
     });
@@ -265,5 +267,5 @@ fn a_bios_starts_from_an_ide_disk_of_ours() {
     site.daemon.ok(&["vm", "start", "bare"]).unwrap();
     let log = format!("{}/bare/console.log", site.vms.folder());
     let has_word = || fs::read_to_string(&log).is_ok_and(|said| said.contains(firmware::WORD));
-    until("word of the boot sector", PATIENCE, || Ok(has_word())).unwrap();
+    wait_until("word of the boot sector", PATIENCE, || Ok(has_word())).unwrap();
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::time::Duration;
 
-use suimon_rig::{Daemon, HostedGuest, HostedVms, LightGuest, Process, Rig, until};
+use suimon_rig::{Daemon, GuestConsole, HostedVms, NamespaceGuest, Process, Rig, wait_until};
 
 /// Whom libvirt's driver and QEMU run as here (`nobody`, `nogroup`); on Debian it is
 /// `libvirt-qemu`, which packages of the system's own libvirt make.
@@ -124,13 +124,13 @@ fn start(rig: &Rig, domain: &str, folder: &str) -> Process {
     Process::start_in(rig, "virt-qemu-run", &words, &home).unwrap()
 }
 
-fn check_devices(guest: &mut HostedGuest) {
+fn check_devices(guest: &mut GuestConsole) {
     for module in ["virtio_blk", "e1000e", "sd_mod", "ahci"] {
         guest.load(module, "").unwrap();
     }
     let of_disks = "cat /sys/block/vda/serial /sys/block/vda/size /sys/block/sda/size";
     let sectors = (DISK_BYTES / 512).to_string();
-    until("the SATA disk", PATIENCE, || {
+    wait_until("the SATA disk", PATIENCE, || {
         Ok(guest.run_any(of_disks, PATIENCE)?.stdout == format!("OF-WEB{sectors}\n{sectors}"))
     })
     .unwrap();
@@ -144,7 +144,7 @@ fn check_devices(guest: &mut HostedGuest) {
 fn libvirt_starts_a_vm_with_our_nics_and_disks() {
     let rig = Rig::new().unwrap();
     let vms = HostedVms::of_machines(&rig).unwrap();
-    let peer = LightGuest::new(&rig, "peer", 1).unwrap();
+    let peer = NamespaceGuest::new(&rig, "peer", 1).unwrap();
     let (sockets, store) = (folder_of_user(&rig, "sockets"), rig.path("store"));
     fs::set_permissions(&sockets, fs::Permissions::from_mode(0o2770)).unwrap();
     fs::create_dir_all(&store).unwrap();
@@ -157,12 +157,12 @@ fn libvirt_starts_a_vm_with_our_nics_and_disks() {
     let folder = folder_of_user(&rig, "libvirt");
     let domain = domain(&vms, &daemon.ok(&["vm", "xml", "web"]).unwrap(), &folder);
     let mut libvirt = start(&rig, &domain, &folder);
-    until("libvirt's word that the guest runs", PATIENCE, || {
+    wait_until("libvirt's word that the guest runs", PATIENCE, || {
         libvirt.check_running()?;
         Ok(libvirt.log().contains("guest running"))
     })
     .unwrap();
-    let mut guest = HostedGuest::on("web", &folder).unwrap();
+    let mut guest = GuestConsole::on("web", &folder).unwrap();
     check_devices(&mut guest);
     guest.run("echo kept | dd of=/dev/vda bs=512 conv=sync,fsync").unwrap();
     guest.run("echo also | dd of=/dev/sda bs=512 conv=sync,fsync").unwrap();
@@ -171,18 +171,18 @@ fn libvirt_starts_a_vm_with_our_nics_and_disks() {
 
     // The next daemon is connected to as the elements say.
     daemon.restart(&rig).unwrap();
-    until("the peer again", PATIENCE, || guest.reaches(&peer.address())).unwrap();
+    wait_until("the peer again", PATIENCE, || guest.reaches(&peer.address())).unwrap();
     for (device, disk, content) in [("vda", "web", "kept"), ("sda", "data", "also")] {
         let read =
             format!("dd if=/dev/{device} bs=512 count=1 iflag=direct 2>/dev/null | head -c 4");
         // libvirt before 9.1 cannot have QEMU wait for an emulated disk's server: a request that finds the
         // connection broken fails, and has QEMU connect again.
         let what = format!("what was written to {device}");
-        until(&what, PATIENCE, || Ok(guest.run(&read)? == content)).unwrap();
+        wait_until(&what, PATIENCE, || Ok(guest.run(&read)? == content)).unwrap();
         // It counts what came since it was started.
         let read = || daemon.json(&["disk", "show", disk]);
         let counts = || Ok(read()?["counters"]["reads"]["bytes"].as_u64() > Some(0));
-        until("what was read in the counters", PATIENCE, counts)
+        wait_until("what was read in the counters", PATIENCE, counts)
             .unwrap_or_else(|error| panic!("{error:#}: {:?}", read()));
     }
     libvirt.stop().unwrap();

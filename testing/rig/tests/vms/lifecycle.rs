@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, HostDevice, HostedGuest, HostedVms, Rig, run, until};
+use suimon_rig::{Daemon, GuestConsole, HostDevice, HostedVms, Rig, run, wait_until};
 
 const HOST: &str = "10.78.0.254";
 const GUEST: &str = "10.78.0.9";
@@ -53,7 +53,7 @@ impl Site {
         site
     }
 
-    fn start(&self) -> HostedGuest {
+    fn start(&self) -> GuestConsole {
         let mut guest = self.vms.start(&self.daemon, "web").unwrap();
         guest.load("virtio_blk", "").unwrap();
         guest
@@ -64,8 +64,12 @@ impl Site {
     }
 
     fn wait_state(&self, state: &str) {
-        until(&format!("the VM to be {state}"), PATIENCE, || Ok(self.show()["state"] == state))
-            .unwrap();
+        wait_until(
+            &format!("the VM to be {state}"),
+            PATIENCE,
+            || Ok(self.show()["state"] == state),
+        )
+        .unwrap();
     }
 
     /// What a command says that is to fail.
@@ -103,7 +107,7 @@ fn a_guest_uses_its_nic_and_disk_turns_itself_off_and_finds_them_again() {
     assert!(guest.reaches(HOST).unwrap());
     guest.run("echo kept | dd of=/dev/vda bs=512 conv=sync,fsync").unwrap();
 
-    guest.heed_power_button().unwrap();
+    guest.shut_down_on_power_button().unwrap();
     site.daemon.ok(&["vm", "stop", "web"]).unwrap();
     assert_eq!(site.show()["state"], "stopped");
     assert!(!fs::exists(format!("/proc/{process}")).unwrap(), "its process is gone");
@@ -124,7 +128,7 @@ fn nics_disks_and_cpus_come_and_go_while_it_runs() {
     guest.run("ls /sys/class/net /sys/block").unwrap();
     site.daemon.ok(&["vm", "set", "web", "--nics", "web,more", "--disks", "web,more"]).unwrap();
     let has = "[ -e /sys/class/net/eth1 ] && [ -e /sys/block/vdb ]";
-    until("the guest to have them", PATIENCE, || Ok(guest.run_any(has, PATIENCE)?.is_ok()))
+    wait_until("the guest to have them", PATIENCE, || Ok(guest.run_any(has, PATIENCE)?.is_ok()))
         .unwrap();
     assert_eq!(guest.run("cat /sys/class/net/eth1/address").unwrap(), "52:54:00:78:00:02");
     assert_eq!(guest.run("cat /sys/block/vdb/serial").unwrap(), "DISK-2");
@@ -134,19 +138,19 @@ fn nics_disks_and_cpus_come_and_go_while_it_runs() {
 
     site.daemon.ok(&["vm", "set", "web", "--cpus", "2"]).unwrap();
     let online = "echo 1 >/sys/devices/system/cpu/cpu1/online; nproc";
-    until("the guest to have two CPUs", PATIENCE, || {
+    wait_until("the guest to have two CPUs", PATIENCE, || {
         Ok(guest.run_any(online, PATIENCE)?.stdout.ends_with('2'))
     })
     .unwrap();
 
     site.daemon.ok(&["vm", "set", "web", "--nics", "web", "--disks", "web"]).unwrap();
     let gone = "[ ! -e /sys/class/net/eth1 ] && [ ! -e /sys/block/vdb ]";
-    until("the guest to have let go", PATIENCE, || Ok(guest.run_any(gone, PATIENCE)?.is_ok()))
+    wait_until("the guest to have let go", PATIENCE, || Ok(guest.run_any(gone, PATIENCE)?.is_ok()))
         .unwrap();
-    until("it to be told", PATIENCE, || Ok(site.events(7019).len() == 2)).unwrap();
+    wait_until("it to be told", PATIENCE, || Ok(site.events(7019).len() == 2)).unwrap();
     // The events are recorded before the status changes.
     let mut status = Value::Null;
-    let followed = until("the status without the devices", PATIENCE, || {
+    let followed = wait_until("the status without the devices", PATIENCE, || {
         status = site.show();
         Ok(["nics", "disks"].into_iter().all(|key| status[key] == status["config"][key]))
     });
@@ -160,7 +164,7 @@ fn nics_disks_and_cpus_come_and_go_while_it_runs() {
     site.daemon.ok(&["vm", "delete", "second"]).unwrap();
     // And again: nothing of the first time is in the way.
     site.daemon.ok(&["vm", "set", "web", "--nics", "web,more"]).unwrap();
-    until("the guest to have it again", PATIENCE, || {
+    wait_until("the guest to have it again", PATIENCE, || {
         Ok(guest.run_any("[ -e /sys/class/net/eth1 ]", PATIENCE)?.is_ok())
     })
     .unwrap();
@@ -198,10 +202,10 @@ fn it_is_paused_and_reset_and_its_console_is_used() {
     assert!(answer.iter().any(|line| line.contains("Linux")), "{answer:?}");
     // It ends with the guest, though somebody could still type.
     site.daemon.ok(&["vm", "kill", "web"]).unwrap();
-    until("the console to end", PATIENCE, || Ok(console.try_wait()?.is_some())).unwrap();
+    wait_until("the console to end", PATIENCE, || Ok(console.try_wait()?.is_some())).unwrap();
     assert!(console.wait().unwrap().success());
     drop(typed);
-    until("the reset to be told", PATIENCE, || Ok(!site.events(7015).is_empty())).unwrap();
+    wait_until("the reset to be told", PATIENCE, || Ok(!site.events(7015).is_empty())).unwrap();
 }
 
 #[test]
@@ -233,7 +237,7 @@ fn what_is_wrong_is_told_and_nothing_is_left() {
         assert_eq!(answer.status, 202, "{}", answer.text);
     }
     let status = || site.show();
-    until("the VM to be as it was", PATIENCE, || Ok(status()["config"]["cdrom"].is_null()))
+    wait_until("the VM to be as it was", PATIENCE, || Ok(status()["config"]["cdrom"].is_null()))
         .unwrap();
     site.start();
     assert!(site.refusal(&["vm", "start", "web"]).contains("already running"));
@@ -241,7 +245,7 @@ fn what_is_wrong_is_told_and_nothing_is_left() {
     run(&["kill", "-9", &process]).unwrap();
     site.wait_state("stopped");
     assert!(site.show()["reason"].to_string().contains("signal"), "{}", site.show());
-    until("the end to be told", PATIENCE, || Ok(!site.events(7012).is_empty())).unwrap();
+    wait_until("the end to be told", PATIENCE, || Ok(!site.events(7012).is_empty())).unwrap();
     site.start();
 }
 
@@ -253,7 +257,7 @@ fn a_command_fails_with_the_panic_of_the_guests_kernel() {
     let error = guest.run("echo c >/proc/sysrq-trigger").unwrap_err();
     assert!(format!("{error:#}").contains("Kernel panic - not syncing"), "{error:#}");
     let log = format!("{}/web/console.log", site.vms.folder());
-    until("the stack of calls in the log", PATIENCE, || {
+    wait_until("the stack of calls in the log", PATIENCE, || {
         Ok(fs::read_to_string(&log)?.contains("Call Trace"))
     })
     .unwrap();

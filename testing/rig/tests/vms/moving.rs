@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
-use suimon_rig::{run, until};
+use suimon_rig::{run, wait_until};
 
 use crate::site::{Load, Node, OUTSIDE, PATIENCE, Site, begin_slowly, lost, qemus, refusal, state};
 
@@ -34,7 +34,7 @@ fn go_there_and_back(moves: usize) {
         let before = load.replies().len();
         totals.push(site.move_it(&mut guest));
         let after = load.replies().len();
-        until("replies", PATIENCE, || Ok(load.replies().len() > after + 50)).unwrap();
+        wait_until("replies", PATIENCE, || Ok(load.replies().len() > after + 50)).unwrap();
         let (lost, in_a_row) = lost(&load.replies()[before..]);
         all_lost += lost;
         stood.push(Duration::from_millis(10) * u32::try_from(in_a_row).unwrap());
@@ -132,6 +132,6 @@ fn whoever_dies_meanwhile_one_vm_goes_on() {
     // The QEMU that it leaves: the VM has ended then, and is not there twice.
     begin_slowly(&site);
     run(&["kill", "-9", &process_of(site.here())]).unwrap();
-    until("the VM to have ended", PATIENCE, || Ok(state(site.here()) == "stopped")).unwrap();
-    until("nothing of it to come", PATIENCE, || Ok(qemus(&site.there().vms) == 0)).unwrap();
+    wait_until("the VM to have ended", PATIENCE, || Ok(state(site.here()) == "stopped")).unwrap();
+    wait_until("nothing of it to come", PATIENCE, || Ok(qemus(&site.there().vms) == 0)).unwrap();
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, fcntl_lock};
-use suimon_rig::{run, until};
+use suimon_rig::{run, wait_until};
 
 use crate::site::{
     Load, NAMES, Node, PATIENCE, Site, begin_at, begin_slowly, lost, refusal, state,
@@ -32,7 +32,7 @@ fn check_image(site: &Site) {
     if state(site.here()) != "stopped" {
         daemon.ok(&["vm", "kill", "web"]).unwrap();
     }
-    until("the VM to have ended", PATIENCE, || Ok(state(site.here()) == "stopped")).unwrap();
+    wait_until("the VM to have ended", PATIENCE, || Ok(state(site.here()) == "stopped")).unwrap();
     daemon.ok(&["vm", "delete", "web"]).unwrap();
     daemon.ok(&["disk", "delete", "web"]).unwrap();
     run(&["qemu-img", "check", "-f", "vhdx", &image(site)]).unwrap();
@@ -76,7 +76,7 @@ fn go_there_and_back(moves: usize) {
             _ => site.move_it(&mut guest),
         });
         let after = load.replies().len();
-        until("replies", PATIENCE, || Ok(load.replies().len() > after + 50)).unwrap();
+        wait_until("replies", PATIENCE, || Ok(load.replies().len() > after + 50)).unwrap();
         let (_, in_a_row) = lost(&load.replies()[before..]);
         stood.push(Duration::from_millis(10) * u32::try_from(in_a_row).unwrap());
         load.check(&mut guest);
@@ -126,12 +126,12 @@ fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
     let holder = File::open(image(&site)).unwrap();
     fcntl_lock(&holder, FlockOperation::NonBlockingLockShared).unwrap();
     let ended = || site.here().daemon.json(&["operation", "show", &operation]);
-    until("that to fail", PATIENCE, || Ok(ended()?["state"] == "failed")).unwrap();
+    wait_until("that to fail", PATIENCE, || Ok(ended()?["state"] == "failed")).unwrap();
     let said = ended().unwrap()["error"]["message"].to_string();
     assert!(said.contains("cancelled the migration"), "{said}");
     site.is_only_here();
     drop(holder);
-    until("its disk to work", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
+    wait_until("its disk to work", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
     load.check(&mut guest);
     load.end(&mut guest);
     drop(guest);
@@ -152,7 +152,7 @@ fn go_on_after_deaths() {
     site.move_it(&mut guest);
     load.check(&mut guest);
     let goes_on = site.leave_dies();
-    until("its disk to work", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
+    wait_until("its disk to work", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
     if goes_on {
         load.end(&mut guest);
     }

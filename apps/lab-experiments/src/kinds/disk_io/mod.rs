@@ -10,7 +10,7 @@ mod testbed;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use suimon_lab_run::{Better, Case, Measure, Part, Words};
+use suimon_lab_run::{Better, Case, Measure, Repetition, Words};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -127,7 +127,7 @@ impl Experiment for DiskIo {
             )
             .deciding(),
             Measure::new("rate", Words::new("disk", "ディスク"), "MB/s", Better::Higher),
-            Measure::new("native", Words::new("native", "ネイティブ"), "MB/s", Better::Neither),
+            Measure::new("native", Words::new("native", "ネイティブ"), "MB/s", Better::None),
             Measure::new(
                 "of-native-busy",
                 Words::new(
@@ -150,7 +150,7 @@ impl Experiment for DiskIo {
         ]
     }
 
-    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Part> {
+    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
         let subjects = self.settings.subjects();
         let subject = subjects.into_iter().find(|of| of.id() == case.id);
         let subject = subject.context("unknown case")?;
@@ -170,7 +170,7 @@ impl Experiment for DiskIo {
         self.testbed = Some(testbed);
         let megabytes = (subject.pattern.block_kib << 10) as f64 / 1e6;
         let percent = iops / native_iops * 100.0;
-        let mut part = Part::default();
+        let mut part = Repetition::default();
         part.value("of-native", percent);
         part.value("rate", iops * megabytes);
         part.value("native", native_iops * megabytes);

@@ -165,9 +165,9 @@ impl Way {
     pub(super) fn words(self) -> Words {
         match self {
             Self::Engine => Words::new("engine alone", "エンジンのみ"),
-            Self::VhostUser => Words::same("vhost-user"),
+            Self::VhostUser => Words::untranslated("vhost-user"),
             Self::VhostUserWaiting => Words::new("vhost-user (waiting)", "vhost-user (待機)"),
-            Self::Nbd => Words::same("NBD"),
+            Self::Nbd => Words::untranslated("NBD"),
             Self::Vm => Words::new("vhost-user in a VM", "VM 内の vhost-user"),
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use suimon_lab_run::{Better, Case, Measure, Part, Series, Words};
+use suimon_lab_run::{Better, Case, Measure, Repetition, Series, Words};
 use suimon_rig::Rig;
 
 use crate::bounds::check_bounds;
@@ -120,7 +120,7 @@ impl Experiment for Java {
         ]
     }
 
-    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Part> {
+    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
         let combinations = self.combinations();
         let combination =
             combinations.into_iter().find(|(vcpus, pages)| id(*vcpus, *pages) == case.id);
@@ -138,7 +138,7 @@ impl Experiment for Java {
         let profile = environment.profile();
         let done = OrderEntry::finish(&mut process, load, environment)?;
         drop(profile);
-        let mut part = Part::default();
+        let mut part = Repetition::default();
         part.value("operations", done.per_s);
         part.value("paused", done.paused_percent);
         part.series.push(Series {

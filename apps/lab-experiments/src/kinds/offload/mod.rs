@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use suimon_lab_run::{Better, Case, Measure, Part, Series, Words};
+use suimon_lab_run::{Better, Case, Measure, Repetition, Series, Words};
 use suimon_rig::Rig;
 
 use crate::environment::Environment;
@@ -182,7 +182,7 @@ impl Experiment for OffloadFtp {
         measures
     }
 
-    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Part> {
+    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
         let Combination { driver, offload } = self.settings.combination(&case.id)?;
         let Settings { warm_up_seconds, seconds, .. } = self.settings;
         let testbed = self.testbed(driver, environment)?;
@@ -211,8 +211,8 @@ impl Experiment for OffloadFtp {
     }
 }
 
-fn part(sampler: &Sampler<'_>, bytes: f64) -> Part {
-    let mut part = Part { series: sampler.series(), ..Part::default() };
+fn part(sampler: &Sampler<'_>, bytes: f64) -> Repetition {
+    let mut part = Repetition { series: sampler.series(), ..Repetition::default() };
     let sums = sampler.sums();
     let bytes = bytes.max(1.0);
     part.value("sent", bytes * 8.0 / 1e6 / sums.span_s);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use suimon_lab_run::{Better, Case, Measure, Part, Series, Words};
+use suimon_lab_run::{Better, Case, Measure, Repetition, Series, Words};
 
 use crate::bounds::check_bounds;
 use crate::environment::Environment;
@@ -152,7 +152,7 @@ impl Experiment for Oltp {
         ]
     }
 
-    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Part> {
+    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
         let combinations = self.combinations();
         let combination =
             combinations.into_iter().find(|(disk, vcpus)| id(*disk, *vcpus) == case.id);
@@ -171,7 +171,7 @@ impl Experiment for Oltp {
         drop(profile);
         let used = testbed.daemon.process().cpu_time()?.saturating_sub(before);
         let all = answered.per_s * (warm_up_s + measure_s) as f64;
-        let mut part = Part::default();
+        let mut part = Repetition::default();
         part.value("transactions", answered.per_s);
         part.value("p95", answered.p95_ms);
         part.value("cpu", used.as_secs_f64() * 1e6 / all.max(1.0));

@@ -5,7 +5,9 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Deserialize;
 use suimon_lab_run::Words;
-use suimon_rig::{Daemon, LightGuest, LoopFolder, NbdFolder, Process, Rig, is_listening, until};
+use suimon_rig::{
+    Daemon, LoopFolder, NamespaceGuest, NbdFolder, Process, Rig, is_listening, wait_until,
+};
 
 use crate::loads::database::Database;
 use crate::loads::vcpus::Vcpus;
@@ -49,8 +51,8 @@ pub(super) struct Testbed {
     pub(super) database: Database,
     _files: Files,
     pub(super) daemon: Daemon,
-    pub(super) client: LightGuest,
-    _guest: LightGuest,
+    pub(super) client: NamespaceGuest,
+    _guest: NamespaceGuest,
 }
 
 /// Mounted file system and the server of its disk.
@@ -71,7 +73,7 @@ impl Testbed {
 
     pub(super) fn set_up(rig: &Rig, disk: Behind, mib: u64, vcpus: usize) -> Result<Self> {
         let (guest, client) =
-            (LightGuest::new(rig, "db", 11)?, LightGuest::new(rig, "client", 12)?);
+            (NamespaceGuest::new(rig, "db", 11)?, NamespaceGuest::new(rig, "client", 12)?);
         let (socket, store) = (rig.path("nbd.sock"), rig.path("store"));
         std::fs::create_dir(&store)?;
         let mut host = String::from(
@@ -100,7 +102,7 @@ impl Testbed {
                 suimon_rig::run(&["fallocate", "--length", &format!("{mib}MiB"), &file])?;
                 let words = ["nbdkit", "--foreground", "--unix", &socket, "file", &file];
                 let mut server = Process::start(rig, "nbdkit", &words)?;
-                until("nbdkit", READY_LIMIT, || {
+                wait_until("nbdkit", READY_LIMIT, || {
                     server.check_running()?;
                     Ok(is_listening(&socket))
                 })?;

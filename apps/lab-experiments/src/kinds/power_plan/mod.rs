@@ -7,7 +7,7 @@ mod settings;
 mod testbed;
 
 use anyhow::Result;
-use suimon_lab_run::{Better, Case, Measure, Part, Words};
+use suimon_lab_run::{Better, Case, Measure, Repetition, Words};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -75,7 +75,9 @@ impl Experiment for PowerPlan {
         // Includes the loads, the start and end of fio, and the time for queues to settle.
         let seconds = self.settings.window_ms as f64 / 1000.0 * Load::ALL.len() as f64 + 4.0;
         let plans = self.settings.plans.iter();
-        plans.map(|plan| Case::new(plan.clone(), Words::same(plan.clone()), seconds)).collect()
+        plans
+            .map(|plan| Case::new(plan.clone(), Words::untranslated(plan.clone()), seconds))
+            .collect()
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -104,12 +106,12 @@ impl Experiment for PowerPlan {
         measures
     }
 
-    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Part> {
+    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
         let testbed = match self.testbed.take() {
             Some(testbed) => testbed,
             None => Testbed::set_up(&self.settings, environment)?,
         };
-        let mut part = Part::default();
+        let mut part = Repetition::default();
         for missing in testbed.set_plan(&case.id)? {
             part.notes.push(Words::new(
                 format!("{}: not available on this machine: {missing}", case.id),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use suimon_lab_run::Words;
 use suimon_rig::fio::{self, FioTarget};
-use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, example, run, until};
+use suimon_rig::{Daemon, Namespace, NamespaceGuest, Rig, Veth, example, run, wait_until};
 
 use super::sessions::Sessions;
 use super::settings::Settings;
@@ -24,7 +24,7 @@ pub(super) struct Testbed {
     sessions: Sessions,
     process: u32,
     daemon: Daemon,
-    _guests: Vec<LightGuest>,
+    _guests: Vec<NamespaceGuest>,
     _wire: Veth,
     _far: Namespace,
     settings: Settings,
@@ -87,8 +87,8 @@ impl Testbed {
         let (near_end, far_end) = (rig.device("n"), rig.device("f"));
         let wire = Veth::new(&near_end, &far_end, &far)?;
         far.address(&far_end, &format!("{FAR}/24"))?;
-        let guests: Vec<LightGuest> = (0..2)
-            .map(|at| LightGuest::new(&rig, &format!("vm{at}"), 10 + at))
+        let guests: Vec<NamespaceGuest> = (0..2)
+            .map(|at| NamespaceGuest::new(&rig, &format!("vm{at}"), 10 + at))
             .collect::<Result<_>>()?;
         let mut host = format!(
             "[host]\nname = \"experiment\"\nfloating_workers = 2\n[[switch]]\nname = \
@@ -108,7 +108,7 @@ impl Testbed {
         for guest in &guests {
             guest.bring_up()?;
         }
-        until("guests with access to the outside", READY_LIMIT, || {
+        wait_until("guests with access to the outside", READY_LIMIT, || {
             Ok(guests.iter().all(|guest| guest.namespace.ping(FAR).unwrap_or(false)))
         })?;
         let from: Vec<&Namespace> = guests.iter().map(|guest| &guest.namespace).collect();

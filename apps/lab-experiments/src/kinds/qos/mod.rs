@@ -12,7 +12,7 @@ mod values;
 mod verdict;
 
 use anyhow::Result;
-use suimon_lab_run::{Case, Measure, Part, Words};
+use suimon_lab_run::{Case, Measure, Repetition, Words};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -168,7 +168,7 @@ impl Experiment for Qos {
         values::measures(&self.settings)
     }
 
-    fn run(&mut self, _: &Case, environment: &Environment<'_>) -> Result<Part> {
+    fn run(&mut self, _: &Case, environment: &Environment<'_>) -> Result<Repetition> {
         let mut testbed = Testbed::set_up(&self.settings, self.place, environment)?;
         let mut record = Record {
             settings: &self.settings,

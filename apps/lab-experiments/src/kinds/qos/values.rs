@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_lab_run::{Better, Mark, Measure, Part, Series, Words};
+use suimon_lab_run::{Better, Mark, Measure, Repetition, Series, Words};
 
 use super::record::Record;
 use super::settings::{Limits, Settings};
@@ -19,7 +19,7 @@ pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
         "capability",
         Words::new("throughput of the store without limits", "ストアの能力 (設定なし)"),
         "MB/s",
-        Better::Neither,
+        Better::None,
     )];
     for (step, of) in (1..).zip(&settings.steps) {
         let change = &of.change;
@@ -31,7 +31,7 @@ pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
             format!("even-{step}"),
             ("lowest disk, % of the highest", "最少のディスク ÷ 最多のディスク"),
             "%",
-            Better::Neither,
+            Better::None,
         );
         add(
             format!("used-{step}"),
@@ -46,14 +46,14 @@ pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
                 "全ディスク ÷ ストアの能力、5 秒間の最大",
             ),
             "%",
-            Better::Neither,
+            Better::None,
         );
         if of.is_too_much {
             add(
                 format!("refused-{step}"),
                 ("rejected (1) or not (0)", "拒否 (1) または許可 (0)"),
                 "",
-                Better::Neither,
+                Better::None,
             );
         }
         for (group, limits) in settings.groups.iter().zip(&of.limits) {
@@ -88,12 +88,7 @@ fn of_group(
         add("below", below, "s", Better::Lower);
     }
     if limits.max_iops.is_some() {
-        add(
-            "maximum",
-            ("each disk, % of its maximum", "1 台あたり ÷ 最大値"),
-            "%",
-            Better::Neither,
-        );
+        add("maximum", ("each disk, % of its maximum", "1 台あたり ÷ 最大値"), "%", Better::None);
         let most = (
             "highest 5 s throughput of any disk, % of its maximum",
             "最多のディスク ÷ 最大値、5 秒間の最大",
@@ -109,9 +104,9 @@ fn of_group(
 }
 
 /// Returns the result of a part.
-pub(super) fn part_of(record: &Record<'_>, settles_s: f64) -> Part {
+pub(super) fn part_of(record: &Record<'_>, settles_s: f64) -> Repetition {
     let settings = record.settings;
-    let mut part = Part::default();
+    let mut part = Repetition::default();
     part.value("capability", megabytes(record.calibration.measured_iops));
     let capability = record.calibration.capability_iops as f64;
     for (at, (begun, step)) in record.steps.iter().zip(&settings.steps).enumerate() {

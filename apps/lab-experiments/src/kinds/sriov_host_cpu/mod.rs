@@ -9,7 +9,7 @@ mod settings;
 mod testbed;
 
 use anyhow::{Context, Result};
-use suimon_lab_run::{Better, Case, Measure, Part, Words};
+use suimon_lab_run::{Better, Case, Measure, Repetition, Words};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -132,7 +132,7 @@ impl Experiment for SriovHostCpu {
         measures
     }
 
-    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Part> {
+    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
         let way = WAYS.into_iter().find(|way| id(*way) == case.id).context("unknown case")?;
         let mut testbed = match self.testbed.take() {
             Some(testbed) => testbed,
@@ -145,7 +145,7 @@ impl Experiment for SriovHostCpu {
         let sample = testbed.measure(way, self.settings.mib)?;
         self.testbed = Some(testbed);
         let per_byte = |ns: u64| ns as f64 / sample.bytes as f64;
-        let mut part = Part::default();
+        let mut part = Repetition::default();
         part.value("carried", sample.bits_per_second / 1e6);
         part.value("processors", per_byte(sample.stages_ns.values().sum()));
         part.value("machine", per_byte(sample.machine_ns));

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use suimon_rig::{Daemon, Namespace, Rig, until};
+use suimon_rig::{Daemon, Namespace, Rig, wait_until};
 
 use super::settings::{Combination, Through};
 use crate::loads::lan::{Lan, LanSpec, WORLD};
@@ -76,7 +76,7 @@ impl Ends {
     /// itself.
     fn reached(self) -> Result<Self> {
         let to = plain_address(0);
-        until("endpoints that reach each other", READY_LIMIT, || {
+        wait_until("endpoints that reach each other", READY_LIMIT, || {
             Ok(self.plain.iter().all(|from| from.ping(&to).unwrap_or(false)))
         })?;
         Ok(self)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use suimon_rig::{Namespace, Process, Rig, iperf, until};
+use suimon_rig::{Namespace, Process, Rig, iperf, wait_until};
 
 use super::ends::End;
 
@@ -38,7 +38,7 @@ impl Load {
             let words = ["iperf3", "--server", "--port", &port];
             servers.push(to.namespace.start(rig, "iperf3-server", &words)?);
         }
-        until("listening iperf3", START_LIMIT, || {
+        wait_until("listening iperf3", START_LIMIT, || {
             for server in &mut servers {
                 server.check_running()?;
             }
@@ -107,7 +107,7 @@ impl Leaving {
         let station = outside.run(&["cat", &format!("/sys/class/net/{device}/address")])?;
         let of_others = ["not", "multicast", "and", "not", "ether", "dst", station.trim()];
         let mut captures = [begin(&of_others)?, begin(&["ether", "broadcast"])?];
-        until("listening tcpdump", START_LIMIT, || {
+        wait_until("listening tcpdump", START_LIMIT, || {
             for capture in &mut captures {
                 capture.check_running()?;
             }

@@ -10,7 +10,7 @@ mod settings;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use suimon_lab_run::{Better, Case, Measure, Part, Words};
+use suimon_lab_run::{Better, Case, Measure, Repetition, Words};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -134,12 +134,12 @@ impl Experiment for Streams {
                 "broadcasts that left the host",
                 "ホストから出たブロードキャスト",
                 "",
-                Better::Neither,
+                Better::None,
             ),
         ]
     }
 
-    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Part> {
+    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
         let of = self.settings.combination(&case.id)?;
         let Settings { processors, warm_up_seconds, seconds, broadcast_ms, .. } = self.settings;
         let rig = environment.rig()?;
@@ -186,8 +186,8 @@ fn pairs<'a>(ends: &'a Ends, way: Way) -> Result<Vec<(End<'a>, End<'a>)>> {
     })
 }
 
-fn part(sampler: &Sampler<'_>, bits_per_second: f64) -> Part {
-    let mut part = Part { series: sampler.series(), ..Part::default() };
+fn part(sampler: &Sampler<'_>, bits_per_second: f64) -> Repetition {
+    let mut part = Repetition { series: sampler.series(), ..Repetition::default() };
     let sums = sampler.sums();
     let bytes = (bits_per_second / 8.0 * sums.span_s).max(1.0);
     part.value("carried", bits_per_second / 1e6);

@@ -111,7 +111,7 @@ impl Load<'_> {
     fn begin(
         &self,
         tile: &super::testbed::Tile,
-        client: &suimon_rig::LightGuest,
+        client: &suimon_rig::NamespaceGuest,
         loaded: Loaded,
     ) -> Result<Asking> {
         let is = |of: Loaded| loaded == of || loaded == Loaded::All;

@@ -10,7 +10,7 @@ mod settings;
 mod testbed;
 
 use anyhow::{Context, Result};
-use suimon_lab_run::{Better, Case, Measure, Part, Words};
+use suimon_lab_run::{Better, Case, Measure, Repetition, Words};
 use suimon_rig::Rig;
 
 use crate::environment::Environment;
@@ -119,7 +119,7 @@ impl Experiment for Tiles {
                 Better::Higher,
             ),
             measure("web-alone", "web VM alone", "Web VM 単独", "/s", Better::Higher),
-            measure("host-cpu", "CPU of the host", "ホストの CPU", "%", Better::Neither),
+            measure("host-cpu", "CPU of the host", "ホストの CPU", "%", Better::None),
             measure(
                 "errors",
                 "repeated or failed requests",
@@ -132,7 +132,7 @@ impl Experiment for Tiles {
         ]
     }
 
-    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Part> {
+    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
         let tiles = self.settings.tiles.iter().find(|tiles| case.id == format!("tiles.{tiles}"));
         let tiles = *tiles.context("unknown case")?;
         if self.compiled.is_none() {
@@ -150,7 +150,7 @@ impl Experiment for Tiles {
         let alone = load.alone(&mut testbed)?;
         let done = load.together(&mut testbed)?;
         let score = Score::of(&done.tiles, &alone);
-        let mut part = Part::default();
+        let mut part = Repetition::default();
         part.value("score", score.system);
         part.value("least", score.least);
         for (measure, sum) in ["java", "database", "web"].into_iter().zip(score.kinds) {

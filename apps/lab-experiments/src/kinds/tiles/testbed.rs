@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use suimon_rig::{Daemon, LightGuest, NbdFolder, Rig};
+use suimon_rig::{Daemon, NamespaceGuest, NbdFolder, Rig};
 
 use super::settings::Settings;
 use crate::environment::Environment;
@@ -26,17 +26,17 @@ pub(super) struct Tile {
     pub(super) database: Database,
     _web: WebServer,
     _files: NbdFolder,
-    pub(super) java: LightGuest,
+    pub(super) java: NamespaceGuest,
     pub(super) java_vcpus: Vcpus,
-    web_guest: LightGuest,
-    _guests: [LightGuest; 2],
+    web_guest: NamespaceGuest,
+    _guests: [NamespaceGuest; 2],
 }
 
 /// Setup of the measurement, except the load. Fields are dropped in order.
 pub(super) struct Testbed {
     pub(super) tiles: Vec<Tile>,
     pub(super) daemon: Daemon,
-    pub(super) client: LightGuest,
+    pub(super) client: NamespaceGuest,
 }
 
 impl Testbed {
@@ -51,7 +51,7 @@ impl Testbed {
         tiles: usize,
         environment: &Environment<'_>,
     ) -> Result<Self> {
-        let client = LightGuest::new(rig, "client", CLIENT_ADDRESS)?;
+        let client = NamespaceGuest::new(rig, "client", CLIENT_ADDRESS)?;
         let mut host = String::from(
             "[host]\nname = \"lab\"\nfloating_workers = 1\n[[switch]]\nname = \"lan\"\nkind = \
              \"private\"\n",
@@ -64,9 +64,9 @@ impl Testbed {
         for tile in 0..tiles {
             let guest = |(at, kind): (usize, &str)| {
                 let number = FIRST_ADDRESS + tile * KINDS.len() + at;
-                LightGuest::new(rig, &format!("{kind}{tile}"), u8::try_from(number)?)
+                NamespaceGuest::new(rig, &format!("{kind}{tile}"), u8::try_from(number)?)
             };
-            let of_tile: Vec<LightGuest> =
+            let of_tile: Vec<NamespaceGuest> =
                 KINDS.into_iter().enumerate().map(guest).collect::<Result<_>>()?;
             for of in &of_tile {
                 host += &of.nic_toml("lan", "");
@@ -98,9 +98,9 @@ impl Tile {
         rig: &Rig,
         settings: &Settings,
         number: usize,
-        guests: Vec<LightGuest>,
+        guests: Vec<NamespaceGuest>,
     ) -> Result<Self> {
-        let guests: [LightGuest; 4] = guests
+        let guests: [NamespaceGuest; 4] = guests
             .try_into()
             .map_err(|_| anyhow::anyhow!("a tile does not have {} guests", KINDS.len()))?;
         let [java, for_database, for_web, idle] = guests;
@@ -122,7 +122,7 @@ impl Tile {
     }
 
     /// Returns the guest of the tile's web server.
-    pub(super) fn web_guest(&self) -> &LightGuest {
+    pub(super) fn web_guest(&self) -> &NamespaceGuest {
         &self.web_guest
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use suimon_rig::{Process, Rig, until};
+use suimon_rig::{Process, Rig, wait_until};
 
 use super::testbed::{FAR, Testbed};
 
@@ -59,7 +59,7 @@ impl Load {
                 port += 1;
             }
         }
-        until("listening servers", Duration::from_secs(20), || {
+        wait_until("listening servers", Duration::from_secs(20), || {
             for server in &mut self.servers {
                 server.check_running()?;
             }
@@ -80,7 +80,7 @@ impl Load {
         }
         // Each client also has a control connection.
         let wanted = testbed.guests.len() * sessions as usize + self.clients.len();
-        until("established sessions", SESSIONS_LIMIT, || {
+        wait_until("established sessions", SESSIONS_LIMIT, || {
             for client in &mut self.clients {
                 client.process.check_running()?;
             }

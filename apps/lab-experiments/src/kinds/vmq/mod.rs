@@ -11,7 +11,7 @@ mod testbed;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use suimon_lab_run::{Better, Case, Mark, Measure, Part, Words};
+use suimon_lab_run::{Better, Case, Mark, Measure, Repetition, Words};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -91,7 +91,7 @@ impl Experiment for Vmq {
         let seconds: u64 = self.settings.phases.iter().map(|phase| phase.seconds).sum();
         let combinations = self.settings.combinations().into_iter();
         let case = |of: settings::Combination<'_>| {
-            let words = Words::same(format!("{}, {}", of.mode, of.algorithm));
+            let words = Words::untranslated(format!("{}, {}", of.mode, of.algorithm));
             // Includes some seconds for the start of the daemon, the team and the sessions.
             Case::new(of.id(), words, seconds as f64 + 8.0)
         };
@@ -110,7 +110,7 @@ impl Experiment for Vmq {
                 "processors",
                 Words::new(format!("workers in use, {en}"), format!("使用ワーカー数、{ja}")),
                 "",
-                Better::Neither,
+                Better::None,
             );
             add(
                 "carried",
@@ -137,14 +137,14 @@ impl Experiment for Vmq {
         measures
     }
 
-    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Part> {
+    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
         let combinations = self.settings.combinations();
         let combination = combinations.into_iter().find(|of| of.id() == case.id);
         let combination = combination.context("unknown case")?;
         let rig = environment.rig()?;
         let testbed = Testbed::set_up(&rig, &self.settings, combination, READY_LIMIT)?;
         let mut load = Load::default();
-        let mut part = Part::default();
+        let mut part = Repetition::default();
         let mut seconds = Vec::new();
         let profile = environment.profile();
         let began = Instant::now();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_lab_run::{Part, Series};
+use suimon_lab_run::{Repetition, Series};
 
 /// Values of about one second.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl Second {
 
 /// Adds the values of a phase: number of workers used and throughput, as medians of its second
 /// half, and the time until the number of workers reached its final value.
-pub(crate) fn sum_up(part: &mut Part, phase: usize, seconds: &[Second]) {
+pub(crate) fn sum_up(part: &mut Repetition, phase: usize, seconds: &[Second]) {
     let half = seconds.get(seconds.len() / 2..).unwrap_or_default();
     let median = |mut values: Vec<f64>| {
         values.sort_by(f64::total_cmp);

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde_json::Value;
 use suimon_rig::ovs::{Lacp, OvsBonds};
-use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, make_static_group, run, until};
+use suimon_rig::{
+    Daemon, Namespace, NamespaceGuest, Rig, Veth, make_static_group, run, wait_until,
+};
 
 use super::second::{Processor, Second};
 use super::settings::{Combination, Settings};
@@ -19,7 +21,7 @@ pub(crate) const FAR: &str = "10.77.0.1";
 /// Setup of the measurement, except the load. Fields are dropped in order.
 pub(crate) struct Testbed {
     daemon: Daemon,
-    pub(crate) guests: Vec<LightGuest>,
+    pub(crate) guests: Vec<NamespaceGuest>,
     _wires: Vec<Veth>,
     far: Far,
 }
@@ -115,8 +117,8 @@ impl Testbed {
         }
         let device = far_side.join(rig, &far_ends)?;
         far_side.namespace().address(&device, &format!("{FAR}/24"))?;
-        let guests: Vec<LightGuest> = (0..plan.guests)
-            .map(|at| LightGuest::new(rig, &format!("vm{at}"), 10 + at))
+        let guests: Vec<NamespaceGuest> = (0..plan.guests)
+            .map(|at| NamespaceGuest::new(rig, &format!("vm{at}"), 10 + at))
             .collect::<Result<_>>()?;
         for guest in &guests {
             host += &guest.nic_toml("wan", "");
@@ -126,7 +128,7 @@ impl Testbed {
             guest.bring_up()?;
         }
         let testbed = Self { daemon, guests, _wires: wires, far: far_side };
-        until("guests with access to the outside", limit, || {
+        wait_until("guests with access to the outside", limit, || {
             Ok(testbed.guests.iter().all(|guest| guest.namespace.ping(FAR).unwrap_or(false)))
         })?;
         Ok(testbed)

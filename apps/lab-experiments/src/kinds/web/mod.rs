@@ -8,7 +8,7 @@ mod settings;
 use std::time::Duration;
 
 use anyhow::Result;
-use suimon_lab_run::{Better, Case, Measure, Part, Words};
+use suimon_lab_run::{Better, Case, Measure, Repetition, Words};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -127,19 +127,19 @@ impl Experiment for Web {
                 Better::Lower,
             ),
             measure("p99", "99th percentile latency", "99 % の応答時間", "ms", Better::Lower),
-            measure("https-share", "HTTPS requests", "HTTPS の割合", "%", Better::Neither),
+            measure("https-share", "HTTPS requests", "HTTPS の割合", "%", Better::None),
             measure(
                 "cgi-share",
                 "requests completed by a program",
                 "CGI の割合",
                 "%",
-                Better::Neither,
+                Better::None,
             ),
             measure("errors", "errors", "エラー", "", Better::Lower),
         ]
     }
 
-    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Part> {
+    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
         let of = self.settings.combination(&case.id)?;
         let (rig, lan) = self.lan(environment, of)?;
         let mut servers = Vec::new();
@@ -166,8 +166,8 @@ impl Experiment for Web {
     }
 }
 
-fn part(served: &[Served], sampler: &Sampler<'_>) -> Part {
-    let mut part = Part { series: sampler.series(), ..Part::default() };
+fn part(served: &[Served], sampler: &Sampler<'_>) -> Repetition {
+    let mut part = Repetition { series: sampler.series(), ..Repetition::default() };
     let sum = |of: fn(&Served) -> f64| served.iter().map(of).sum::<f64>();
     let (requests, rate) = (sum(|of| of.requests).max(1.0), sum(|of| of.requests_per_s));
     let sums = sampler.sums();

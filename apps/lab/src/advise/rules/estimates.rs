@@ -1,18 +1,18 @@
 //! Estimates of measures in a run, and their comparison.
 
-use suimon_lab_run::{Estimate, Run};
+use suimon_lab_run::{Run, Statistics};
 
 /// Smallest ratio to the best value that counts as equally good.
 pub(super) const AS_GOOD: f64 = 0.95;
 
 /// Returns true if `a` is significantly more than `b`: false if one has a single sample, or if the
 /// 95 % confidence intervals overlap.
-pub(super) fn is_surely_more(a: &Estimate, b: &Estimate) -> bool {
+pub(super) fn is_surely_more(a: &Statistics, b: &Statistics) -> bool {
     a.interval.zip(b.interval).is_some_and(|((low, _), (_, high))| low > high)
 }
 
-pub(super) fn estimate(run: &Run, case: &str, measure: &str) -> Option<Estimate> {
-    Estimate::of(&run.values(case, measure))
+pub(super) fn estimate(run: &Run, case: &str, measure: &str) -> Option<Statistics> {
+    Statistics::from_samples(&run.values(case, measure))
 }
 
 pub(super) fn mean(run: &Run, case: &str, measure: &str) -> Option<f64> {

@@ -15,7 +15,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Advice> {
     let Ok(plan) = Plan::parse(&run.plan) else { return Vec::new() };
     match plan.head.id.as_str() {
         "vmq-teaming" => vmq::algorithms(run),
-        "vmq-max-processors" => vmq::max_processors(run).into_iter().collect(),
+        "vmq-max-processors" => vmq::max_workers(run).into_iter().collect(),
         "offload-ftp" => host::driver(run).into_iter().collect(),
         "power-plan" => host::power_plan(run).into_iter().collect(),
         "tiles" => host::tiles(run).into_iter().collect(),

@@ -1,6 +1,6 @@
 //! Rules about teams and VMQ.
 
-use suimon_lab_run::{Estimate, Run, Words};
+use suimon_lab_run::{Run, Statistics, Words};
 
 use super::estimates::{AS_GOOD, estimate, is_surely_more, mean};
 use crate::advise::advice::{Advice, Target, Value};
@@ -33,7 +33,7 @@ fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
         let is_packed = mean(run, &case.id, "processors-1")? <= 1.0;
         is_packed.then_some((algorithm, estimate(run, &case.id, busiest)?))
     });
-    let mut all: Vec<(&str, Estimate)> = of_mode.collect();
+    let mut all: Vec<(&str, Statistics)> = of_mode.collect();
     all.sort_by(|(_, a), (_, b)| b.mean.total_cmp(&a.mean));
     let ((best, most), (_, least)) = (all.first()?, all.last()?);
     // With similar results, the current setting is as good.
@@ -64,14 +64,14 @@ fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
 
 /// Recommends the smallest number of workers that carries as much as the best, provided that
 /// smaller numbers carry significantly less.
-pub(super) fn max_processors(run: &Run) -> Option<Advice> {
+pub(super) fn max_workers(run: &Run) -> Option<Advice> {
     let plan: toml::Table = run.plan.parse().ok()?;
     let settings = plan.get("settings")?.as_table()?;
     let first = settings.get("max_processors")?.as_integer()?;
     let phases = settings.get("phase")?.as_array()?;
     let case = &run.cases.first()?.id;
     let mut now = first;
-    let mut all: Vec<(i64, Estimate)> = Vec::new();
+    let mut all: Vec<(i64, Statistics)> = Vec::new();
     for (at, phase) in (1..).zip(phases) {
         now = phase.get("max_processors").and_then(toml::Value::as_integer).unwrap_or(now);
         all.push((now, estimate(run, case, &format!("carried-{at}"))?));

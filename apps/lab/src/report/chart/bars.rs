@@ -1,6 +1,6 @@
 //! Bar charts by case, with confidence intervals.
 
-use suimon_lab_run::{Case, Estimate, Run, Words};
+use suimon_lab_run::{Case, Run, Statistics, Words};
 
 use super::axis::Axis;
 use super::canvas::Canvas;
@@ -26,11 +26,12 @@ fn of_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<Stri
         .filter_map(|id| run.measure(id))
         .filter(|of| of.unit == unit)
         .collect();
-    let bars: Vec<(&Case, Vec<Option<Estimate>>)> = cases
+    let bars: Vec<(&Case, Vec<Option<Statistics>>)> = cases
         .iter()
         .map(|case| {
-            let of =
-                measures.iter().map(|measure| Estimate::of(&run.values(&case.id, &measure.id)));
+            let of = measures
+                .iter()
+                .map(|measure| Statistics::from_samples(&run.values(&case.id, &measure.id)));
             (*case, of.collect::<Vec<_>>())
         })
         .filter(|(_, of)| of.iter().any(Option::is_some))
@@ -38,14 +39,14 @@ fn of_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<Stri
     if bars.is_empty() {
         return None;
     }
-    let reach = |of: &Estimate| of.interval.map_or(of.mean, |(_, high)| high.max(of.mean));
+    let reach = |of: &Statistics| of.interval.map_or(of.mean, |(_, high)| high.max(of.mean));
     let all = || bars.iter().flat_map(|(_, of)| of).flatten();
     let (most, least) =
         (all().map(reach).fold(0.0, f64::max), all().map(|of| of.mean).fold(0.0, f64::min));
     let mut canvas = Canvas::new(860.0, 300.0);
     let ((left, right), (bottom, top)) = (canvas.across(), canvas.up());
     let y = Axis::linear(least, most, bottom, top);
-    canvas.y_axis(&y, &Words::same(unit));
+    canvas.y_axis(&y, &Words::untranslated(unit));
     let slot = (right - left) / bars.len() as f64;
     let width = (slot * 0.8 / measures.len().max(1) as f64).min(60.0);
     let zero = y.place(0.0);

@@ -43,7 +43,7 @@ impl Canvas {
             let y = axis.place(tick);
             self.body +=
                 &format!("<line class=grid x1={left:.1} x2={right:.1} y1={y:.1} y2={y:.1} />");
-            self.text(left - 6.0, y + 4.0, "end", &Words::same(number(tick, None)));
+            self.text(left - 6.0, y + 4.0, "end", &Words::untranslated(number(tick, None)));
         }
         self.text(4.0, 11.0, "start", unit);
     }
@@ -57,7 +57,7 @@ impl Canvas {
                 "<line class=tick x1={x:.1} x2={x:.1} y1={bottom:.1} y2={:.1} />",
                 bottom + 4.0
             );
-            self.text(x, bottom + 16.0, "middle", &Words::same(number(*tick, None)));
+            self.text(x, bottom + 16.0, "middle", &Words::untranslated(number(*tick, None)));
         }
         self.text(self.width - RIGHT, self.height - 4.0, "end", name);
     }
@@ -71,7 +71,7 @@ impl Canvas {
     pub(super) fn mark(&mut self, x: f64, number: usize) {
         let (bottom, top) = self.up();
         self.body += &format!("<line class=mark x1={x:.1} x2={x:.1} y1={bottom:.1} y2={top:.1} />");
-        self.text(x + 3.0, top - 4.0, "start", &Words::same(number.to_string()));
+        self.text(x + 3.0, top - 4.0, "start", &Words::untranslated(number.to_string()));
     }
 
     pub(super) fn line(&mut self, colour: usize, points: &[(f64, f64)], name: &str) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_lab_run::{Case, Estimate, Run, Words};
+use suimon_lab_run::{Case, Run, Statistics, Words};
 
 use super::axis::Axis;
 use super::canvas::Canvas;
@@ -20,12 +20,12 @@ pub(super) fn curves(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {
 
 fn of_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Option<String> {
     let measure = run.measure(measure)?;
-    let mut curves: BTreeMap<&str, Vec<(f64, Estimate)>> = BTreeMap::new();
+    let mut curves: BTreeMap<&str, Vec<(f64, Statistics)>> = BTreeMap::new();
     let mut order: Vec<(&str, Words)> = Vec::new();
     for case in cases {
         let Some((name, at)) = case.id.rsplit_once('.') else { continue };
         let (Ok(at), Some(estimate)) =
-            (at.parse::<f64>(), Estimate::of(&run.values(&case.id, &measure.id)))
+            (at.parse::<f64>(), Statistics::from_samples(&run.values(&case.id, &measure.id)))
         else {
             continue;
         };
@@ -55,7 +55,7 @@ fn of_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Optio
     let mut ticks: Vec<f64> = all().map(|(at, _)| *at).collect();
     ticks.sort_by(f64::total_cmp);
     ticks.dedup();
-    canvas.y_axis(&y, &Words::same(measure.unit.clone()));
+    canvas.y_axis(&y, &Words::untranslated(measure.unit.clone()));
     canvas.x_axis(&x, &ticks, &chart.x.clone().unwrap_or_default());
     for (colour, (name, words)) in order.iter().enumerate() {
         let mut points = curves.remove(name).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Series over time, as lines or stacked.
 
-use suimon_lab_run::{Case, Part, Run, Series, Words};
+use suimon_lab_run::{Case, Repetition, Run, Series, Words};
 
 use super::axis::Axis;
 use super::canvas::Canvas;
@@ -48,7 +48,7 @@ fn highest(series: &[&Series], is_stacked: bool) -> f64 {
 
 fn one(
     heading: &Words,
-    part: &Part,
+    part: &Repetition,
     series: &[&Series],
     most: f64,
     is_stacked: bool,
@@ -60,7 +60,7 @@ fn one(
     let ((left, right), (bottom, top)) = (canvas.across(), canvas.up());
     let (x, y) = (Axis::tight(0.0, ends, left, right), Axis::linear(0.0, most, bottom, top));
     let unit = series.first().map(|of| of.unit.clone()).unwrap_or_default();
-    canvas.y_axis(&y, &Words::same(unit));
+    canvas.y_axis(&y, &Words::untranslated(unit));
     canvas.x_axis(&x, &x.ticks(8), &Words::new("seconds", "秒"));
     let mut below: Vec<(f64, f64)> = Vec::new();
     for (colour, of) in series.iter().enumerate() {
@@ -86,8 +86,11 @@ fn one(
     for (number, mark) in (1..).zip(&part.marks) {
         canvas.mark(x.place(mark.at_s), number);
     }
-    let legend: Vec<(usize, Words)> =
-        series.iter().enumerate().map(|(at, of)| (at, Words::same(of.name.clone()))).collect();
+    let legend: Vec<(usize, Words)> = series
+        .iter()
+        .enumerate()
+        .map(|(at, of)| (at, Words::untranslated(of.name.clone())))
+        .collect();
     let marks: Vec<Words> = part.marks.iter().map(|mark| mark.words.clone()).collect();
     framed(heading, &canvas.finish(heading), &legend, &marks)
 }

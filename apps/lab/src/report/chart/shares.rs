@@ -1,6 +1,6 @@
 //! Horizontal bars by case, divided into measures.
 
-use suimon_lab_run::{Case, Estimate, Run, Words};
+use suimon_lab_run::{Case, Run, Statistics, Words};
 
 use super::canvas::Canvas;
 use super::frame::framed;
@@ -14,7 +14,7 @@ const ROW: f64 = 34.0;
 pub(super) fn shares(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {
     let measures: Vec<_> = chart.measures.iter().filter_map(|id| run.measure(id)).collect();
     let mean = |case: &Case, id: &str| {
-        Estimate::of(&run.values(&case.id, id)).map_or(0.0, |of| of.mean.max(0.0))
+        Statistics::from_samples(&run.values(&case.id, id)).map_or(0.0, |of| of.mean.max(0.0))
     };
     let rows = cases.iter().map(|case| {
         let parts = measures.iter().map(|measure| mean(case, &measure.id)).collect();
@@ -51,7 +51,7 @@ pub(crate) fn divided(
             canvas.bar(colour, x, y, wide, ROW - 12.0, &name);
             x += wide;
         }
-        let sum = Words::same(format!("{} {unit}", number(sum, None)));
+        let sum = Words::untranslated(format!("{} {unit}", number(sum, None)));
         canvas.text(x + 6.0, y + 15.0, "start", &sum);
     }
     let legend: Vec<(usize, Words)> = names.iter().cloned().enumerate().collect();

@@ -16,11 +16,11 @@ use suimon_confine::Confinement;
 use suimon_contract::{HostSection, LabConfig};
 use suimon_frame::MacAddr;
 use suimon_netdev::SriovAdapters;
-use suimon_node::{Node, NodeParts, placements};
+use suimon_node::{Node, NodeDependencies, placements};
 use suimon_ports::{
     ControlSocket, DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceStatus,
-    KernelPathCounters, KernelPathTable, LinkFacts, MemberDevices, PortDevice, PortObserver,
-    PortSpec, ProcessorRuntime, QueueHost, StateStore,
+    KernelPathCounters, KernelPathTable, LinkProperties, MemberDevices, PortDevice, PortObserver,
+    PortSpec, QueueHost, StateStore, WorkerRuntime,
 };
 use suimon_power_files::PowerFiles;
 use suimon_quantity::PortId;
@@ -28,12 +28,12 @@ use suimon_storage::StoragePlane;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
 use suimon_uring::UringSource;
-use suimon_wait::{ProcessorThreads, cpu_places};
+use suimon_wait::{WorkerThreads, cpu_places};
 use suimond::access::AccessFailures;
-use suimond::api::{self, ApiState, News, NewsSender};
+use suimond::api::{self, ApiState, NotificationSender, Notifications};
 use suimond::clusters::HostClusters;
 use suimond::disk_factory::host_disks;
-use suimond::far_nodes::HostFarNodes;
+use suimond::far_nodes::HostPeerNodes;
 use suimond::lab::Lab;
 use suimond::socket_files::HostSocketFiles;
 use suimond::socket_threads::SocketThreads;
@@ -46,8 +46,8 @@ pub struct Server {
     pub directory: tempfile::TempDir,
     pub socket: PathBuf,
     pub node: Arc<Node>,
-    pub news: News,
-    pub sender: Arc<NewsSender>,
+    pub news: Notifications,
+    pub sender: Arc<NotificationSender>,
     pub router: axum::Router,
     /// Lab with its results in the folder `lab` of `directory`.
     pub lab: Arc<Lab>,
@@ -58,16 +58,16 @@ pub struct Server {
 impl Server {
     pub async fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let runtime = Arc::new(ProcessorThreads);
+        let runtime = Arc::new(WorkerThreads);
         let cpus = runtime.cpus();
         let storage = StoragePlane::new(Arc::new(UringSource));
         let works = Arc::new(storage.clone());
         let places = placements(&HostSection::default());
         let plane = DataPlane::start_with(&places, runtime, works).unwrap();
-        let (sender, news) = NewsSender::new();
+        let (sender, news) = NotificationSender::new();
         let sender = Arc::new(sender);
         let store: Arc<dyn StateStore> = Arc::new(FileStore::open(directory.path()).unwrap());
-        let node = Node::open(NodeParts {
+        let node = Node::open(NodeDependencies {
             store,
             devices: Arc::new(Remembered),
             members: Arc::new(Remembered),
@@ -82,7 +82,7 @@ impl Server {
             vms: no_vms("this is a test"),
             power: Arc::new(PowerFiles::new(directory.path())),
             sriov: Arc::new(SriovAdapters::new(directory.path().join("sys"))),
-            far_nodes: Arc::new(HostFarNodes::default()),
+            far_nodes: Arc::new(HostPeerNodes::default()),
             clusters: Arc::new(HostClusters),
             socket_files: Arc::new(HostSocketFiles),
             plane: Arc::new(plane.clone()),
@@ -103,7 +103,7 @@ impl Server {
         let lab = Arc::new(Lab::new(Some(&LabConfig { results })));
         let state = ApiState {
             node: node.clone(),
-            news: news.clone(),
+            notifications: news.clone(),
             openapi,
             console: None,
             lab: lab.clone(),
@@ -215,7 +215,7 @@ impl MemberDevices for Remembered {
         Err(no_device(device))
     }
 
-    fn link(&self, device: &str) -> Result<LinkFacts, DeviceError> {
+    fn link(&self, device: &str) -> Result<LinkProperties, DeviceError> {
         Err(no_device(device))
     }
 }
@@ -252,7 +252,7 @@ impl DeviceFactory for Remembered {
         None
     }
 
-    fn features(&self, _spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
+    fn hardware_features(&self, _spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
         Ok(None)
     }
 

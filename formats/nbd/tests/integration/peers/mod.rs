@@ -9,7 +9,7 @@ use std::process::{Command as Program, Stdio};
 
 use serde_json::{Value, json};
 use server::{Disk, PIECE_BYTES, Server};
-use suimon_nbd::{BlockSizes, Command, Export, ExportSpec, Features, Framing};
+use suimon_nbd::{BlockSizes, Export, ExportSpec, Features, Framing, NbdCommand};
 
 const MIB: u64 = 1 << 20;
 const DISK_BYTES: u64 = 8 * MIB;
@@ -119,7 +119,7 @@ fn expected_map(disk: &Disk) -> Vec<(u64, u64, bool)> {
 }
 
 #[test]
-fn nbdinfo_reads_what_an_export_is_like() {
+fn nbdinfo_reads_export_properties() {
     let server = Server::start(Framing::Extended, vec![filled()]);
     let info = run_json(&["nbdinfo", "--json", &server.uri("disk")]);
     assert_eq!(info["protocol"], "newstyle-fixed");
@@ -158,7 +158,7 @@ fn nbdinfo_reads_what_an_export_is_like() {
 }
 
 #[test]
-fn nbdinfo_lists_all_exports_and_what_they_cannot() {
+fn nbdinfo_lists_exports_and_missing_features() {
     let read_only = Features { read_only: true, rotational: true, ..Features::default() };
     let server =
         Server::start(Framing::Extended, vec![filled(), export("old", 4 * MIB, 4096, read_only)]);
@@ -218,10 +218,10 @@ fn nbdcopy_copies_out_and_in_over_several_connections() {
         assert!(server.disk(2).bytes == disk.bytes, "the copy across differs");
         let seen = server.seen();
         assert!(seen.framings.len() >= 6, "{:?}", seen.framings);
-        let has = |is: fn(&Command) -> bool| seen.commands.iter().any(is);
-        assert!(has(|command| matches!(command, Command::Flush)));
-        assert!(has(|c| matches!(c, Command::WriteZeroes { .. } | Command::Trim { .. })));
-        let asks = has(|command| matches!(command, Command::BlockStatus { .. }));
+        let has = |is: fn(&NbdCommand) -> bool| seen.commands.iter().any(is);
+        assert!(has(|command| matches!(command, NbdCommand::Flush)));
+        assert!(has(|c| matches!(c, NbdCommand::WriteZeroes { .. } | NbdCommand::Trim { .. })));
+        let asks = has(|command| matches!(command, NbdCommand::BlockStatus { .. }));
         assert_eq!(asks, framing.has_chunks());
         assert_clean(&server);
     }
@@ -293,8 +293,8 @@ fn qemu_io_reads_writes_and_discards() {
         assert_eq!((piece(64), piece(256), piece(512)), (true, false, false));
         let seen = server.seen();
         assert_eq!(seen.holes_sent > 0, framing.has_chunks(), "holes left out of reads");
-        assert!(seen.commands.iter().any(|c| matches!(c, Command::Write { fua: true, .. })));
-        assert!(seen.commands.iter().any(|c| matches!(c, Command::Trim { .. })));
+        assert!(seen.commands.iter().any(|c| matches!(c, NbdCommand::Write { fua: true, .. })));
+        assert!(seen.commands.iter().any(|c| matches!(c, NbdCommand::Trim { .. })));
         assert_clean(&server);
     }
 }

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use suimon_nbd::{
-    ByteRange, Chunk, ChunkKind, Command, Export, Extent, ExtentState, Framing, GREETING,
-    Handshake, Incoming, NbdError, Negotiated, REPLY_BYTES_MAX, Request, Step, TlsMode,
-    Transmission,
+    ByteRange, Chunk, ChunkKind, Export, Extent, ExtentState, Framing, GREETING, NbdCommand,
+    NbdError, Negotiated, ParsedHeader, REPLY_BYTES_MAX, Request, RequestParser, ServerHandshake,
+    ServerStep, TlsMode,
 };
 use tempfile::TempDir;
 
@@ -66,7 +66,7 @@ pub(crate) struct Seen {
     pub(crate) framings: Vec<Framing>,
     pub(crate) refused_options: Vec<String>,
     pub(crate) refused_requests: Vec<String>,
-    pub(crate) commands: Vec<Command>,
+    pub(crate) commands: Vec<NbdCommand>,
     pub(crate) holes_sent: usize,
     pub(crate) with_allocation: usize,
     /// Errors that ended connections.
@@ -175,7 +175,7 @@ impl Shared {
         stream: &mut UnixStream,
         rest: &mut Vec<u8>,
     ) -> io::Result<Option<Negotiated>> {
-        let mut handshake = Handshake::new(TlsMode::Off).with_framing_max(self.framing_max);
+        let mut handshake = ServerHandshake::new(TlsMode::Off).with_framing_max(self.framing_max);
         let mut output = GREETING.to_vec();
         loop {
             stream.write_all(&output)?;
@@ -184,23 +184,23 @@ impl Shared {
             let progress = result.map_err(|error| invalid(&error))?;
             rest.drain(..progress.consumed);
             match progress.step {
-                Step::NeedsBytes => {
+                ServerStep::NeedsBytes => {
                     let mut more = [0; 4096];
                     match stream.read(&mut more)? {
                         0 => return Ok(None),
                         bytes => rest.extend_from_slice(&more[..bytes]),
                     }
                 }
-                Step::Answered => {}
-                Step::Refused(error) => {
+                ServerStep::OptionAcknowledged => {}
+                ServerStep::OptionRejected(error) => {
                     self.seen.lock().unwrap().refused_options.push(error.to_string());
                 }
-                Step::StartTls => return Err(invalid(&"TLS is not configured")),
-                Step::Aborted => {
+                ServerStep::StartTls => return Err(invalid(&"TLS is not configured")),
+                ServerStep::Aborted => {
                     stream.write_all(&output)?;
                     return Ok(None);
                 }
-                Step::Negotiated(negotiated) => {
+                ServerStep::Negotiated(negotiated) => {
                     stream.write_all(&output)?;
                     let mut seen = self.seen.lock().unwrap();
                     seen.framings.push(negotiated.framing);
@@ -217,7 +217,7 @@ impl Shared {
         rest: Vec<u8>,
         negotiated: &Negotiated,
     ) -> io::Result<()> {
-        let transmission = Transmission::new(negotiated);
+        let transmission = RequestParser::new(negotiated);
         let nth = self.exports.iter().position(|export| *export == negotiated.export).unwrap();
         let mut input = io::Cursor::new(rest).chain(stream.try_clone()?);
         let mut header = vec![0; transmission.header_bytes()];
@@ -226,9 +226,9 @@ impl Shared {
             let incoming = transmission.handle_header(&header).map_err(|error| invalid(&error))?;
             let mut head = [0; REPLY_BYTES_MAX];
             match incoming {
-                Incoming::Incomplete => unreachable!("the header is all there"),
-                Incoming::Disconnect => return Ok(()),
-                Incoming::Refused(refused) => {
+                ParsedHeader::Incomplete => unreachable!("the header is all there"),
+                ParsedHeader::Disconnect => return Ok(()),
+                ParsedHeader::Rejected(refused) => {
                     io::copy(
                         &mut (&mut input).take(refused.payload_bytes.into()),
                         &mut io::sink(),
@@ -237,7 +237,7 @@ impl Shared {
                     self.seen.lock().unwrap().refused_requests.push(refused.error.to_string());
                     stream.write_all(&head[..used])?;
                 }
-                Incoming::Request(request) => {
+                ParsedHeader::Request(request) => {
                     let mut payload = vec![0; request.payload_bytes as usize];
                     input.read_exact(&mut payload)?;
                     match transmission.handle_contexts(request, &payload) {
@@ -260,7 +260,7 @@ impl Shared {
 
     fn carry_out(
         &self,
-        transmission: &Transmission,
+        transmission: &RequestParser,
         disk: &mut Disk,
         request: Request,
         payload: &[u8],
@@ -269,7 +269,7 @@ impl Shared {
         seen.commands.push(request.command);
         let to = request.reply_to;
         match request.command {
-            Command::Read { range, dont_fragment } => {
+            NbdCommand::Read { range, dont_fragment } => {
                 let mut reply = Vec::new();
                 let extents = disk.extents(range.offset);
                 for chunk in transmission.read_chunks(to, range, dont_fragment, extents) {
@@ -278,7 +278,7 @@ impl Shared {
                 }
                 return reply;
             }
-            Command::BlockStatus { range, one } => {
+            NbdCommand::BlockStatus { range, first_only: one } => {
                 let mut out = vec![0; 64 * 1024];
                 let mut reply = transmission.block_status(to, range, one, &mut out).unwrap();
                 for extent in disk.extents(range.offset) {
@@ -290,17 +290,17 @@ impl Shared {
                 out.truncate(used);
                 return out;
             }
-            Command::Write { range, .. } => disk.write(range.offset, payload),
-            Command::Trim { range, .. } => disk.zero(range, false),
-            Command::WriteZeroes { fast: true, no_hole: true, .. } => {
+            NbdCommand::Write { range, .. } => disk.write(range.offset, payload),
+            NbdCommand::Trim { range, .. } => disk.zero(range, false),
+            NbdCommand::WriteZeroes { fast: true, no_hole: true, .. } => {
                 let mut out = vec![0; REPLY_BYTES_MAX];
                 let used = to.error(NbdError::Notsup, "zeroes take as long as data", &mut out);
                 out.truncate(used.unwrap());
                 return out;
             }
-            Command::WriteZeroes { range, no_hole, .. } => disk.zero(range, no_hole),
-            Command::Flush | Command::Cache { .. } => {}
-            Command::BlockStatusOf { .. } => unreachable!("its contexts were read"),
+            NbdCommand::WriteZeroes { range, no_hole, .. } => disk.zero(range, no_hole),
+            NbdCommand::Flush | NbdCommand::Cache { .. } => {}
+            NbdCommand::BlockStatusWithPayload { .. } => unreachable!("its contexts were read"),
         }
         let mut out = vec![0; REPLY_BYTES_MAX];
         let used = to.done(&mut out).unwrap();

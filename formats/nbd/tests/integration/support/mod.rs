@@ -1,8 +1,8 @@
 //! Exports, connections and negotiated states for tests.
 
 use suimon_nbd::{
-    BlockSizes, Export, ExportSpec, Features, Framing, GREETING, Handshake, HandshakeError,
-    Negotiated, Progress, Step, TlsMode, Transmission,
+    BlockSizes, Export, ExportSpec, Features, Framing, GREETING, HandshakeError, Negotiated,
+    RequestParser, ServerHandshake, ServerProgress, ServerStep, TlsMode,
 };
 
 use crate::nbd_client::{OptionReply, option_replies};
@@ -48,26 +48,26 @@ pub(crate) fn transmission(
     features: Features,
     block_sizes: BlockSizes,
     f: Framing,
-) -> Transmission {
-    Transmission::new(&negotiated(export(ExportSpec { features, block_sizes, ..spec("a") }), f))
+) -> RequestParser {
+    RequestParser::new(&negotiated(export(ExportSpec { features, block_sizes, ..spec("a") }), f))
 }
 
 /// Connection of a client to several exports.
 pub(crate) struct Connection {
     exports: Vec<Export>,
-    pub(crate) handshake: Handshake,
+    pub(crate) handshake: ServerHandshake,
 }
 
 /// Result of sending bytes: last step and complete output.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Came {
-    pub(crate) result: Result<Step, HandshakeError>,
+pub(crate) struct HandshakeResult {
+    pub(crate) result: Result<ServerStep, HandshakeError>,
     pub(crate) output: Vec<u8>,
     /// Number of bytes not consumed.
     pub(crate) left: usize,
 }
 
-impl Came {
+impl HandshakeResult {
     pub(crate) fn replies(&self) -> Vec<OptionReply> {
         option_replies(&self.output)
     }
@@ -79,7 +79,7 @@ impl Came {
 
     pub(crate) fn negotiated(&self) -> &Negotiated {
         match &self.result {
-            Ok(Step::Negotiated(negotiated)) => negotiated,
+            Ok(ServerStep::Negotiated(negotiated)) => negotiated,
             other => panic!("{other:?}"),
         }
     }
@@ -89,9 +89,12 @@ impl Connection {
     /// Connects a client that sends these client flags.
     pub(crate) fn with_flags(exports: Vec<Export>, mode: TlsMode, flags: u32) -> Self {
         assert_eq!(GREETING.len(), 18);
-        let mut connection = Self { exports, handshake: Handshake::new(mode) };
+        let mut connection = Self { exports, handshake: ServerHandshake::new(mode) };
         let came = connection.send(&flags.to_be_bytes());
-        assert_eq!(came, Came { result: Ok(Step::NeedsBytes), output: Vec::new(), left: 0 });
+        assert_eq!(
+            came,
+            HandshakeResult { result: Ok(ServerStep::NeedsBytes), output: Vec::new(), left: 0 }
+        );
         connection
     }
 
@@ -105,17 +108,21 @@ impl Connection {
     }
 
     /// Sends bytes until they are consumed or the handshake stops.
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Came {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> HandshakeResult {
         let (mut rest, mut output) = (bytes, Vec::new());
         loop {
             let result = self.handshake.handle_bytes(&self.exports[..], rest, &mut output);
-            let Progress { consumed, step } = match result {
+            let ServerProgress { consumed, step } = match result {
                 Ok(progress) => progress,
-                Err(error) => return Came { result: Err(error), output, left: rest.len() },
+                Err(error) => {
+                    return HandshakeResult { result: Err(error), output, left: rest.len() };
+                }
             };
             rest = &rest[consumed..];
-            if !matches!(step, Step::Answered | Step::Refused(_)) || rest.is_empty() {
-                return Came { result: Ok(step), output, left: rest.len() };
+            if !matches!(step, ServerStep::OptionAcknowledged | ServerStep::OptionRejected(_))
+                || rest.is_empty()
+            {
+                return HandshakeResult { result: Ok(step), output, left: rest.len() };
             }
         }
     }

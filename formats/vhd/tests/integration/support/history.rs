@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRng;
-use suimon_image::testing::{Fate, MemoryFile};
-use suimon_vhd::{Access, SizeRule, check};
+use suimon_image::testing::{MemoryFile, WriteOutcome};
+use suimon_vhd::{Access, SizeSource, check};
 
 use super::{SECTOR, disk_on, numbers, payload, read_parent};
 
@@ -41,23 +41,26 @@ impl History {
 }
 
 /// Generates fates of unsynced changes: all kept, none, all but one, only one, and random.
-pub(crate) fn fates(unsynced: usize, rng: &mut TestRng) -> Vec<(Vec<usize>, Vec<Fate>)> {
+pub(crate) fn fates(unsynced: usize, rng: &mut TestRng) -> Vec<(Vec<usize>, Vec<WriteOutcome>)> {
     let in_order: Vec<usize> = (0..unsynced).collect();
     let mut cases = vec![
-        (in_order.clone(), vec![Fate::Kept; unsynced]),
-        (in_order.clone(), vec![Fate::Lost; unsynced]),
+        (in_order.clone(), vec![WriteOutcome::Persisted; unsynced]),
+        (in_order.clone(), vec![WriteOutcome::Lost; unsynced]),
     ];
     for _ in 0..if unsynced == 0 { 0 } else { 3 } {
         let one = rng.random_range(0..unsynced);
-        for (of_one, of_others) in [(Fate::Kept, Fate::Lost), (Fate::Lost, Fate::Kept)] {
+        for (of_one, of_others) in [
+            (WriteOutcome::Persisted, WriteOutcome::Lost),
+            (WriteOutcome::Lost, WriteOutcome::Persisted),
+        ] {
             let mut fates = vec![of_others; unsynced];
             fates[one] = of_one;
             cases.push((in_order.clone(), fates));
         }
         let fates = (0..unsynced).map(|_| match rng.random_range(0..3) {
-            0 => Fate::Kept,
-            1 => Fate::Lost,
-            _ => Fate::Torn(rng.random()),
+            0 => WriteOutcome::Persisted,
+            1 => WriteOutcome::Lost,
+            _ => WriteOutcome::Torn(rng.random()),
         });
         let fates = fates.collect();
         let mut order = in_order.clone();
@@ -94,13 +97,13 @@ pub(crate) fn reopened(
         );
     }
     prop_assert_eq!(&read(Access::Write)?, &found);
-    let report = check(&file, SizeRule::Creator);
+    let report = check(&file, SizeSource::Creator);
     prop_assert!(report.findings.is_empty(), "{:?}", report.findings);
     Ok((file, found))
 }
 
 /// Asserts that blocks allocated after a crash contain no former data.
-pub(crate) fn goes_on(
+pub(crate) fn continue_workload(
     file: &MemoryFile,
     mut model: Vec<u64>,
     rng: &mut TestRng,

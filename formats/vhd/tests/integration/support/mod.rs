@@ -11,7 +11,7 @@ pub(crate) mod peer_bench;
 use suimon_image::testing::{MemoryFile, ParentRead, TestDisk};
 use suimon_image::{ByteRange, Image, ImageError};
 use suimon_vhd::{
-    Access, NewDisk, NewSize, NewVhd, OpenOptions, Parent, ParentLocator, SizeRule, Vhd,
+    Access, NewDisk, NewVhd, OpenOptions, Parent, ParentLocator, SizeEncoding, SizeSource, Vhd,
 };
 
 pub(crate) const SECTOR: u64 = 512;
@@ -32,7 +32,7 @@ pub(crate) fn parent() -> Parent {
 }
 
 pub(crate) fn new_vhd(disk: NewDisk, size: u64) -> NewVhd {
-    NewVhd { disk, size, size_told: NewSize::Exact, unique_id: [9; 16], created: 1000 }
+    NewVhd { disk, size, size_encoding: SizeEncoding::Exact, unique_id: [9; 16], created: 1000 }
 }
 
 pub(crate) fn dynamic(block_size: u32, size: u64) -> MemoryFile {
@@ -50,7 +50,7 @@ pub(crate) fn created(disk: NewDisk, size: u64) -> MemoryFile {
 }
 
 pub(crate) fn open(file: &MemoryFile, access: Access) -> Result<Vhd, ImageError> {
-    Vhd::open(file, OpenOptions { access, size: SizeRule::Creator })
+    Vhd::open(file, OpenOptions { access, size: SizeSource::Creator })
 }
 
 /// Reads the parent, which contains the number of each sector.
@@ -87,7 +87,7 @@ pub(crate) fn range(sector: u64, sectors: u64) -> ByteRange {
 
 /// Returns the numbers of every sector.
 pub(crate) fn numbers<I: Image>(disk: &mut TestDisk<'_, I>) -> Vec<u64> {
-    let size = disk.image.shape().size;
+    let size = disk.image.disk_geometry().size;
     let bytes = disk.read(ByteRange::new(0, size).unwrap()).unwrap();
     bytes.chunks_exact(512).map(number_of).collect()
 }

@@ -71,7 +71,7 @@ pub fn read_parent(range: ByteRange, bytes: &mut [u8]) {
 
 /// Returns the contents of the whole disk.
 pub fn content(image: Vhdx, file: &MemoryFile) -> Vec<u8> {
-    let all = range(0, image.shape().size);
+    let all = range(0, image.disk_geometry().size);
     let mut parent = read_parent;
     TestDisk { image, file, parent: Some(&mut parent) }.read(all).unwrap()
 }

@@ -1,7 +1,7 @@
 //! Power failures at each point of a file's history, with the possible states of the file.
 #![allow(dead_code, unreachable_pub, reason = "each test uses some of it")]
 
-use suimon_image::testing::{Crash, Fate, FileOp};
+use suimon_image::testing::{Crash, LoggedChange, WriteOutcome};
 
 /// Deterministic pseudo-random numbers (xorshift64).
 pub struct Numbers(u64);
@@ -30,24 +30,29 @@ impl Numbers {
         order
     }
 
-    fn fates(&mut self, len: usize) -> Vec<Fate> {
+    fn fates(&mut self, len: usize) -> Vec<WriteOutcome> {
         let fate = |number: u64| match number % 3 {
-            0 => Fate::Kept,
-            1 => Fate::Lost,
-            _ => Fate::Torn(number.rotate_right(9)),
+            0 => WriteOutcome::Persisted,
+            1 => WriteOutcome::Lost,
+            _ => WriteOutcome::Torn(number.rotate_right(9)),
         };
         (0..len).map(|_| fate(self.next() >> 8)).collect()
     }
 }
 
-/// Returns possible files after a power failure at `begun` changes: all unsynced changes applied,
+/// Returns possible files after a power failure at `started` changes: all unsynced changes applied,
 /// none, and twice a random selection in random order.
-pub fn remains(before: &[u8], ops: &[FileOp], begun: usize, numbers: &mut Numbers) -> Vec<Vec<u8>> {
-    let crash = Crash { before, ops, begun };
+pub fn remains(
+    before: &[u8],
+    ops: &[LoggedChange],
+    begun: usize,
+    numbers: &mut Numbers,
+) -> Vec<Vec<u8>> {
+    let crash = Crash { before, ops, started: begun };
     let unsynced = crash.unsynced();
     let mut files = vec![crash.file(&[], &[])];
     if unsynced > 0 {
-        files.push(crash.file(&[], &vec![Fate::Lost; unsynced]));
+        files.push(crash.file(&[], &vec![WriteOutcome::Lost; unsynced]));
         for _ in 0..2 {
             let (order, fates) = (numbers.order(unsynced), numbers.fates(unsynced));
             files.push(crash.file(&order, &fates));
@@ -57,7 +62,7 @@ pub fn remains(before: &[u8], ops: &[FileOp], begun: usize, numbers: &mut Number
 }
 
 /// Points with the most unsynced changes: directly before each flush, and at the end.
-pub fn flush_boundaries(ops: &[FileOp]) -> Vec<usize> {
-    let flushes = ops.iter().enumerate().filter(|(_, op)| **op == FileOp::Flush);
+pub fn flush_boundaries(ops: &[LoggedChange]) -> Vec<usize> {
+    let flushes = ops.iter().enumerate().filter(|(_, op)| **op == LoggedChange::Flush);
     flushes.map(|(at, _)| at).chain([ops.len()]).collect()
 }

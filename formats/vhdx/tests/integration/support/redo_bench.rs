@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use suimon_image::testing::{Crash, FileOp, MemoryFile, TestDisk};
-use suimon_image::{ByteRange, Image, MetadataChange, Redo};
+use suimon_image::testing::{Crash, LoggedChange, MemoryFile, TestDisk};
+use suimon_image::{ByteRange, Image, MetadataChange, RedoChanges};
 
 use crate::power::{Numbers, flush_boundaries, remains};
 
@@ -41,7 +41,7 @@ pub(crate) trait Format {
     fn open(&self, file: &MemoryFile) -> Self::Image;
 
     /// Opens an image after a process was killed.
-    fn reopen(&self, file: &MemoryFile, redo: &Redo) -> Self::Image;
+    fn reopen(&self, file: &MemoryFile, redo: &RedoChanges) -> Self::Image;
 
     /// Fills bytes with the parent's contents.
     fn read_parent(&self, range: ByteRange, bytes: &mut [u8]);
@@ -67,8 +67,8 @@ struct Process<'a, F: Format> {
 impl<'a, F: Format> Process<'a, F> {
     fn open(format: &'a F, file: &'a MemoryFile) -> Self {
         let (mut image, expected) = content(format, format.open(file), file);
-        image.remember_changes();
-        file.forget();
+        image.enable_change_log();
+        file.clear_log();
         let since_flush = vec![BTreeSet::new(); expected.len() / SECTOR];
         let (image, kept, before) = (Some(image), Vec::new(), file.bytes());
         let mut process = Self { format, image, file, kept, expected, before, since_flush };
@@ -91,7 +91,7 @@ impl<'a, F: Format> Process<'a, F> {
         let image = self.image.take().unwrap();
         let mut disk = TestDisk { image, file: self.file, parent: Some(&mut parent) };
         act(&mut disk);
-        disk.image.take_changes(&mut self.kept);
+        disk.image.take_logged_changes(&mut self.kept);
         self.image = Some(disk.image);
     }
 
@@ -128,16 +128,16 @@ impl<'a, F: Format> Process<'a, F> {
     /// Commits. The changes recorded until it completes can be redone at any point of it.
     fn flush(&mut self) {
         let redo = self.redo();
-        let written = self.file.ops().len();
+        let written = self.file.log().len();
         self.with_disk(|disk| disk.flush().unwrap());
-        let ops = self.file.ops();
+        let ops = self.file.log();
         for begun in written..=ops.len() {
-            let bytes = Crash { before: &self.before, ops: &ops, begun }.file(&[], &[]);
+            let bytes = Crash { before: &self.before, ops: &ops, started: begun }.file(&[], &[]);
             check(self.format, &bytes, &redo, &self.expected);
         }
         self.kept.clear();
         self.since_flush.iter_mut().for_each(BTreeSet::clear);
-        (self.before, _) = (self.file.bytes(), self.file.forget());
+        (self.before, _) = (self.file.bytes(), self.file.clear_log());
     }
 
     /// Simulates host crashes while the redo record is applied. The records are not available
@@ -145,13 +145,13 @@ impl<'a, F: Format> Process<'a, F> {
     fn check_host_crashes(&self) {
         let redoing = MemoryFile::new(self.file.bytes());
         self.format.reopen(&redoing, &self.redo());
-        let written = self.file.ops();
-        let ops: Vec<FileOp> = written.iter().cloned().chain(redoing.ops()).collect();
+        let written = self.file.log();
+        let ops: Vec<LoggedChange> = written.iter().cloned().chain(redoing.log()).collect();
         let mut numbers = Numbers::new(ops.len() as u64);
         for begun in flush_boundaries(&ops).into_iter().filter(|begun| *begun >= written.len()) {
             for bytes in remains(&self.before, &ops, begun, &mut numbers) {
                 let file = MemoryFile::new(bytes);
-                let image = self.format.reopen(&file, &Redo::default());
+                let image = self.format.reopen(&file, &RedoChanges::default());
                 let (_, found) = content(self.format, image, &file);
                 for (at, (sector, seen)) in found.chunks(SECTOR).zip(&self.since_flush).enumerate()
                 {
@@ -165,15 +165,15 @@ impl<'a, F: Format> Process<'a, F> {
         }
     }
 
-    fn redo(&self) -> Redo {
-        let opened = self.image.as_ref().unwrap().opened();
-        Redo { opened, changes: self.kept.clone(), redone_as: self.format.redone_as() }
+    fn redo(&self) -> RedoChanges {
+        let opened = self.image.as_ref().unwrap().identity();
+        RedoChanges { opened, changes: self.kept.clone(), new_write_id: self.format.redone_as() }
     }
 }
 
 /// Reads a whole disk.
 fn content<F: Format>(format: &F, image: F::Image, file: &MemoryFile) -> (F::Image, Vec<u8>) {
-    let all = ByteRange::new(0, image.shape().size).unwrap();
+    let all = ByteRange::new(0, image.disk_geometry().size).unwrap();
     let mut parent = |range: ByteRange, bytes: &mut [u8]| format.read_parent(range, bytes);
     let mut disk = TestDisk { image, file, parent: Some(&mut parent) };
     let bytes = disk.read(all).unwrap();
@@ -182,13 +182,13 @@ fn content<F: Format>(format: &F, image: F::Image, file: &MemoryFile) -> (F::Ima
 
 /// Opens an image after a kill. The process is killed again after each file operation, and the
 /// opening is repeated.
-fn check<F: Format>(format: &F, bytes: &[u8], redo: &Redo, expected: &[u8]) {
+fn check<F: Format>(format: &F, bytes: &[u8], redo: &RedoChanges, expected: &[u8]) {
     let file = MemoryFile::new(bytes.to_vec());
     let (_, found) = content(format, format.reopen(&file, redo), &file);
     assert!(found == expected, "an answered write is lost");
-    let ops = file.ops();
+    let ops = file.log();
     for begun in 0..=ops.len() {
-        let bytes = Crash { before: bytes, ops: &ops, begun }.file(&[], &[]);
+        let bytes = Crash { before: bytes, ops: &ops, started: begun }.file(&[], &[]);
         let file = MemoryFile::new(bytes);
         let (_, found) = content(format, format.reopen(&file, redo), &file);
         assert!(found == expected, "lost by a kill after {begun} changes");
@@ -209,7 +209,7 @@ pub(crate) fn survives<F: Format>(format: &F, file: &MemoryFile, requests: &[Req
 }
 
 /// Returns the file after one write to new space, and the changes to redo.
-pub(crate) fn after_one_write<F: Format>(format: &F, file: &MemoryFile) -> (Vec<u8>, Redo) {
+pub(crate) fn after_one_write<F: Format>(format: &F, file: &MemoryFile) -> (Vec<u8>, RedoChanges) {
     let mut process = Process::open(format, file);
     process.run(1, Request::Write { at: 3, units: 2 });
     (file.bytes(), process.redo())

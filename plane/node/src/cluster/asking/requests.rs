@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
 
-use super::{Ask, Verdict};
+use super::{ReservationRequest, Response};
 use crate::cluster::covered::minimums;
 use crate::cluster::shared_stores;
-use crate::cluster::status::Reach;
+use crate::cluster::status::Reachability;
 use crate::shared::Shared;
 
 /// Maximum time that a change waits for a leader.
@@ -21,7 +21,7 @@ impl Shared {
     ///
     /// # Errors
     /// Fails if a leader rejects the minimums. Nothing was changed.
-    pub(in crate::cluster) fn ask_leaders(
+    pub(in crate::cluster) fn query_leaders(
         &self,
         from: &HostConfig,
         to: &HostConfig,
@@ -34,9 +34,9 @@ impl Shared {
             if !before.contains_key(name) || iops <= sum(from) {
                 continue;
             }
-            match self.ask_leader(name, iops) {
-                Ok(Verdict::Reserved) => {}
-                Ok(Verdict::Refused(promises)) => {
+            match self.query_leader(name, iops) {
+                Ok(Response::Reserved) => {}
+                Ok(Response::Refused(promises)) => {
                     let text = format!(
                         "the leader of the store rejected these minimums: {promises}; lower \
                          minimums, or move disks to another store"
@@ -55,24 +55,24 @@ impl Shared {
     }
 
     /// Withdraws the requests for a change that is not made.
-    pub(in crate::cluster) fn withdraw_asks(&self, to: &HostConfig) {
+    pub(in crate::cluster) fn withdraw_requests(&self, to: &HostConfig) {
         for name in shared_stores(to).into_keys() {
-            self.cluster.inbox.ask(name.clone(), None);
+            self.cluster.inbox.request(name.clone(), None);
         }
     }
 
-    fn ask_leader(&self, store: &Name, iops: u64) -> Result<Verdict, String> {
+    fn query_leader(&self, store: &Name, iops: u64) -> Result<Response, String> {
         match &self.cluster.view().reach {
-            Reach::Up => {}
-            Reach::None => return Err("the host has not joined the cluster yet".to_owned()),
-            Reach::Unreachable(why) | Reach::Refused(why) => return Err(why.clone()),
+            Reachability::Up => {}
+            Reachability::None => return Err("the host has not joined the cluster yet".to_owned()),
+            Reachability::Unreachable(why) | Reachability::Refused(why) => return Err(why.clone()),
         }
-        let ask = Ask::new(self.plane.now(), iops);
+        let ask = ReservationRequest::new(self.plane.now(), iops);
         let slot = Arc::clone(&ask.slot);
-        self.cluster.inbox.ask(store.clone(), Some(ask));
+        self.cluster.inbox.request(store.clone(), Some(ask));
         let verdict = slot.wait(PATIENCE);
         verdict.ok_or_else(|| {
-            self.cluster.inbox.ask(store.clone(), None);
+            self.cluster.inbox.request(store.clone(), None);
             let view = self.cluster.view();
             view.why_nobody_answers(store)
         })

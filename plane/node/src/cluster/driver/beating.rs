@@ -3,33 +3,33 @@
 use std::sync::Arc;
 use std::thread::Builder;
 
-use suimon_cluster_qos::{AllocatorEvent, Stranger};
+use suimon_cluster_qos::{AllocatorEvent, ExternalUser};
 use suimon_contract::Name;
 use suimon_quantity::Time;
 
 use super::{Driver, Link};
-use crate::cluster::beats::{self, BEAT, Beat};
-use crate::cluster::messages::Answer;
+use crate::cluster::beats::{self, Heartbeat, INTERVAL};
+use crate::cluster::messages::TaskResult;
 use crate::cluster::shared_stores;
 
 impl Driver {
     /// Writes heartbeats that are due, in a thread per store, because file systems may block.
-    pub(super) fn beat(&mut self, now: Time) {
+    pub(super) fn write_heartbeats(&mut self, now: Time) {
         let Some(config) = self.config.clone() else { return };
         let desired = self.shared.desired();
         let specs = shared_stores(&desired.config);
         for (name, store) in &mut self.stores {
-            let is_due = !store.is_beating && store.beat_at <= now;
-            let Some(spec) = specs.get(name).filter(|_| is_due && store.is_written_on()) else {
+            let is_due = !store.is_beating && store.heartbeat_at <= now;
+            let Some(spec) = specs.get(name).filter(|_| is_due && store.writes_heartbeats()) else {
                 continue;
             };
-            self.beats += 1;
+            self.heartbeats += 1;
             store.is_beating = true;
-            let own = Beat {
+            let own = Heartbeat {
                 cluster: config.name.clone(),
                 node: config.node.clone(),
                 incarnation: self.incarnation,
-                number: self.beats,
+                number: self.heartbeats,
                 delivered_iops: store.delivered_iops,
                 reserved_iops: store.cap().reserved_iops,
             };
@@ -37,26 +37,32 @@ impl Driver {
             let (name, path) = (name.clone(), spec.path.clone());
             let write = move || {
                 let asked =
-                    shared.disks.ask_store(&path, move |files| beats::exchange(files, &own));
-                let beats = asked.map_err(|error| error.to_string());
-                let beats = beats.and_then(|beats| beats.map_err(|error| error.to_string()));
-                shared.cluster.inbox.answer_always(Answer::Beaten { store: name, beats });
+                    shared.disks.query_store(&path, move |files| beats::exchange(files, &own));
+                let heartbeats = asked.map_err(|error| error.to_string());
+                let heartbeats =
+                    heartbeats.and_then(|heartbeats| heartbeats.map_err(|error| error.to_string()));
+                shared.cluster.inbox.answer_always(TaskResult::Beaten { store: name, heartbeats });
             };
             if let Err(error) = Builder::new().name("suimon-beat".to_owned()).spawn(write) {
                 tracing::warn!(%error, "cannot write the heartbeat to a store");
-                (store.is_beating, store.beat_at) = (false, now + BEAT);
+                (store.is_beating, store.heartbeat_at) = (false, now + INTERVAL);
             }
         }
     }
 
     /// Processes the heartbeats of other nodes on a store.
-    pub(super) fn hear_beats(&mut self, now: Time, name: &Name, beats: Result<Vec<Beat>, String>) {
+    pub(super) fn handle_heartbeats(
+        &mut self,
+        now: Time,
+        name: &Name,
+        heartbeats: Result<Vec<Heartbeat>, String>,
+    ) {
         let is_up = matches!(self.link, Link::Up { .. });
         let Some(cluster) = self.config.as_ref().map(|of| &of.name) else { return };
         let Some(store) = self.stores.get_mut(name) else { return };
-        (store.is_beating, store.beat_at) = (false, now + BEAT);
-        match beats {
-            Ok(beats) => store.beats.handle(now, beats),
+        (store.is_beating, store.heartbeat_at) = (false, now + INTERVAL);
+        match heartbeats {
+            Ok(heartbeats) => store.heartbeats.handle(now, heartbeats),
             Err(error) => {
                 tracing::debug!(
                     store = %name,
@@ -66,20 +72,21 @@ impl Driver {
                 return;
             }
         }
-        let is_known = |beat: &Beat| {
-            beat.cluster == *cluster && (!is_up || self.members.contains_key(beat.node.as_str()))
+        let is_known = |heartbeat: &Heartbeat| {
+            heartbeat.cluster == *cluster
+                && (!is_up || self.members.contains_key(heartbeat.node.as_str()))
         };
-        let strangers: Vec<Stranger> = store
-            .beats
-            .living(now)
-            .filter(|(beat, _)| !is_known(beat))
-            .map(|(beat, _)| Stranger {
-                name: format!("node {} of cluster {}", beat.node, beat.cluster),
-                delivered_iops: beat.delivered_iops,
+        let strangers: Vec<ExternalUser> = store
+            .heartbeats
+            .alive(now)
+            .filter(|(heartbeat, _)| !is_known(heartbeat))
+            .map(|(heartbeat, _)| ExternalUser {
+                name: format!("node {} of cluster {}", heartbeat.node, heartbeat.cluster),
+                delivered_iops: heartbeat.delivered_iops,
             })
             .collect();
         for stranger in strangers {
-            store.hear_allocator(now, AllocatorEvent::StrangerSeen { stranger });
+            store.handle_allocator(now, AllocatorEvent::ExternalUserDetected { stranger });
         }
     }
 
@@ -88,17 +95,17 @@ impl Driver {
         let Some(config) = self.config.clone() else { return };
         let desired = self.shared.desired();
         for spec in shared_stores(&desired.config).into_values() {
-            let own = Beat {
+            let own = Heartbeat {
                 cluster: config.name.clone(),
                 node: config.node.clone(),
                 incarnation: self.incarnation,
-                number: self.beats,
+                number: self.heartbeats,
                 delivered_iops: 0,
                 reserved_iops: 0,
             };
             let (shared, path) = (Arc::clone(&self.shared), spec.path.clone());
             let end = move || {
-                let ended = shared.disks.ask_store(&path, move |files| beats::end(files, &own));
+                let ended = shared.disks.query_store(&path, move |files| beats::end(files, &own));
                 if !matches!(ended, Ok(Ok(()))) {
                     tracing::debug!(
                         store = %path.display(),

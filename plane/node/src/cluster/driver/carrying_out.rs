@@ -1,78 +1,78 @@
 //! Execution of the actions of members and allocators.
 
-use suimon_cluster_qos::Capability;
+use suimon_cluster_qos::SharedStoreCapacity;
 
-use super::{Called, Driver};
-use crate::cluster::keys::Said;
+use super::{Driver, NameLookup};
+use crate::cluster::keys::NodeReport;
 use crate::cluster::messages::Task;
 use crate::cluster::records::save_kept;
-use crate::cluster::shared_store::Todo;
+use crate::cluster::shared_store::StoreAction;
 use crate::cluster::told;
 use crate::cluster::values::write;
 
 impl Driver {
     /// Executes pending actions of all stores, in order per store. An action that fails is repeated
     /// first at the next turn.
-    pub(super) fn carry_out(&mut self) {
+    pub(super) fn execute(&mut self) {
         let Some(cluster) = self.config.as_ref().map(|of| of.name.clone()) else { return };
         let mut drafts = Vec::new();
         for (name, store) in &mut self.stores {
             while let Some(todo) = store.poll() {
                 match todo {
-                    Todo::Apply(cap, policies) => {
+                    StoreAction::Apply(cap, policies) => {
                         self.shared.disks.parts.plane.set_cap(store.id, Some(cap));
                         self.policies.hold_parts(&self.shared, (name, store.id), &policies);
                         store.policy_caps = policies;
                     }
-                    Todo::Keep(kept) => {
+                    StoreAction::Keep(kept) => {
                         let state = self.shared.store.as_ref();
                         if let Err(error) = save_kept(state, &cluster, name, &kept) {
                             tracing::error!(store = %name, %error, "cannot save the reservation");
-                            store.put_back(Todo::Keep(kept));
+                            store.put_back(StoreAction::Keep(kept));
                             break;
                         }
-                        store.kept = kept;
+                        store.durable = kept;
                     }
-                    Todo::Send(_) if store.release.is_silent() => {}
-                    Todo::Send(report) => {
+                    StoreAction::Send(_) if store.release.is_silent() => {}
+                    StoreAction::Send(report) => {
                         if let Some(ask) = &mut store.ask {
                             ask.handle_report(&report);
                         }
                         let named = report.largest.iter().chain(&report.unmet);
                         let names = named
                             .filter_map(|of| Some((of.disk, store.names.get(&of.disk)?.clone())));
-                        let said = Said {
+                        let said = NodeReport {
                             names: names.collect(),
-                            capability_iops: store.capability.map(Capability::iops),
+                            capability_iops: store.capacity.map(SharedStoreCapacity::iops),
                             normalization_bytes: store.normalization_bytes,
                             report,
                         };
-                        let task = Task::Report { store: name.clone(), said: write(&said) };
+                        let task = Task::Report { store: name.clone(), report: write(&said) };
                         self.tasks.push(self.session, task);
                     }
-                    Todo::TellMember(notice) => {
-                        if store.is_news(notice) {
-                            let reserved = store.kept.store.reserved_iops;
+                    StoreAction::TellMember(notice) => {
+                        if store.must_report(notice) {
+                            let reserved = store.durable.store.reserved_iops;
                             drafts.push(told::of_member(name, notice, reserved));
                         }
                     }
-                    Todo::Write { term, grants, forgotten } => {
+                    StoreAction::Write { term, grants, forgotten } => {
                         let task = Task::Write { store: name.clone(), term, grants, forgotten };
                         self.tasks.push(self.session, task);
                     }
-                    Todo::Resign(term) => {
+                    StoreAction::Resign(term) => {
                         let task = Task::Resign { store: name.clone(), term };
                         self.tasks.push(self.session, task);
                     }
-                    Todo::TellLeader(notice) => {
+                    StoreAction::TellLeader(notice) => {
                         let (members, shared) = (&self.members, &self.shared);
-                        let known = Called { members, shared, policies: &self.policies };
+                        let known = NameLookup { members, shared, policies: &self.policies };
                         drafts.push(told::of_leader(name, &notice, &known));
                     }
                 }
             }
             store.flush_records();
         }
-        self.tell(drafts);
+        self.emit(drafts);
     }
 }

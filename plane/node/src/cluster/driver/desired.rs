@@ -1,6 +1,6 @@
 //! Configured cluster and shared stores.
 
-use suimon_cluster_qos::Capability;
+use suimon_cluster_qos::SharedStoreCapacity;
 use suimon_contract::{ClusterConfig, Name};
 use suimon_storage_qos as local;
 
@@ -11,7 +11,7 @@ use crate::cluster::records::{load_covered, load_kept};
 use crate::cluster::releasing::Release;
 use crate::cluster::shared_store::SharedStore;
 use crate::cluster::shared_stores;
-use crate::disks::capability;
+use crate::disks::capacity;
 
 impl Driver {
     /// Applies the desired state: the cluster, and its shared stores.
@@ -62,7 +62,7 @@ impl Driver {
                     Default::default()
                 });
                 self.shared.disks.set_covered(name, covered.clone());
-                self.limits_are_due = true;
+                self.needs_limits = true;
                 let sink = self.shared.recording.clone();
                 let mut store = SharedStore::new(now, (name.clone(), id), (kept, covered), sink);
                 if let (Link::Up { .. }, Some(of)) = (&self.link, self.own_record()) {
@@ -73,12 +73,12 @@ impl Driver {
             }
             let Some(store) = self.stores.get_mut(name) else { continue };
             store.normalization_bytes = spec.normalization_bytes.bytes();
-            store.capability = match capability(spec, &measured) {
-                local::Capability::Declared(iops) => Some(Capability::Declared(iops)),
-                local::Capability::Measured(iops) => Some(Capability::Measured(iops)),
-                local::Capability::Unknown => None,
+            store.capacity = match capacity(spec, &measured) {
+                local::Capacity::Declared(iops) => Some(SharedStoreCapacity::Declared(iops)),
+                local::Capacity::Measured(iops) => Some(SharedStoreCapacity::Measured(iops)),
+                local::Capacity::Unknown => None,
             };
-            store.follow_capability(now);
+            store.follow_capacity(now);
         }
         self.looked = None;
         self.follow_policies();
@@ -101,7 +101,7 @@ impl Driver {
             None => Link::None,
         };
         (self.config, self.refused) = (config, None);
-        (self.leaves, self.has_left) = (false, false);
+        (self.is_leaving, self.has_left) = (false, false);
         if !is_same {
             self.load_policies();
         }

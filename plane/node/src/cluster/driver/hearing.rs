@@ -8,92 +8,98 @@ use suimon_ports::ClusterEntry;
 use suimon_quantity::Time;
 
 use super::{Driver, ELECT, Link, RETRY};
-use crate::cluster::inbox::{Heard, Mail};
+use crate::cluster::inbox::{KeyState, Messages};
 use crate::cluster::keys::{
-    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, POLICIES, REPORTS, Said, grant_of, report_of,
+    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NodeReport, POLICIES, REPORTS, grant_of,
+    report_of,
 };
-use crate::cluster::messages::{Answer, Task};
+use crate::cluster::messages::{Task, TaskResult};
 use crate::cluster::shared_store::SharedStore;
 use crate::cluster::values::read;
 use crate::events::Draft;
 
 impl Driver {
-    pub(super) fn hear(&mut self, mail: Mail) {
+    pub(super) fn handle_input(&mut self, mail: Messages) {
         if mail.is_changed {
             self.follow_desired();
         }
         if let Some(leaves) = mail.leaves {
-            self.leaves = leaves;
+            self.is_leaving = leaves;
             self.has_left &= !leaves;
             self.looked = None;
         }
         if let Some(releasing) = mail.releasing {
             self.begin_release(releasing);
         }
-        for (name, ask) in mail.asks {
+        for (name, ask) in mail.requests {
             if let Some(store) = self.stores.get_mut(&name) {
                 (store.ask, self.looked) = (ask, None);
             }
         }
         for answer in mail.answers {
-            self.hear_answer(answer);
+            self.handle_result(answer);
         }
-        self.early.extend(mail.heard);
+        self.early.extend(mail.keys);
         if matches!(self.link, Link::Up { .. }) {
             for (key, heard) in std::mem::take(&mut self.early) {
-                self.hear_key(&key, &heard);
+                self.handle_key(&key, &heard);
             }
         }
     }
 
-    pub(super) fn hear_answer(&mut self, answer: Answer) {
+    pub(super) fn handle_result(&mut self, answer: TaskResult) {
         let now = self.now();
         match answer {
-            Answer::Begun { store, member, policies } => {
+            TaskResult::Begun { store, member, policies } => {
                 self.join(now, store, member);
                 self.take_policies(now, policies);
             }
-            Answer::NotBegun { is_refused, detail } => {
+            TaskResult::NotBegun { is_refused, detail } => {
                 self.link = Link::Trying { at: Some(now + RETRY) };
-                self.tell_not_begun(is_refused, &detail);
+                self.report_not_begun(is_refused, &detail);
             }
-            Answer::Elected { store, term, records, policies } => {
+            TaskResult::Elected { store, term, records, policies } => {
                 self.take_policies(now, policies);
                 self.lead(now, &store, term, records);
             }
-            Answer::NotElected { store } => {
+            TaskResult::NotElected { store } => {
                 if let Some(store) = self.stores.get_mut(&store) {
                     (store.is_candidate, store.elect_at) = (false, now + ELECT);
                 }
             }
-            Answer::Written { store, term, is_written } => {
+            TaskResult::Written { store, term, is_written } => {
                 let name = store;
                 let store = self.stores.get_mut(&name).filter(|of| of.leads() == Some(term));
                 let Some(store) = store else { return };
                 let event =
                     if is_written { AllocatorEvent::Written } else { AllocatorEvent::WriteFailed };
-                store.hear_allocator(now, event);
+                store.handle_allocator(now, event);
                 if !is_written {
                     store.elect_at = now + ELECT;
-                    self.tell_lead_lost(&name, "a write to etcd failed or has an unknown result");
+                    self.report_leadership_lost(
+                        &name,
+                        "a write to etcd failed or has an unknown result",
+                    );
                 }
             }
-            Answer::Expelled => {
+            TaskResult::Removed => {
                 self.begin_session();
                 self.tasks.push(self.session, Task::End);
                 self.depose_all(now);
                 self.link = Link::Trying { at: Some(now + RETRY) };
             }
-            Answer::Left { failure } => self.end_leaving(failure),
-            Answer::Beaten { store, beats } => self.hear_beats(now, &store, beats),
-            Answer::Looked { store, session, wrong } => {
-                self.hear_identity(now, &store, (session, wrong));
+            TaskResult::Ended { failure } => self.end_leaving(failure),
+            TaskResult::Beaten { store, heartbeats } => {
+                self.handle_heartbeats(now, &store, heartbeats);
             }
-            Answer::Withdrawn { store, is_done } => self.hear_withdrawn(&store, is_done),
+            TaskResult::Looked { store, session, wrong } => {
+                self.handle_identity(now, &store, (session, wrong));
+            }
+            TaskResult::Withdrawn { store, is_done } => self.handle_withdrawn(&store, is_done),
         }
     }
 
-    pub(super) fn hear_key(&mut self, key: &str, heard: &Heard) {
+    pub(super) fn handle_key(&mut self, key: &str, heard: &KeyState) {
         let (now, entry) = (self.now(), heard.entry.as_ref());
         if let Some(name) = key.strip_prefix(MEMBERS) {
             let record = entry.and_then(read::<MemberRecord>);
@@ -111,9 +117,9 @@ impl Driver {
                 None => self.alive.remove(name),
             };
         } else if let Some(name) = key.strip_prefix(POLICIES) {
-            self.hear_policy(now, name, heard);
+            self.handle_policy(now, name, heard);
         } else if let Some(name) = key.strip_prefix(LEADERS) {
-            self.hear_leader(now, name, heard);
+            self.handle_leader(now, name, heard);
         } else if key.starts_with(GRANTS) {
             let Some((node, name)) = grant_of(key).filter(|(node, _)| *node == self.node) else {
                 return;
@@ -122,17 +128,17 @@ impl Driver {
             match named(&mut self.stores, name) {
                 Some(store) => {
                     tracing::trace!(?node, name, ?grant, "grant received");
-                    store.hear_grant(now, grant);
+                    store.handle_grant(now, grant);
                 }
                 // This host no longer shares the store.
                 None => self.withdrawals.extend(name.parse::<Name>()),
             }
         } else if key.starts_with(REPORTS) {
-            self.hear_report(now, key, entry);
+            self.handle_report(now, key, entry);
         }
     }
 
-    pub(super) fn hear_leader(&mut self, now: Time, name: &str, heard: &Heard) {
+    pub(super) fn handle_leader(&mut self, now: Time, name: &str, heard: &KeyState) {
         let Some(store) = named(&mut self.stores, name) else { return };
         // The key's state predates this node's election.
         if store.leads().is_some_and(|term| heard.revision < term.0) {
@@ -143,16 +149,16 @@ impl Driver {
             let node = who.split(' ').next().unwrap_or_default().to_owned();
             (node, Term(entry.created))
         });
-        store.hear_leader(now, leader);
+        store.handle_leader(now, leader);
         let led = store.leads();
         if led.is_some() && store.leader.as_ref().map(|(_, term)| *term) != led {
             store.depose(now);
             let name = store.name.clone();
-            self.tell_lead_lost(&name, "its term expired");
+            self.report_leadership_lost(&name, "its term expired");
         }
     }
 
-    pub(super) fn hear_report(&mut self, now: Time, key: &str, entry: Option<&ClusterEntry>) {
+    pub(super) fn handle_report(&mut self, now: Time, key: &str, entry: Option<&ClusterEntry>) {
         let Some((name, node)) = report_of(key) else { return };
         let Some(entry) = entry else {
             // The node has given back what is reserved for it.
@@ -162,13 +168,13 @@ impl Driver {
             return;
         };
         let is_member = self.members.values().any(|of| of.id == node);
-        let said = read::<Said>(entry).filter(|said| said.report.node == node);
+        let said = read::<NodeReport>(entry).filter(|said| said.report.node == node);
         let store = named(&mut self.stores, name).filter(|of| of.leads().is_some());
         let (Some(said), Some(store), true) = (said, store, is_member) else { return };
         for (disk, name) in &said.names {
             self.shared.cluster.view().call(node, *disk, name);
         }
-        if let Some((node, bytes)) = store.hear_report(now, said, entry.created) {
+        if let Some((node, bytes)) = store.handle_report(now, said, entry.created) {
             let (own, name) = (store.normalization_bytes, store.name.clone());
             let text = format!(
                 "Node {} counts {bytes} bytes of store {name} as one operation, this host {own} \
@@ -176,7 +182,7 @@ impl Driver {
                 self.node_name(node)
             );
             let kind = EventKind::NodeOfOtherVersion;
-            self.tell([Draft::new(kind, format!("store/{name}"), text)]);
+            self.emit([Draft::new(kind, format!("store/{name}"), text)]);
         }
     }
 }

@@ -13,12 +13,12 @@ use crate::events::Draft;
 impl Driver {
     /// Requests the election of this node for stores without a leader.
     pub(super) fn elect(&mut self, now: Time) {
-        if !matches!(self.link, Link::Up { .. }) || self.leaves {
+        if !matches!(self.link, Link::Up { .. }) || self.is_leaving {
             return;
         }
         let own = self.config.as_ref().map(|config| config.node.as_str());
         for (name, store) in &mut self.stores {
-            if !store.may_stand(now) {
+            if !store.may_be_candidate(now) {
                 continue;
             }
             if let Some((node, term)) = &store.leader {
@@ -62,7 +62,7 @@ impl Driver {
         }
         let text = format!("This node was elected leader of store {name} in term {}.", term.0);
         let draft = Draft::new(EventKind::ClusterLeads, format!("store/{name}"), text);
-        self.tell([draft.with("term", term.0)]);
+        self.emit([draft.with("term", term.0)]);
     }
 
     pub(super) fn depose_all(&mut self, now: Time) {
@@ -72,13 +72,13 @@ impl Driver {
             .filter_map(|store| store.depose(now).then(|| store.name.clone()))
             .collect();
         lost.iter().for_each(|name| {
-            self.tell_lead_lost(name, "this host is not a node of the cluster any more");
+            self.report_leadership_lost(name, "this host is not a node of the cluster any more");
         });
     }
 
-    pub(super) fn tell_lead_lost(&self, name: &Name, why: &str) {
+    pub(super) fn report_leadership_lost(&self, name: &Name, why: &str) {
         let text = format!("This node is not the leader of store {name} any more: {why}.");
         let draft = Draft::new(EventKind::ClusterLeadLost, format!("store/{name}"), text);
-        self.tell([draft.with("reason", why)]);
+        self.emit([draft.with("reason", why)]);
     }
 }

@@ -9,9 +9,9 @@ use suimon_quantity::Time;
 
 use super::{Driver, Link, RETRY};
 use crate::cluster::covered;
-use crate::cluster::identity::{self, Known, Wrong};
+use crate::cluster::identity::{self, Known, Mismatch};
 use crate::cluster::keys::STORES;
-use crate::cluster::messages::Answer;
+use crate::cluster::messages::TaskResult;
 use crate::cluster::records::save_covered;
 use crate::cluster::releasing::Release;
 use crate::cluster::{cluster_prefix, shared_stores};
@@ -22,13 +22,13 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 impl Driver {
     /// Samples the load of disks, and passes it to the members. Updates the minimums in effect.
-    pub(super) fn look(&mut self, now: Time) {
+    pub(super) fn sample(&mut self, now: Time) {
         let (desired, views) = (self.shared.desired(), self.shared.disks.parts.plane.stores());
         let disks = &self.shared.disks;
         let keys = self.policies.keys();
         for (name, store) in &mut self.stores {
             let known = (disks, &desired.config, &keys);
-            let told = store.loads.look(now, known, (name, store.id), &views);
+            let told = store.loads.sample(now, known, (name, store.id), &views);
             store.names = told.names;
             let wanted = covered::minimums(&desired.config, name);
             let now_covered = covered::covered(&wanted, store.covers_iops(), &store.covered);
@@ -40,17 +40,17 @@ impl Driver {
                 match saved {
                     Ok(()) => {
                         disks.set_covered(name, now_covered.clone());
-                        (store.covered, self.limits_are_due) = (now_covered, true);
+                        (store.covered, self.needs_limits) = (now_covered, true);
                     }
                     Err(error) => tracing::error!(store = %name, %error, "cannot save minimums"),
                 }
             }
             // A store that is not the cluster's is not reported, so that reservations on the right
             // store are kept.
-            let gives_back = self.leaves || store.release != Release::None;
+            let gives_back = self.is_leaving || store.release != Release::None;
             if gives_back || store.takes_part() {
                 let loads = if gives_back { Vec::new() } else { told.disks };
-                store.hear_loads(now, loads, told.latency_ns);
+                store.handle_loads(now, loads, told.latency_ns);
             }
             // Repeated, because the store may have been added to the storage plane since the last
             // call.
@@ -78,11 +78,11 @@ impl Driver {
             let look = move || {
                 let random = (shared.disks.parts.random)();
                 let inbox = Arc::clone(&shared.cluster.inbox);
-                let asked = shared.disks.ask_store(&path, move |files| {
+                let asked = shared.disks.query_store(&path, move |files| {
                     identity::check(&known, files, &cluster, random)
                 });
                 let wrong = asked.unwrap_or_else(|error| Err(error.to_string()));
-                inbox.answer_always(Answer::Looked { store: name, session, wrong });
+                inbox.answer_always(TaskResult::Looked { store: name, session, wrong });
             };
             let thread = Builder::new().name("suimon-identity".to_owned()).spawn(look);
             if let Err(error) = thread {
@@ -92,11 +92,11 @@ impl Driver {
         }
     }
 
-    pub(super) fn hear_identity(
+    pub(super) fn handle_identity(
         &mut self,
         now: Time,
         name: &Name,
-        (session, wrong): (u64, Result<Option<Wrong>, String>),
+        (session, wrong): (u64, Result<Option<Mismatch>, String>),
     ) {
         let Some(store) = self.stores.get_mut(name) else { return };
         store.is_looking = false;
@@ -117,17 +117,17 @@ impl Driver {
         self.looked = None;
         let subject = format!("store/{name}");
         match (was, wrong) {
-            (None, Some(Wrong { why, .. })) => {
+            (None, Some(Mismatch { reason: why, .. })) => {
                 if self.stores.get_mut(name).is_some_and(|store| store.depose(now)) {
-                    self.tell_lead_lost(name, "the store has another identity");
+                    self.report_leadership_lost(name, "the store has another identity");
                 }
                 let text = format!("This host gets no leases on store {name}: {why}.");
                 let draft = Draft::new(EventKind::SharedStoreWrong, subject, text);
-                self.tell([draft.with("reason", why)]);
+                self.emit([draft.with("reason", why)]);
             }
             (Some(_), None) => {
                 let text = format!("Store {name} has the identity that the cluster has recorded.");
-                self.tell([Draft::new(EventKind::SharedStoreRight, subject, text)]);
+                self.emit([Draft::new(EventKind::SharedStoreRight, subject, text)]);
             }
             _ => {}
         }

@@ -11,7 +11,7 @@ use super::{Driver, Link, RETRY};
 use crate::cluster::keys::MemberRecord;
 use crate::cluster::messages::Task;
 use crate::cluster::shared_store::SharedStore;
-use crate::cluster::status::Reach;
+use crate::cluster::status::Reachability;
 use crate::events::Draft;
 
 /// Time without a response after which etcd counts as unreachable.
@@ -35,35 +35,35 @@ impl Driver {
         self.members.insert(config.node.to_string(), member);
         self.link = Link::Up { store };
         (self.refused, self.looked, self.tended) = (None, None, now);
-        self.tell([joined]);
+        self.emit([joined]);
     }
 
-    pub(super) fn tell_not_begun(&mut self, is_refused: bool, detail: &str) {
-        let is_told = self.refused.is_some() || (!is_refused && !self.is_reachable);
+    pub(super) fn report_not_begun(&mut self, is_refused: bool, detail: &str) {
+        let is_reported = self.refused.is_some() || (!is_refused && !self.is_reachable);
         self.is_reachable = is_refused;
         self.refused = is_refused.then(|| detail.to_owned());
         self.shared.cluster.view().reach = if is_refused {
-            Reach::Refused(detail.to_owned())
+            Reachability::Refused(detail.to_owned())
         } else {
-            Reach::Unreachable(detail.to_owned())
+            Reachability::Unreachable(detail.to_owned())
         };
-        if !is_told {
+        if !is_reported {
             let kind =
                 if is_refused { EventKind::ClusterRefused } else { EventKind::ClusterUnreachable };
             let text = format!("The host cannot join its cluster and retries: {detail}");
-            self.tell([Draft::new(kind, "cluster", text).with("reason", detail)]);
+            self.emit([Draft::new(kind, "cluster", text).with("reason", detail)]);
         }
     }
 
     /// Emits events when etcd becomes reachable or unreachable.
     pub(super) fn watch_reach(&mut self) {
         let Link::Up { store } = &self.link else { return };
-        let age = store.age();
+        let age = store.time_since_response();
         let is_reachable = age.is_some_and(|age| age < SILENT);
         let reach = if is_reachable {
-            Reach::Up
+            Reachability::Up
         } else {
-            Reach::Unreachable("etcd does not respond".to_owned())
+            Reachability::Unreachable("etcd does not respond".to_owned())
         };
         self.shared.cluster.view().reach = reach;
         if is_reachable == self.is_reachable {
@@ -79,13 +79,13 @@ impl Driver {
                         other.";
             Draft::new(EventKind::ClusterUnreachable, "cluster", text)
         };
-        self.tell([draft]);
+        self.emit([draft]);
     }
 
     /// Leaves the cluster once all reservations are given back.
     pub(super) fn leave_if_given_back(&mut self) {
         let is_up = matches!(self.link, Link::Up { .. });
-        if self.leaves && is_up && self.stores.values().all(SharedStore::is_given_back) {
+        if self.is_leaving && is_up && self.stores.values().all(SharedStore::is_given_back) {
             let stores = self.stores.keys().cloned().collect();
             self.tasks.push(self.session, Task::Leave { stores });
             self.link = Link::Trying { at: None };
@@ -95,7 +95,7 @@ impl Driver {
     pub(super) fn end_leaving(&mut self, failure: Option<String>) {
         if let Some(failure) = failure {
             tracing::warn!(failure, "cannot remove this host's record from the cluster");
-            self.leaves = false;
+            self.is_leaving = false;
             self.link = Link::Trying { at: Some(self.now()) };
             return;
         }
@@ -103,9 +103,9 @@ impl Driver {
         // The session's record is gone: reports and results of this session mean nothing any more.
         self.begin_session();
         self.tasks.push(self.session, Task::End);
-        (self.leaves, self.has_left) = (false, true);
+        (self.is_leaving, self.has_left) = (false, true);
         self.link = Link::Trying { at: Some(self.now() + RETRY) };
-        // The caller of `Shared::ask_cluster` now removes `[cluster]`.
+        // The caller of `Shared::query_cluster` now removes `[cluster]`.
         self.shared.cluster.view().has_left = true;
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_cluster_qos::{PolicyCap, PolicyKey};
 use suimon_contract::{HostConfig, Name, QosPolicyConfig};
-use suimon_quantity::{Cap, StoreId, Time};
+use suimon_quantity::{StoreId, Time, TimedRateLimit};
 use suimon_storage_qos::{PolicyId, PolicyPart};
 
 use crate::cluster::policies::Policies;
@@ -25,7 +25,7 @@ pub(super) struct KnownPolicies {
     /// Time of the next attempt to update the desired state.
     again_at: Option<Time>,
     /// Deleted policies that disks use and that were reported by an event.
-    told: BTreeSet<Name>,
+    reported: BTreeSet<Name>,
 }
 
 impl KnownPolicies {
@@ -44,7 +44,7 @@ impl KnownPolicies {
         let desired = shared.desired();
         let disks = &shared.disks;
         for (policy, part) in parts(&self.all, disks, (&desired.config, name), caps) {
-            disks.parts.plane.set_part(id, policy, Some(part));
+            disks.parts.plane.set_policy_share(id, policy, Some(part));
         }
     }
 }
@@ -61,7 +61,7 @@ fn parts(
     let part = |policy: &QosPolicyConfig| {
         let key = known.get(&policy.name).map(|(record, _)| record.key);
         let cap = caps.iter().find(|cap| Some(cap.policy) == key);
-        let nothing = PolicyPart { min_iops: 0, max: Some(Cap::default()) };
+        let nothing = PolicyPart { min_iops: 0, max: Some(TimedRateLimit::default()) };
         let part = cap.map_or(nothing, |cap| PolicyPart { min_iops: cap.min_iops, max: cap.max });
         (disks.policy_id(&policy.name), part)
     };

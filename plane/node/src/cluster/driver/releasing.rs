@@ -1,6 +1,6 @@
 //! Stores that this host stops sharing.
 
-use suimon_cluster_qos::Kept;
+use suimon_cluster_qos::DurableState;
 use suimon_contract::Name;
 
 use super::{Driver, Link};
@@ -71,7 +71,7 @@ impl Driver {
         }
     }
 
-    pub(super) fn hear_withdrawn(&mut self, name: &Name, is_done: bool) {
+    pub(super) fn handle_withdrawn(&mut self, name: &Name, is_done: bool) {
         if let Some(store) = self.stores.get_mut(name) {
             if store.release == Release::Withdraws {
                 store.release = if is_done { Release::Withdrawn } else { Release::GivesBack };
@@ -83,7 +83,7 @@ impl Driver {
         }
         let Some(cluster) = &self.config else { return };
         let state = self.shared.store.as_ref();
-        if let Err(error) = save_kept(state, &cluster.name, name, &Kept::default()) {
+        if let Err(error) = save_kept(state, &cluster.name, name, &DurableState::default()) {
             tracing::error!(store = %name, %error, "what is reserved is not kept");
         }
     }

@@ -7,11 +7,11 @@ use suimon_contract::{
 };
 use suimon_ports::ClusterEntry;
 
-use super::{Reach, Reported, Seen, View, milliseconds, shown};
+use super::{PublishedClusterStatus, Reachability, Reported, Seen, displayed, milliseconds};
 use crate::cluster::keys::{GRANTS, REPORTS, grant_of, report_of};
 use crate::cluster::values::read;
 use crate::cluster::{cluster_prefix, shared_stores};
-use crate::disks::capability;
+use crate::disks::capacity;
 use crate::errors::no_cluster;
 use crate::shared::Shared;
 
@@ -29,10 +29,10 @@ impl Shared {
         let grants = self.read_cluster(&cluster.name, GRANTS).unwrap_or_default();
         let view = self.cluster.view();
         let condition = match &view.reach {
-            Reach::Up => Condition { health: Health::Up, reason: None },
-            Reach::None => down("the host is joining the cluster"),
-            Reach::Unreachable(reason) => down(reason),
-            Reach::Refused(reason) => {
+            Reachability::Up => Condition { health: Health::Up, reason: None },
+            Reachability::None => down("the host is joining the cluster"),
+            Reachability::Unreachable(reason) => down(reason),
+            Reachability::Refused(reason) => {
                 Condition { health: Health::Failed, reason: Some(reason.clone()) }
             }
         };
@@ -46,7 +46,11 @@ impl Shared {
         let in_order = desired.config.stores.iter().filter(|of| stores.contains_key(&of.name));
         ClusterStatus {
             condition,
-            age_ms: view.store.as_ref().and_then(|store| store.age()).map(milliseconds),
+            age_ms: view
+                .store
+                .as_ref()
+                .and_then(|store| store.time_since_response())
+                .map(milliseconds),
             members: view.members.iter().map(member).collect(),
             stores: in_order.map(|store| self.shared_store(&view, store, &grants)).collect(),
             config,
@@ -55,7 +59,7 @@ impl Shared {
 
     pub(super) fn shared_store(
         &self,
-        view: &View,
+        view: &PublishedClusterStatus,
         store: &StoreConfig,
         grants: &[(String, ClusterEntry)],
     ) -> StoreShown {
@@ -70,7 +74,7 @@ impl Shared {
         let leader = seen.and_then(|seen| seen.leader.clone());
         let limit_iops = seen.and_then(|seen| seen.limit_iops);
         let limit_iops = limit_iops.or_else(|| last.map(|(_, grant)| grant.limit_iops));
-        let capability_iops = capability(store, &self.disks.measured()).iops();
+        let capability_iops = capacity(store, &self.disks.measured()).iops();
         let is_less = |limit: u64| capability_iops.is_some_and(|iops| limit < iops);
         let share = |(node, grant): &(NodeId, Grant)| ClusterShare {
             node: view.name_of(*node),
@@ -78,14 +82,14 @@ impl Shared {
             reserved_iops: grant.store.reserved_iops,
         };
         let cluster = self.desired().config.cluster.as_ref().map(|of| of.name.clone());
-        let known = |beat: &ClusterBeat| {
-            let is_member = view.members.contains_key(beat.node.as_str());
+        let known = |heartbeat: &ClusterBeat| {
+            let is_member = view.members.contains_key(heartbeat.node.as_str());
             ClusterBeat {
-                is_stranger: Some(&beat.cluster) != cluster.as_ref() || !is_member,
-                ..beat.clone()
+                is_stranger: Some(&heartbeat.cluster) != cluster.as_ref() || !is_member,
+                ..heartbeat.clone()
             }
         };
-        let cap = seen.map(|seen| shown(&seen.cap, self.plane.now())).unwrap_or_default();
+        let cap = seen.map(|seen| displayed(&seen.cap, self.plane.now())).unwrap_or_default();
         StoreShown {
             store: store.name.clone(),
             term: leader.as_ref().map(|(_, term)| term.0),
@@ -95,7 +99,7 @@ impl Shared {
             has_foreign_load: limit_iops.is_some_and(is_less),
             cap,
             shares: of_it.iter().map(share).collect(),
-            seen: seen.into_iter().flat_map(|seen| &seen.beats).map(known).collect(),
+            seen: seen.into_iter().flat_map(|seen| &seen.heartbeats).map(known).collect(),
             wrong: seen.and_then(|seen| seen.wrong.clone()),
         }
     }
@@ -106,7 +110,7 @@ impl Shared {
         let Some(key) = view.policies.get(policy) else { return Vec::new() };
         let of_store = |(store, seen): (&Name, &Seen)| {
             let part = seen.policies.iter().find(|part| part.policy == *key)?;
-            let max = part.max.as_ref().map(|cap| shown(cap, now));
+            let max = part.max.as_ref().map(|cap| displayed(cap, now));
             Some(QosPolicyPart { store: store.clone(), min_iops: part.min_iops, max })
         };
         view.stores.iter().filter_map(of_store).collect()
@@ -131,7 +135,7 @@ impl Shared {
             .iter()
             .filter_map(|(key, entry)| {
                 let (store, node) = report_of(key).filter(|(_, node)| lives(*node))?;
-                Some(Reported { store: store.to_owned(), node, said: read(entry)? })
+                Some(Reported { store: store.to_owned(), node, reported: read(entry)? })
             })
             .collect();
         let mut disks: Vec<ClusterDisk> =

@@ -26,17 +26,17 @@ impl Disks {
 
     /// Returns the deletions of records of stores that are absent from the configuration.
     pub(crate) fn records_of_removed(&self, config: &HostConfig) -> Vec<StoreChange> {
-        self.measured_and_gone(config).iter().map(clear_measured).collect()
+        self.unconfigured_measurements(config).iter().map(clear_measured).collect()
     }
 
     /// Returns measured stores that are absent from the configuration.
-    fn measured_and_gone(&self, config: &HostConfig) -> Vec<Name> {
+    fn unconfigured_measurements(&self, config: &HostConfig) -> Vec<Name> {
         let is_gone = |name: &&Name| config.stores.iter().all(|store| store.name != **name);
         self.measured().keys().filter(is_gone).cloned().collect()
     }
 
-    pub(crate) fn forget_measured(&self, config: &HostConfig) {
-        let gone = self.measured_and_gone(config);
+    pub(crate) fn remove_measurements(&self, config: &HostConfig) {
+        let gone = self.unconfigured_measurements(config);
         if !gone.is_empty() {
             let mut all = MeasuredStores::clone(&self.measured());
             all.retain(|name, _| !gone.contains(name));

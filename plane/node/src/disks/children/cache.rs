@@ -10,17 +10,17 @@ use suimon_storage::images::DiskPlan;
 
 /// Time for which the parents read from an image are cached, provided that the file's status is
 /// unchanged.
-const KNOWN_FOR: Duration = Duration::from_secs(60);
+const PARENT_CACHE_TTL: Duration = Duration::from_secs(60);
 
 /// Desired disk that is not open and may have a parent.
-pub(in crate::disks) struct OtherDisk {
+pub(in crate::disks) struct ClosedDisk {
     pub(super) label: String,
     pub(super) plan: DiskPlan,
 }
 
-/// Cache of the parents of images, by store and file. Entries expire after [`KNOWN_FOR`].
+/// Cache of the parents of images, by store and file. Entries expire after [`PARENT_CACHE_TTL`].
 #[derive(Default)]
-pub(crate) struct KnownParents(pub(super) Mutex<BTreeMap<(PathBuf, FileName), Known>>);
+pub(crate) struct ParentCache(pub(super) Mutex<BTreeMap<(PathBuf, FileName), Known>>);
 
 pub(super) struct Known {
     pub(super) read: Instant,
@@ -29,7 +29,7 @@ pub(super) struct Known {
     pub(super) parents: Vec<FileName>,
 }
 
-impl KnownParents {
+impl ParentCache {
     /// Empties the cache. Called after an image was linked to another parent.
     pub(in crate::disks) fn clear(&self) {
         self.lock().clear();
@@ -46,7 +46,7 @@ impl KnownParents {
         plan: &DiskPlan,
     ) -> Option<Vec<FileName>> {
         let mut known = self.lock();
-        known.retain(|_, known| known.read.elapsed() < KNOWN_FOR);
+        known.retain(|_, known| known.read.elapsed() < PARENT_CACHE_TTL);
         let found = known.get(key)?;
         let is_same = found.status == status && found.named == plan.parent;
         is_same.then(|| found.parents.clone())

@@ -2,22 +2,22 @@
 
 use suimon_contract::Name;
 
-use super::OtherDisk;
+use super::ClosedDisk;
 use crate::disks::Disks;
 use crate::disks::entry::{DiskEntry, Moving};
 
 impl Disks {
     /// Returns the desired disks of the same store path that are not open and whose format has
     /// metadata, so that their images may have parents.
-    pub(in crate::disks) fn unopened_beside(&self, entry: &DiskEntry) -> Vec<OtherDisk> {
-        let store = entry.lock().wanted.store.path.clone();
-        let wanted = self.wanted();
+    pub(in crate::disks) fn closed_siblings(&self, entry: &DiskEntry) -> Vec<ClosedDisk> {
+        let store = entry.lock().required.store.path.clone();
+        let wanted = self.required();
         let beside = wanted.iter().filter(|(name, disk)| {
             **name != entry.name && disk.store.path == store && !self.is_open_or_away(name)
         });
         let others = beside.map(|(name, disk)| (format!("disk/{name}"), disk.plan()));
         let others = others.filter(|(_, plan)| plan.format.has_metadata());
-        others.map(|(label, plan)| OtherDisk { label, plan }).collect()
+        others.map(|(label, plan)| ClosedDisk { label, plan }).collect()
     }
 
     fn is_open_or_away(&self, name: &Name) -> bool {

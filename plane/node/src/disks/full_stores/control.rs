@@ -36,7 +36,7 @@ impl Disks {
     /// Returns the last reported free bytes of these disks' stores, by path.
     pub(crate) fn free_bytes(&self, disks: &BTreeSet<Name>) -> BTreeMap<PathBuf, u64> {
         let entries = disks.iter().filter_map(|name| self.find(name));
-        let paths = entries.map(|entry| entry.lock().wanted.store.path.clone());
+        let paths = entries.map(|entry| entry.lock().required.store.path.clone());
         paths.filter_map(|path| Some((path.clone(), self.spaces.get(&path)?.free_bytes))).collect()
     }
 
@@ -70,7 +70,7 @@ impl Disks {
 
     fn apply_full_policy_of(&self, entry: &DiskEntry, awaited_by: &BTreeSet<Name>) {
         let policy = {
-            let wanted = &entry.lock().wanted;
+            let wanted = &entry.lock().required;
             let is_awaited = wanted.vm.as_ref().is_some_and(|vm| awaited_by.contains(vm));
             if is_awaited { FullPolicy::ERROR } else { wanted.full_policy() }
         };
@@ -80,7 +80,7 @@ impl Disks {
 
 impl Controller {
     /// Emits events for stores that became nearly full, or have space again. Called every 10 s.
-    pub(crate) fn look_at_stores(&mut self) {
+    pub(crate) fn query_stores(&mut self) {
         self.shared.disks.query_stores();
         let desired = self.shared.desired();
         let stores = &desired.config.stores;

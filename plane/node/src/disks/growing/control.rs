@@ -1,12 +1,12 @@
 //! Growth of disks in use.
 
 use suimon_contract::{ApiError, ErrorCode};
-use suimon_image::Shape;
+use suimon_image::DiskGeometry;
 
 use super::wanted_size;
 use crate::control::Controller;
 use crate::disks::entry::{DiskEntry, offer_error};
-use crate::disks::wanted::WantedDisk;
+use crate::disks::wanted::RequiredDisk;
 
 impl Controller {
     /// Extends a disk in service if it is smaller than configured. Clients see a pause. On failure
@@ -15,16 +15,16 @@ impl Controller {
     pub(in crate::disks) fn grow_disk(
         &mut self,
         entry: &DiskEntry,
-        wanted: &WantedDisk,
-        shape: Shape,
-    ) -> Result<Shape, ApiError> {
+        wanted: &RequiredDisk,
+        shape: DiskGeometry,
+    ) -> Result<DiskGeometry, ApiError> {
         let Some(size) = wanted_size(wanted, shape.size) else { return Ok(shape) };
         if wanted.config.read_only {
             let text = "a read-only disk cannot grow; set `read_only` to false";
             let error = ApiError::new(ErrorCode::InvalidValue, text);
             return Err(error.about(entry.label()).field("size_bytes"));
         }
-        self.while_suspended(
+        self.run_suspended(
             entry,
             move |work, files| {
                 work.resize(files, shape.size, size)?;
@@ -38,16 +38,16 @@ impl Controller {
         let Some(shape) = entry.lock().open.as_ref().map(|open| open.shape) else {
             return Ok(shape);
         };
-        self.tell_clients(entry, wanted, shape)?;
+        self.notify_clients(entry, wanted, shape)?;
         Ok(shape)
     }
 
     /// Reports the new size to the disk's VM and to NBD clients that connect later.
-    fn tell_clients(
+    fn notify_clients(
         &self,
         entry: &DiskEntry,
-        wanted: &WantedDisk,
-        shape: Shape,
+        wanted: &RequiredDisk,
+        shape: DiskGeometry,
     ) -> Result<(), ApiError> {
         let state = entry.lock();
         let device = state.open.as_ref().and_then(|open| open.device.as_ref());

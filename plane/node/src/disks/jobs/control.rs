@@ -7,16 +7,16 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use suimon_contract::{ApiError, ErrorCode, EventKind, Name};
 use suimon_storage::jobs::CheckReport;
 
-use super::{DiskJobUnderWay, Ended};
+use super::{Ended, RunningJob};
 use crate::command::Command;
 use crate::control::Controller;
-use crate::disks::entry::{DiskEntry, WorkUnderWay};
-use crate::disks::job_thread::{Done, JobLine, NotDone, run};
+use crate::disks::entry::{CurrentJob, DiskEntry};
+use crate::disks::job_thread::{Done, JobState, NotDone, run};
 use crate::disks::notices::disk_failed;
 use crate::disks::opening::NotOpened;
-use crate::disks::store_threads::{SILENT_AFTER, STORE_PATIENCE};
-use crate::disks::unfinished::UnfinishedWork;
-use crate::disks::work::DiskWork;
+use crate::disks::store_threads::{EVENTUAL_TIMEOUT, STORE_TIMEOUT};
+use crate::disks::unfinished::JobRecord;
+use crate::disks::work::DiskFileJob;
 use crate::events::Draft;
 use crate::operations::OperationHandle;
 
@@ -27,28 +27,28 @@ impl Controller {
         &mut self,
         operation: OperationHandle,
         disk: &Name,
-        work: &DiskWork,
+        work: &DiskFileJob,
     ) {
         if !operation.begin() {
             return;
         }
-        if let DiskWork::Snapshot(request) = work {
+        if let DiskFileJob::Snapshot(request) = work {
             let taken = self.take_snapshot(&operation, disk, request);
             self.write_drafts();
             return operation.end(&taken);
         }
-        if *work == DiskWork::Reopen {
+        if *work == DiskFileJob::Reopen {
             let reopened = self.reopen_disk(disk);
             self.write_drafts();
             return operation.end(&reopened);
         }
-        let entry = self.shared.check_disk_work(disk, work).and_then(|()| {
+        let entry = self.shared.check_disk_job(disk, work).and_then(|()| {
             let found = self.shared.disks.find(disk);
             found.ok_or_else(|| crate::errors::not_found(suimon_contract::Kind::Disk, disk))
         });
         match entry {
             Ok(entry) => {
-                let unfinished = UnfinishedWork::new(work.clone(), &entry.lock().wanted);
+                let unfinished = JobRecord::new(work.clone(), &entry.lock().required);
                 self.start_job(operation, entry, unfinished, false);
             }
             Err(error) => operation.end(&Err(error)),
@@ -62,22 +62,22 @@ impl Controller {
         &mut self,
         operation: OperationHandle,
         entry: Arc<DiskEntry>,
-        unfinished: UnfinishedWork,
+        unfinished: JobRecord,
         goes_on: bool,
     ) {
         operation.step_aside();
-        if let Err(error) = self.note_work(&entry.name, &unfinished) {
+        if let Err(error) = self.save_job(&entry.name, &unfinished) {
             operation.end(&Err(error));
             return self.put_back(&entry, false);
         }
         let had_failed = !goes_on && entry.lock().open.is_none();
-        let open = self.end_service(&entry);
+        let open = self.begin_close(&entry);
         let verb = unfinished.work().clone();
-        let under_way = WorkUnderWay { operation: operation.id(), verb: verb.verb() };
+        let under_way = CurrentJob { operation: operation.id(), verb: verb.verb() };
         entry.lock().work = Some(under_way);
         let work = self.shared.file_work(&entry);
         let left = goes_on.then(|| unfinished.checkpoint());
-        let line = Arc::new(JobLine::default());
+        let line = Arc::new(JobState::default());
         let (result, ended) = sync_channel(1);
         let (of_job, control) = (line.clone(), self.devices.notices.clone());
         let thread = std::thread::Builder::new().name("suimon-job".to_owned()).spawn(move || {
@@ -86,20 +86,20 @@ impl Controller {
                 work.close_images(spec);
             }
             let done = run((&verb, left.as_ref()), &work, &operation, &of_job.stop, |checkpoint| {
-                of_job.tell(checkpoint);
-                let _ = control.try_send(Command::Look);
+                of_job.report(checkpoint);
+                let _ = control.try_send(Command::Wake);
             });
-            tell_end(&result, &control, Ended { operation, result: done });
+            report_end(&result, &control, Ended { operation, result: done });
         });
         match thread {
             Ok(_) => {
-                let job = DiskJobUnderWay { entry, had_failed, unfinished, line, ended };
+                let job = RunningJob { entry, had_failed, unfinished, line, ended };
                 self.disk_jobs.push(job);
             }
             // The operation was dropped with the closure and has failed.
             Err(error) => {
                 tracing::error!(%error, "cannot start a thread for a job on a disk");
-                self.forget_work(&entry.name, &unfinished);
+                self.delete_job(&entry.name, &unfinished);
                 entry.lock().work = None;
                 self.put_back(&entry, had_failed);
             }
@@ -128,7 +128,7 @@ impl Controller {
         }
     }
 
-    fn note_progress(&self, under_way: &mut DiskJobUnderWay) {
+    fn note_progress(&self, under_way: &mut RunningJob) {
         if let Some(checkpoint) = under_way.line.take() {
             let disk = &under_way.entry.name;
             self.note_checkpoint(disk, &mut under_way.unfinished, &checkpoint);
@@ -136,18 +136,18 @@ impl Controller {
     }
 
     /// Applies the result of a job, deletes its record, and puts the disk back into service.
-    fn end_disk_job(&mut self, under_way: &DiskJobUnderWay, ended: Option<Ended>) {
+    fn end_disk_job(&mut self, under_way: &RunningJob, ended: Option<Ended>) {
         let entry = &under_way.entry;
         entry.lock().work = None;
         let ended = ended.map(|Ended { operation, result }| {
             let result = match result {
                 Ok(done) => self.take_in(entry, &operation, done),
                 Err(NotDone::Failed(error)) => Err(error),
-                Err(NotDone::Left) => Err(stopped()),
+                Err(NotDone::Interrupted) => Err(stopped()),
             };
             (operation, result)
         });
-        self.forget_work(&entry.name, &under_way.unfinished);
+        self.delete_job(&entry.name, &under_way.unfinished);
         self.put_back(entry, under_way.had_failed);
         self.write_drafts();
         if let Some((operation, result)) = ended {
@@ -179,7 +179,7 @@ impl Controller {
             return;
         }
         // Waits for the store, so that the disk is in service when its operation ends.
-        let opened = self.open_disk_in_the_end(entry, SILENT_AFTER);
+        let opened = self.open_disk_eventually(entry, STORE_TIMEOUT);
         if let Err(NotOpened::Failed(error)) = opened {
             let reason = error.to_string();
             if !had_failed {
@@ -190,26 +190,26 @@ impl Controller {
     }
 
     /// Stops all jobs; the next daemon resumes them. A job whose store does not respond within
-    /// [`STORE_PATIENCE`] is abandoned; its disk is then as after a crash.
+    /// [`EVENTUAL_TIMEOUT`] is abandoned; its disk is then as after a crash.
     pub(crate) fn leave_disk_jobs(&mut self) {
         for under_way in &self.disk_jobs {
             under_way.line.stop.store(true, Ordering::Release);
         }
         for mut under_way in std::mem::take(&mut self.disk_jobs) {
-            match under_way.ended.recv_timeout(STORE_PATIENCE) {
+            match under_way.ended.recv_timeout(EVENTUAL_TIMEOUT) {
                 Ok(Ended { operation, result }) => {
                     let result = match result {
                         Ok(Done::Checked(_) | Done::Copied) => {
-                            self.forget_work(&under_way.entry.name, &under_way.unfinished);
+                            self.delete_job(&under_way.entry.name, &under_way.unfinished);
                             Ok(())
                         }
                         Err(NotDone::Failed(error)) => {
-                            self.forget_work(&under_way.entry.name, &under_way.unfinished);
+                            self.delete_job(&under_way.entry.name, &under_way.unfinished);
                             Err(error)
                         }
                         // A completed merge is still missing in the desired state; the next daemon
                         // completes it.
-                        Ok(Done::Merged(_)) | Err(NotDone::Left) => {
+                        Ok(Done::Merged(_)) | Err(NotDone::Interrupted) => {
                             self.note_progress(&mut under_way);
                             self.note_left(&under_way.entry.name, &mut under_way.unfinished);
                             Err(stopped())
@@ -227,10 +227,10 @@ impl Controller {
 }
 
 /// Passes a result to the control thread and wakes it.
-fn tell_end(result: &SyncSender<Ended>, control: &SyncSender<Command>, ended: Ended) {
+fn report_end(result: &SyncSender<Ended>, control: &SyncSender<Command>, ended: Ended) {
     // Fails only if the control thread has ended, or has queued commands and polls soon anyway.
     let _ = result.send(ended);
-    let _ = control.try_send(Command::Look);
+    let _ = control.try_send(Command::Wake);
 }
 
 fn stopped() -> ApiError {

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig};
-use suimon_quantity::{Cap, StoreId};
+use suimon_quantity::{StoreId, TimedRateLimit};
 
-use super::{proposals, store_spec, wanted};
+use super::{proposals, required, store_spec};
 use crate::cluster::shared_stores;
 use crate::disks::Disks;
 
@@ -19,11 +19,11 @@ impl Disks {
     pub(crate) fn set_limits(&self, config: &HostConfig, removes: bool) -> Result<(), ApiError> {
         let plane = &self.parts.plane;
         let measured = self.measured();
-        let mut all = self.told();
+        let mut all = self.published();
         for store in &config.stores {
             let id = self.store_id(&store.name);
             let told = all.entry(id).or_default();
-            let wanted = wanted(self, config, store, &measured);
+            let wanted = required(self, config, store, &measured);
             let failed = |text: String| {
                 ApiError::new(ErrorCode::HostError, text).about(format!("store/{}", store.name))
             };
@@ -32,13 +32,13 @@ impl Disks {
                 plane.add_store(id, spec).map_err(|error| failed(error.to_string()))?;
                 if told.spec.is_none() && shared_stores(config).contains_key(&store.name) {
                     // Limit of 0 until the cluster thread sets this node's share.
-                    plane.set_cap(id, Some(Cap::default()));
+                    plane.set_cap(id, Some(TimedRateLimit::default()));
                 }
                 told.spec = wanted.spec.clone();
             }
-            if told.capability != wanted.capability {
-                plane.set_capability(id, wanted.capability);
-                told.capability = wanted.capability;
+            if told.capacity != wanted.capacity {
+                plane.set_capacity(id, wanted.capacity);
+                told.capacity = wanted.capacity;
             }
             if told.latency != wanted.latency {
                 plane.set_latency(id, wanted.latency);
@@ -46,14 +46,14 @@ impl Disks {
             }
             for policy in &wanted.spanning {
                 // Blocks requests of the policy until the cluster thread sets this node's part.
-                plane.hold_policy(id, *policy);
+                plane.block_policy(id, *policy);
             }
             let proposals = proposals(told, &wanted, removes);
             plane.propose(id, &proposals, true).map_err(|error| failed(error.to_string()))?;
             if removes {
                 // The part is removed only after the limits on this host alone are in effect.
                 for policy in told.spanning.difference(&wanted.spanning) {
-                    plane.set_part(id, *policy, None);
+                    plane.set_policy_share(id, *policy, None);
                 }
                 *told = wanted;
             } else {
@@ -66,7 +66,7 @@ impl Disks {
             let wanted: BTreeSet<StoreId> =
                 config.stores.iter().map(|store| self.store_id(&store.name)).collect();
             all.retain(|id, _| wanted.contains(id) || plane.remove_store(*id).is_err());
-            self.forget_deleted(config, &all);
+            self.remove_deleted(config, &all);
         }
         Ok(())
     }

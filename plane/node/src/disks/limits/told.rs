@@ -3,15 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_quantity::DiskId;
-use suimon_storage_qos::{
-    Assignment, Capability, MeasuredLatency, PolicyId, PolicySpec, StoreSpec,
-};
+use suimon_storage_qos::{Assignment, Capacity, MeasuredLatency, PolicyId, PolicySpec, StoreSpec};
 
 /// Settings of a store that the storage plane has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ToldStore {
+pub(crate) struct PublishedStore {
     pub(super) spec: Option<StoreSpec>,
-    pub(super) capability: Capability,
+    pub(super) capacity: Capacity,
     pub(super) latency: Option<MeasuredLatency>,
     pub(super) disks: BTreeMap<DiskId, Assignment>,
     pub(super) policies: BTreeMap<PolicyId, PolicySpec>,

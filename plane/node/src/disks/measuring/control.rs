@@ -10,20 +10,20 @@ use suimon_contract::{
     ApiError, DiskConfig, ErrorCode, EventKind, HostConfig, Kind, MEASURE_SECONDS_MAX,
     MeasureStoreRequest, Name, StoreConfig, StoreMeasurement,
 };
-use suimon_ports::Wakeup;
+use suimon_ports::ArmResult;
 use suimon_quantity::Time;
 use suimon_storage::measure::{MeasureError, MeasurePlan, Measured, Measurement};
-use suimon_storage_qos::PROMISED_PERCENT_MAX;
+use suimon_storage_qos::MINIMUMS_PERCENT_MAX;
 
-use super::{Ended, MeasurementUnderWay, StoreInMeasurement};
+use super::{Ended, RunningMeasurement, StoreInMeasurement};
 use crate::control::Controller;
 use crate::disks::Disks;
 use crate::disks::capability::MeasuredStore;
-use crate::disks::entry::{DiskEntry, WorkUnderWay};
+use crate::disks::entry::{CurrentJob, DiskEntry};
 use crate::disks::limits::store_spec;
 use crate::disks::measured_words::{found, measure_error, report_lines};
 use crate::disks::records::save_measured;
-use crate::disks::store_threads::{SILENT_AFTER, Unanswered};
+use crate::disks::store_threads::{NoResult, STORE_TIMEOUT};
 use crate::disks::work::check_idle;
 use crate::errors::not_found;
 use crate::events::Draft;
@@ -171,8 +171,8 @@ impl Controller {
             MeasurePlan { spec: store_spec(store), each: Duration::from_secs(seconds), seed };
         let (stores, path) = (disks.stores.clone(), store.path.clone());
         let begin = move || Measurement::begin(stores.files(&path)?.as_ref(), io, plan);
-        let begun = disks.threads.run(&store.path, SILENT_AFTER, begin, drop);
-        let unanswered = |error: Unanswered<_>| error.give_up().about(format!("store/{name}"));
+        let begun = disks.threads.run(&store.path, STORE_TIMEOUT, begin, drop);
+        let unanswered = |error: NoResult<_>| error.abandon().about(format!("store/{name}"));
         begun.map_err(unanswered)?.map_err(failed)
     }
 
@@ -190,7 +190,7 @@ impl Controller {
         for entry in entries.collect::<Vec<_>>() {
             let had_failed = entry.lock().open.is_none();
             self.close_disk(&entry);
-            entry.lock().work = Some(WorkUnderWay { operation, verb: "measure" });
+            entry.lock().work = Some(CurrentJob { operation, verb: "measure" });
             taken.push((entry, had_failed));
         }
         taken
@@ -221,7 +221,7 @@ impl Controller {
             });
         match thread {
             Ok(thread) => {
-                let under_way = MeasurementUnderWay { store, seconds, disks, stop, thread };
+                let under_way = RunningMeasurement { store, seconds, disks, stop, thread };
                 self.measurements.push(under_way);
             }
             // The operation was dropped with the closure and has failed.
@@ -245,8 +245,8 @@ impl Controller {
         }
     }
 
-    fn end_measurement(&mut self, under_way: MeasurementUnderWay) {
-        let MeasurementUnderWay { store, seconds, disks, thread, .. } = under_way;
+    fn end_measurement(&mut self, under_way: RunningMeasurement) {
+        let RunningMeasurement { store, seconds, disks, thread, .. } = under_way;
         self.shared.disks.in_measurement().remove(&store.name);
         self.serve_again(disks);
         // A thread that has panicked has dropped its operation, which has failed.
@@ -273,7 +273,7 @@ impl Controller {
         operation: &OperationHandle,
     ) -> Result<(), ApiError> {
         let record = MeasuredStore::of(store, measurement.clone());
-        let failed = |error: suimon_ports::StoreError| {
+        let failed = |error: suimon_ports::StateStoreError| {
             ApiError::new(ErrorCode::HostError, error.to_string())
                 .about(format!("store/{}", store.name))
         };
@@ -283,7 +283,7 @@ impl Controller {
         self.shared.disks.set_limits(&self.shared.desired().config, true)?;
         let status = self.shared.store(store.name.as_str())?;
         operation.report(report_lines(&status.config, measurement));
-        let fits = status.promised_percent.is_none_or(|of| of <= PROMISED_PERCENT_MAX);
+        let fits = status.promised_percent.is_none_or(|of| of <= MINIMUMS_PERCENT_MAX);
         let too_much = if fits {
             ""
         } else {
@@ -340,7 +340,7 @@ fn run(
             operation.progress(progress.done, progress.of, &progress.text);
             shown = Some(progress);
         }
-        if measurement.arm() == Wakeup::Armed {
+        if measurement.arm() == ArmResult::Armed {
             let fd = measurement.wake_fd();
             // A signal shortens the wait only.
             let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&LOOK_EVERY));

@@ -20,7 +20,7 @@ pub(crate) fn nbd_event(notice: NbdNotice) -> Draft {
                 .with("peer", peer)
                 .with("reason", reason)
         }
-        NbdNotice::NotOffered { disk, reason } => {
+        NbdNotice::ExportFailed { disk, reason } => {
             let text = format!(
                 "The disk cannot be exported over NBD and the daemon retries; a VM of the disk is \
                  not affected: {reason}."

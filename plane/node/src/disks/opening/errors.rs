@@ -7,7 +7,7 @@ use suimon_storage::images::{DiskError, DiskFault};
 /// Reason why a disk was not opened.
 pub(crate) enum NotOpened {
     /// The store has not responded yet. The disk is opened when it does.
-    Waits,
+    Pending,
     /// Opening has failed.
     Failed(ApiError),
 }

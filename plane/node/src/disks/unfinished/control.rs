@@ -3,36 +3,32 @@
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, EventKind, Name};
-use suimon_ports::StoreError;
+use suimon_ports::StateStoreError;
 use suimon_storage::jobs::Checkpoint;
 
-use super::{UnfinishedWork, load_unfinished};
+use super::{JobRecord, load_unfinished};
 use crate::control::Controller;
 use crate::disks::entry::DiskEntry;
 use crate::disks::notices::disk_failed;
 use crate::disks::opening::NotOpened;
 use crate::disks::records::DISK_WORK;
-use crate::disks::store_threads::STORE_PATIENCE;
-use crate::disks::work::DiskWork;
+use crate::disks::store_threads::EVENTUAL_TIMEOUT;
+use crate::disks::work::DiskFileJob;
 use crate::errors::store_error;
 use crate::events::Draft;
 use crate::state::{StoreChange, encode};
 
 /// Number of consecutive daemon exits without progress after which a job is abandoned: the job may
 /// be their cause.
-const DEATHS_MAX: u32 = 3;
+const EXITS_WITHOUT_PROGRESS_MAX: u32 = 3;
 
-fn save(disk: &Name, work: &UnfinishedWork) -> Result<StoreChange, StoreError> {
+fn save(disk: &Name, work: &JobRecord) -> Result<StoreChange, StateStoreError> {
     Ok((DISK_WORK, disk.to_string(), Some(encode(DISK_WORK, work)?)))
 }
 
 impl Controller {
     /// Stores the record of a job.
-    pub(in crate::disks) fn note_work(
-        &self,
-        disk: &Name,
-        work: &UnfinishedWork,
-    ) -> Result<(), ApiError> {
+    pub(in crate::disks) fn save_job(&self, disk: &Name, work: &JobRecord) -> Result<(), ApiError> {
         let noted = save(disk, work).and_then(|change| self.store.commit(&[change]));
         noted.map_err(|error| store_error(&error).about(format!("disk/{disk}")))
     }
@@ -41,29 +37,29 @@ impl Controller {
     pub(in crate::disks) fn note_checkpoint(
         &self,
         disk: &Name,
-        work: &mut UnfinishedWork,
+        work: &mut JobRecord,
         checkpoint: &Checkpoint,
     ) {
         work.go_to(checkpoint);
-        if let Err(error) = self.note_work(disk, work) {
+        if let Err(error) = self.save_job(disk, work) {
             tracing::warn!(%disk, %error, "cannot record the progress of a job on a disk");
         }
     }
 
     /// Resets the number of tries when the daemon stops regularly: the job, for example one queued
     /// for space, is not the cause.
-    pub(in crate::disks) fn note_left(&self, disk: &Name, work: &mut UnfinishedWork) {
-        if work.tries == 0 {
+    pub(in crate::disks) fn note_left(&self, disk: &Name, work: &mut JobRecord) {
+        if work.attempts == 0 {
             return;
         }
-        work.tries = 0;
-        if let Err(error) = self.note_work(disk, work) {
+        work.attempts = 0;
+        if let Err(error) = self.save_job(disk, work) {
             tracing::warn!(%disk, %error, "cannot record the result of a job on a disk");
         }
     }
 
     /// Deletes the record of a job that has ended.
-    pub(in crate::disks) fn forget_work(&self, disk: &Name, unfinished: &UnfinishedWork) {
+    pub(in crate::disks) fn delete_job(&self, disk: &Name, unfinished: &JobRecord) {
         if let Some(draft) = unfinished.draft() {
             self.shared.disks.stores.keep_no_more(&unfinished.store, &draft);
         }
@@ -74,7 +70,7 @@ impl Controller {
 
     /// Loads the jobs that former daemons did not complete, and protects their unfinished images.
     /// Must be called before stores are opened, which removes unprotected ones.
-    pub(crate) fn load_unfinished(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn load_unfinished(&mut self) -> Result<(), StateStoreError> {
         self.unfinished = load_unfinished(self.store.as_ref())?;
         for unfinished in self.unfinished.values() {
             if let Some(draft) = unfinished.draft() {
@@ -86,16 +82,16 @@ impl Controller {
 
     /// Resumes the jobs of former daemons, or abandons them. Called when the desired state of the
     /// host file is in effect.
-    pub(crate) fn go_on_with_work(&mut self) {
+    pub(crate) fn resume_jobs(&mut self) {
         for (disk, unfinished) in std::mem::take(&mut self.unfinished) {
             let Some(entry) = self.shared.disks.find(&disk) else {
-                self.drop_work(&disk, &unfinished);
+                self.abandon_job(&disk, &unfinished);
                 continue;
             };
             match self.go_on_with_one(&entry, unfinished.clone()) {
                 Ok(()) => {}
                 Err(None) => {
-                    self.drop_work(&disk, &unfinished);
+                    self.abandon_job(&disk, &unfinished);
                     self.open_after(&entry);
                 }
                 Err(Some(reason)) => {
@@ -106,7 +102,7 @@ impl Controller {
                     );
                     let draft = Draft::new(EventKind::DiskWorkGivenUp, entry.label(), text);
                     self.drafts.push(draft.with("work", verb).with("reason", &reason));
-                    self.drop_work(&disk, &unfinished);
+                    self.abandon_job(&disk, &unfinished);
                     self.open_after(&entry);
                 }
             }
@@ -121,27 +117,27 @@ impl Controller {
     fn go_on_with_one(
         &mut self,
         entry: &Arc<DiskEntry>,
-        mut unfinished: UnfinishedWork,
+        mut unfinished: JobRecord,
     ) -> Result<(), Option<String>> {
-        if !unfinished.is_about(&entry.lock().wanted) {
+        if !unfinished.is_about(&entry.lock().required) {
             // The desired state already has the result of the merge; only the record remained.
-            let is_merge = unfinished.work == DiskWork::Merge;
+            let is_merge = unfinished.work == DiskFileJob::Merge;
             return Err((!is_merge).then(|| "the disk has another file now".to_owned()));
         }
-        if unfinished.tries >= DEATHS_MAX {
+        if unfinished.attempts >= EXITS_WITHOUT_PROGRESS_MAX {
             let text = format!(
-                "{DEATHS_MAX} daemons in succession exited during the job; start it again if \
+                "{EXITS_WITHOUT_PROGRESS_MAX} daemons in succession exited during the job; start it again if \
                  those exits had other causes"
             );
             return Err(Some(text));
         }
         let work = unfinished.work.clone();
         let told = |error: ApiError| Some(error.message);
-        self.shared.check_disk_work(&entry.name, &work).map_err(told)?;
+        self.shared.check_disk_job(&entry.name, &work).map_err(told)?;
         let kind = format!("disk {}", work.verb());
         let operation = self.shared.operations.add(&kind, &entry.label(), false).map_err(told)?;
         operation.begin();
-        unfinished.tries += 1;
+        unfinished.attempts += 1;
         let (id, from_bytes) = (operation.id(), unfinished.at_bytes);
         let from = match from_bytes {
             0 => "from the beginning".to_owned(),
@@ -160,8 +156,8 @@ impl Controller {
     }
 
     /// Deletes the record of a job and the image that it has created.
-    fn drop_work(&mut self, disk: &Name, unfinished: &UnfinishedWork) {
-        self.forget_work(disk, unfinished);
+    fn abandon_job(&mut self, disk: &Name, unfinished: &JobRecord) {
+        self.delete_job(disk, unfinished);
         let stores = self.shared.disks.stores.clone();
         let Some(draft) = unfinished.draft() else { return };
         let store = unfinished.store.clone();
@@ -170,7 +166,7 @@ impl Controller {
                 let _ = files.remove(&draft);
             }
         };
-        if !self.shared.disks.threads.run_in_the_end(&unfinished.store, removed) {
+        if !self.shared.disks.threads.run_eventually(&unfinished.store, removed) {
             tracing::warn!(%disk, "an incomplete image is removed when its store responds");
         }
     }
@@ -184,7 +180,7 @@ impl Controller {
         if is_served {
             return;
         }
-        if let Err(NotOpened::Failed(error)) = self.open_disk_in_the_end(entry, STORE_PATIENCE) {
+        if let Err(NotOpened::Failed(error)) = self.open_disk_eventually(entry, EVENTUAL_TIMEOUT) {
             let reason = error.to_string();
             self.drafts.push(disk_failed(entry, &reason));
             self.fail_disk(entry, reason);

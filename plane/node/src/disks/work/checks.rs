@@ -3,10 +3,10 @@
 use suimon_contract::{ApiError, ErrorCode, Kind, Name, StorageState};
 use suimon_storage::images::LAYERS_MAX;
 
-use super::{DiskWork, conflict};
+use super::{DiskFileJob, conflict};
 use crate::disks::Disks;
 use crate::disks::entry::{DiskEntry, DiskState};
-use crate::disks::wanted::WantedDisks;
+use crate::disks::wanted::RequiredDisks;
 use crate::errors::not_found;
 use crate::shared::Shared;
 
@@ -16,13 +16,13 @@ impl Shared {
     /// # Errors
     /// Fails if there is no such disk, another operation uses it, or it is in use; for a snapshot
     /// also if the disk is not ready or has the maximum number of files.
-    pub(crate) fn check_disk_work(&self, disk: &Name, work: &DiskWork) -> Result<(), ApiError> {
+    pub(crate) fn check_disk_job(&self, disk: &Name, work: &DiskFileJob) -> Result<(), ApiError> {
         let entry = self.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
         check_idle(&entry)?;
-        if work.needs_quiet() {
+        if work.needs_exclusive_use() {
             return self.disks.check_unused(&entry, work);
         }
-        if *work == DiskWork::Reopen {
+        if *work == DiskFileJob::Reopen {
             return Ok(());
         }
         let state = entry.lock();
@@ -38,7 +38,7 @@ impl Shared {
 
 impl Disks {
     /// Checks that neither a VM nor an NBD client uses the disk.
-    fn check_unused(&self, entry: &DiskEntry, work: &DiskWork) -> Result<(), ApiError> {
+    fn check_unused(&self, entry: &DiskEntry, work: &DiskFileJob) -> Result<(), ApiError> {
         let verb = work.verb();
         let in_use = |text: String| Err(ApiError::new(ErrorCode::InUse, text).about(entry.label()));
         let (has_vm, clients) = self.users_of(entry);
@@ -65,7 +65,7 @@ impl Disks {
     }
 
     /// Returns an error for each disk that an operation uses and that the change alters.
-    pub(crate) fn check_no_work(&self, from: &WantedDisks, to: &WantedDisks) -> Vec<ApiError> {
+    pub(crate) fn check_no_work(&self, from: &RequiredDisks, to: &RequiredDisks) -> Vec<ApiError> {
         let changed = from.iter().filter(|(name, wanted)| to.get(*name) != Some(wanted));
         let errors = changed.filter_map(|(name, _)| {
             // A disk that was handed over to another node is deleted here when that node runs its
@@ -104,7 +104,8 @@ pub(in crate::disks) fn check_idle(entry: &DiskEntry) -> Result<(), ApiError> {
         return Err(conflict(entry, under_way));
     }
     let Some(moving) = moving else { return Ok(()) };
-    let text = format!("{}: wait until the migration has ended, or cancel it", moving.way());
+    let text =
+        format!("{}: wait until the migration has ended, or cancel it", moving.description());
     Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()))
 }
 

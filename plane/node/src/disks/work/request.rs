@@ -6,7 +6,7 @@ use suimon_contract::{ConvertDiskRequest, SnapshotDiskRequest};
 /// Operation on a disk's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum DiskWork {
+pub enum DiskFileJob {
     /// Checks the image for damage.
     Check,
     /// Returns unused space of the file to the store.
@@ -21,7 +21,7 @@ pub enum DiskWork {
     Reopen,
 }
 
-impl DiskWork {
+impl DiskFileJob {
     /// Returns the name of the operation, such as `check` or `compact`.
     #[must_use]
     pub const fn verb(&self) -> &'static str {
@@ -36,7 +36,7 @@ impl DiskWork {
     }
 
     /// Returns true if the disk is out of service during the operation.
-    pub(super) const fn needs_quiet(&self) -> bool {
+    pub(super) const fn needs_exclusive_use(&self) -> bool {
         !matches!(self, Self::Snapshot(_) | Self::Reopen)
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct Abandoned(pub(super) Mutex<VecDeque<String>>);
 const ABANDONED_MAX: usize = 256;
 
 impl Abandoned {
-    pub(super) fn note(&self, id: &str) {
+    pub(super) fn insert(&self, id: &str) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.iter().any(|of| of == id) {
             known.truncate(ABANDONED_MAX - 1);

@@ -10,9 +10,9 @@ use suimon_contract::{
 };
 use suimon_storage::images;
 
-use super::{ArrivalAnswer, ArrivalCall, arrival_spec, hex, no_digits, uuid_of};
-use crate::change::Candidate;
-use crate::disks::WantedDisk;
+use super::{ArrivalAnswer, ArrivalCall, arrival_spec, hex, not_hexadecimal, uuid_of};
+use crate::change::ValidatedChange;
+use crate::disks::RequiredDisk;
 use crate::shared::Shared;
 use crate::vms::{Message, VmEntry, has_arrived};
 use crate::{ChangeOptions, Edit};
@@ -91,7 +91,7 @@ impl Shared {
     pub(crate) fn check_arrival(
         &self,
         request: &Arc<ArrivalRequest>,
-    ) -> Result<Candidate, Vec<ApiError>> {
+    ) -> Result<ValidatedChange, Vec<ApiError>> {
         let refuse = |error: ApiError| Err(vec![error]);
         if request.protocol != MIGRATION_PROTOCOL {
             let text = format!(
@@ -103,7 +103,7 @@ impl Shared {
             return refuse(error.about("arrival").field("protocol"));
         }
         if hex(&request.id).is_none() {
-            return refuse(no_digits("id"));
+            return refuse(not_hexadecimal("id"));
         }
         self.check_not_drained().map_err(|error| vec![error])?;
         if self.abandoned.contains(&request.id) {
@@ -150,7 +150,7 @@ impl Shared {
     fn check_files(
         &self,
         request: &Arc<ArrivalRequest>,
-        candidate: &Candidate,
+        candidate: &ValidatedChange,
     ) -> Result<(), ApiError> {
         self.check_marks(&candidate.state.config, &request.stores, &request.from)?;
         for disk in &request.disks {
@@ -175,11 +175,11 @@ impl Shared {
         Ok(())
     }
 
-    fn has_file(&self, wanted: &WantedDisk) -> Result<bool, ApiError> {
+    fn has_file(&self, wanted: &RequiredDisk) -> Result<bool, ApiError> {
         let about = format!("{}/{}", Kind::Disk.word(), wanted.config.name);
         let plan = wanted.plan();
         let found =
-            self.disks.ask_store(&wanted.store.path, move |files| images::exists(files, &plan));
+            self.disks.query_store(&wanted.store.path, move |files| images::exists(files, &plan));
         match found.map_err(|error| error.about(about.clone()))? {
             Ok(found) => Ok(found),
             Err(error) => Err(ApiError::new(ErrorCode::HostError, error.to_string()).about(about)),
@@ -190,7 +190,7 @@ impl Shared {
     pub(crate) fn arriving(&self, id: &str) -> Option<Arc<VmEntry>> {
         let is_it = |entry: &Arc<VmEntry>| {
             let view = entry.view();
-            view.moving.as_ref().is_some_and(|moving| !moving.leaves && moving.id == id)
+            view.migration.as_ref().is_some_and(|moving| !moving.leaves && moving.id == id)
         };
         self.vms.all().into_iter().find(is_it)
     }
@@ -206,7 +206,7 @@ impl Shared {
     ///
     /// # Errors
     /// The driver rejects the request or does not respond in time.
-    pub(crate) fn ask_arrival(
+    pub(crate) fn request_arrival(
         &self,
         id: &str,
         call: ArrivalCall,
@@ -217,18 +217,18 @@ impl Shared {
                 (ArrivalCall::Line(_), _) => {
                     Err(about(ErrorCode::NotFound, "no VM arrives here under this migration id"))
                 }
-                (ArrivalCall::Ask, state) => Ok(ArrivalAnswer::State(state)),
+                (ArrivalCall::Query, state) => Ok(ArrivalAnswer::State(state)),
                 (ArrivalCall::Activate | ArrivalCall::Abandon, state) => {
                     // The answer is binding, also for a request that has not been received yet.
                     if state == ArrivalState::Abandoned {
-                        self.abandoned.note(id);
+                        self.abandoned.insert(id);
                     }
                     Ok(ArrivalAnswer::State(state))
                 }
             };
         };
         let (sender, receiver) = sync_channel(1);
-        entry.inbox.put(Message::OfArrival((call, sender)));
+        entry.inbox.put(Message::ArrivalRequest((call, sender)));
         receiver.recv_timeout(ANSWER_LIMIT).unwrap_or_else(|_| {
             let text = "the thread of the VM does not respond; retry";
             Err(about(ErrorCode::HostError, text))

@@ -1,7 +1,7 @@
 //! Specification of an arriving VM.
 
 use suimon_contract::{ApiError, ArrivalRequest, HostConfig};
-use suimon_ports::{VmAccelerator, VmArrival, VmSpec};
+use suimon_ports::{MigrationSource, VmAccelerator, VmSpec};
 
 use crate::shared::Shared;
 use crate::vms::VmEntry;
@@ -34,7 +34,7 @@ pub(crate) fn arrival_spec(
         disk.port = port(format!("disk/{}", disk.name));
     }
     spec.accelerator = Some(if request.is_kvm { VmAccelerator::Kvm } else { VmAccelerator::Tcg });
-    spec.arrival = Some(VmArrival {
+    spec.migration_source = Some(MigrationSource {
         machine: request.machine.clone(),
         qemu_version: request.qemu_version.clone(),
     });

@@ -147,7 +147,7 @@ fn the_daemon_here_dies_when_the_vm_was_handed_over() {
         pair.wait_for_handed_over();
         assert_eq!(state_of_disk(&pair.here).0, StorageState::Away);
         assert_eq!(pair.here.disks.served(), (0, 0), "it was not opened");
-        pair.here.far_nodes.obstruct(|_, _| None);
+        pair.here.far_nodes.intercept(|_, _| None);
         pair.assert_there();
     }
 }
@@ -161,7 +161,7 @@ fn a_disk_that_was_handed_over_by_a_daemon_that_died_is_opened_again() {
     pair.wait_for_handed_over();
     let pair = pair.restart_here().restart_there();
     pair.wait_for_handed_over();
-    pair.here.far_nodes.obstruct(|_, _| None);
+    pair.here.far_nodes.intercept(|_, _| None);
     pair.assert_here();
 }
 
@@ -175,7 +175,7 @@ fn a_disk_that_stays_is_opened_when_the_control_thread_has_time() {
     let pair = pair.restart_here().restart_there();
     pair.wait_for_handed_over();
     let busy = pair.here.keep_busy();
-    pair.here.far_nodes.obstruct(|_, _| None);
+    pair.here.far_nodes.intercept(|_, _| None);
     pair.here.wait_event(EventKind::VmStays.id());
     pair.here.vms.hold_prepare(false);
     assert_eq!(pair.end(&busy).state, OperationState::Failed);
@@ -202,7 +202,7 @@ fn the_daemon_there_dies_before_and_after_it_was_told() {
         let operation = pair.begin();
         pair.wait_for_handed_over();
         let pair = pair.restart_there();
-        pair.here.far_nodes.obstruct(|_, _| None);
+        pair.here.far_nodes.intercept(|_, _| None);
         let operation = pair.end(&operation);
         if reaches == "activate_arrival" {
             assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
@@ -240,7 +240,7 @@ fn what_is_left_here_of_a_disk_that_has_moved_does_it_no_harm() {
         let operation = pair.begin();
         pair.wait_for_handed_over();
         pair.here.store.arm(StoreFailure::Refuse(refused));
-        pair.here.far_nodes.obstruct(|_, _| None);
+        pair.here.far_nodes.intercept(|_, _| None);
         assert_eq!(pair.end(&operation).state, OperationState::Succeeded, "{refused}");
         pair.assert_there();
     }

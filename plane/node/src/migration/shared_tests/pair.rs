@@ -7,13 +7,13 @@ use suimon_contract::{
     ApiError, HostConfig, MigrateVmRequest, Operation, OperationState, StorageState, VmState,
 };
 use suimon_ports::testing::MemoryStore as MemoryFiles;
-use suimon_ports::{DiskFile, FileName, FileUse, StoreFiles, VmRunState};
+use suimon_ports::{DiskFile, FileLockMode, FileName, StoreFiles, VmRunState};
 
 use crate::testing::{
-    FakeDevices, FakeDisks, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name,
+    DEADLINE, FakeDevices, FakeDisks, FakePeerNodes, FakeVms, Harness, MemoryStore, host, name,
     wait_until,
 };
-use crate::{FarError, VmWork};
+use crate::{PeerError, VmAction};
 
 pub(super) const VM: &str = r#"
 [[disk]]
@@ -80,7 +80,7 @@ pub(super) fn disks(at: usize, files: &MemoryFiles) -> FakeDisks {
     disks
 }
 
-pub(super) fn harness(at: usize, files: &MemoryFiles, far_nodes: &FakeFarNodes) -> Harness {
+pub(super) fn harness(at: usize, files: &MemoryFiles, far_nodes: &FakePeerNodes) -> Harness {
     let left = (MemoryStore::default(), FakeDevices::default());
     let (disks, vms) = (disks(at, files), FakeVms::default());
     Harness::among_nodes_with_disks(left, disks, vms, far_nodes.clone())
@@ -93,14 +93,14 @@ impl Pair {
     }
 
     pub(super) fn with(config: &HostConfig) -> Self {
-        let (files, far_nodes) = (MemoryFiles::default(), FakeFarNodes::default());
+        let (files, far_nodes) = (MemoryFiles::default(), FakePeerNodes::default());
         let [here, there] = [0, 1].map(|at| harness(at, &files, &far_nodes));
         let pair = Self { here, there, files, config: config.clone() };
         pair.connect();
-        pair.here.apply_well(config);
-        pair.there.apply_well(&nodes(PATHS[1], true));
-        let started = pair.here.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
-        let started = pair.here.node.wait_operation(started.id, PATIENCE).unwrap();
+        pair.here.apply_ok(config);
+        pair.there.apply_ok(&nodes(PATHS[1], true));
+        let started = pair.here.node.start_vm_action(&name("web"), VmAction::Start).unwrap();
+        let started = pair.here.node.wait_operation(started.id, DEADLINE).unwrap();
         assert_eq!(started.state, OperationState::Succeeded, "{started:?}");
         pair.watch(|_| None);
         pair
@@ -115,11 +115,11 @@ impl Pair {
     /// that no node has the disk's file open.
     pub(super) fn watch(
         &self,
-        in_the_way: impl Fn(&str) -> Option<FarError> + Send + Sync + 'static,
+        in_the_way: impl Fn(&str) -> Option<PeerError> + Send + Sync + 'static,
     ) {
         let files = self.files.clone();
         let is_first = AtomicU32::new(0);
-        self.here.far_nodes.obstruct(move |_, asked| {
+        self.here.far_nodes.intercept(move |_, asked| {
             if asked == "activate_arrival" && is_first.fetch_add(1, Ordering::Relaxed) == 0 {
                 drop(take(&files).expect("it is closed before another node may open it"));
             }
@@ -132,7 +132,7 @@ impl Pair {
     }
 
     pub(super) fn end(&self, operation: &Operation) -> Operation {
-        self.here.node.wait_operation(operation.id, PATIENCE).unwrap()
+        self.here.node.wait_operation(operation.id, DEADLINE).unwrap()
     }
 
     pub(super) fn migrate(&self) -> Operation {
@@ -211,7 +211,7 @@ pub(super) fn restarted(harness: Harness, disks: FakeDisks) -> Harness {
 
 /// Opens the file for writing; `None` if it is open elsewhere.
 pub(super) fn take(files: &MemoryFiles) -> Option<Arc<dyn DiskFile>> {
-    files.open(&FileName::new(FILE).unwrap(), FileUse::Write, 1).ok()
+    files.open(&FileName::new(FILE).unwrap(), FileLockMode::Write, 1).ok()
 }
 
 pub(super) fn assert_open(harness: &Harness) {
@@ -225,11 +225,11 @@ pub(super) fn request(to: &str) -> MigrateVmRequest {
     MigrateVmRequest { to: name(to), downtime_ms: 300, bandwidth: None, with_files: true }
 }
 
-pub(super) fn failure(is_refused: bool) -> FarError {
+pub(super) fn failure(is_refused: bool) -> PeerError {
     if is_refused {
-        FarError::Refused(vec![ApiError::new(suimon_contract::ErrorCode::HostError, "no")])
+        PeerError::Rejected(vec![ApiError::new(suimon_contract::ErrorCode::HostError, "no")])
     } else {
-        FarError::Unreachable("no route".to_owned())
+        PeerError::Unreachable("no route".to_owned())
     }
 }
 

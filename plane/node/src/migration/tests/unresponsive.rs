@@ -4,8 +4,8 @@ use suimon_contract::{EventKind, OperationState, VmState};
 use suimon_ports::{StateStore, VmErrorKind, VmRunState};
 
 use super::{NODES, Pair, failure, wait_one_event};
-use crate::testing::{Harness, PATIENCE, StoreFailure, host, name, wait_until};
-use crate::{Edit, ResourceEdit, VmWork};
+use crate::testing::{DEADLINE, Harness, StoreFailure, host, name, wait_until};
+use crate::{Edit, ResourceEdit, VmAction};
 
 const SILENT: &str = "it has not answered in 10 s";
 
@@ -21,7 +21,7 @@ impl Pair {
 
     /// Kills the source's daemon and starts another, which cannot adopt the VM.
     fn restart_here_without_adoption(self) -> Self {
-        self.here.vms.refuse_all("adopt", VmErrorKind::Silent, SILENT);
+        self.here.vms.refuse_all("adopt", VmErrorKind::Timeout, SILENT);
         self.restart_here()
     }
 
@@ -59,7 +59,7 @@ fn a_vm_that_stands_still_goes_on_when_it_is_adopted_late() {
     Pair::permit_all(&pair.here);
     pair.assert_here();
     // The migration has ended, so that operations are permitted.
-    let reset = pair.here.node.work_on_vm(&name("web"), VmWork::Reset).unwrap();
+    let reset = pair.here.node.start_vm_action(&name("web"), VmAction::Reset).unwrap();
     let reset = pair.end(&reset);
     assert_eq!(reset.state, OperationState::Succeeded, "{reset:?}");
 }
@@ -69,7 +69,7 @@ fn a_vm_that_was_handed_over_and_stays_goes_on_when_it_is_adopted_late() {
     let pair = Pair::new();
     pair.here
         .far_nodes
-        .obstruct(|_, asked| asked.starts_with("activate_arrival").then(|| failure(false)));
+        .intercept(|_, asked| asked.starts_with("activate_arrival").then(|| failure(false)));
     pair.begin();
     pair.wait_for_state_here(VmState::HandedOver);
     let pair = pair.restart_here_without_adoption();
@@ -79,7 +79,7 @@ fn a_vm_that_was_handed_over_and_stays_goes_on_when_it_is_adopted_late() {
     pair.here.wait_event(EventKind::VmStays.id());
     assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Paused));
     // The adoption succeeds, and the first command after it gets no response.
-    pair.here.vms.refuse("tell", VmErrorKind::Silent, SILENT);
+    pair.here.vms.refuse("tell", VmErrorKind::Timeout, SILENT);
     wait_until("it runs here", || pair.here.vms.state("web") == Some(VmRunState::Running));
     pair.wait_for_state_here(VmState::Running);
 }
@@ -88,8 +88,8 @@ fn a_vm_that_was_handed_over_and_stays_goes_on_when_it_is_adopted_late() {
 fn a_vm_that_is_killed_before_it_is_adopted_can_be_started() {
     let pair = Pair::copying().restart_here_without_adoption();
     pair.wait_for_state_here(VmState::Lost);
-    for work in [VmWork::Kill, VmWork::Start] {
-        let operation = pair.here.node.work_on_vm(&name("web"), work).unwrap();
+    for work in [VmAction::Kill, VmAction::Start] {
+        let operation = pair.here.node.start_vm_action(&name("web"), work).unwrap();
         let operation = pair.end(&operation);
         assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     }
@@ -104,7 +104,7 @@ fn a_vm_that_is_killed_before_it_is_adopted_can_be_started() {
 fn a_vm_whose_cancellation_gets_no_response_goes_on() {
     let pair = Pair::copying();
     let refused = pair.here.vms.refused();
-    pair.here.vms.refuse_all("send_status", VmErrorKind::Silent, SILENT);
+    pair.here.vms.refuse_all("send_status", VmErrorKind::Timeout, SILENT);
     pair.here.vms.stop_for_switchover("web");
     // The first failure ends the migration, the second one is that of the cancellation.
     wait_until("it is cancelled", || pair.here.vms.refused() >= refused + 2);
@@ -117,7 +117,7 @@ fn a_vm_whose_cancellation_gets_no_response_goes_on() {
 fn a_vm_that_does_not_resume_at_once_goes_on() {
     let pair = Pair::copying();
     let refused = pair.here.vms.refused();
-    pair.here.vms.refuse_all("tell", VmErrorKind::Silent, SILENT);
+    pair.here.vms.refuse_all("tell", VmErrorKind::Timeout, SILENT);
     pair.here.vms.stop_for_switchover("web");
     wait_until("it is told", || pair.here.vms.refused() >= refused + 2);
     Pair::permit_all(&pair.here);
@@ -142,12 +142,12 @@ fn a_process_that_was_not_adopted_ends_when_the_vm_is_the_other_nodes() {
     let pair = Pair::new();
     pair.here
         .far_nodes
-        .obstruct(|_, asked| (asked == "activate_arrival answer").then(|| failure(false)));
+        .intercept(|_, asked| (asked == "activate_arrival answer").then(|| failure(false)));
     pair.begin();
     pair.wait_for_state_here(VmState::HandedOver);
     let pair = pair.restart_here_without_adoption();
     pair.wait_for_state_here(VmState::HandedOver);
-    pair.here.far_nodes.obstruct(|_, _| None);
+    pair.here.far_nodes.intercept(|_, _| None);
     pair.assert_there();
 }
 
@@ -155,7 +155,7 @@ fn a_process_that_was_not_adopted_ends_when_the_vm_is_the_other_nodes() {
 fn a_process_that_cannot_be_killed_is_killed_later_when_the_vm_has_left() {
     let pair = Pair::new();
     let refused = pair.here.vms.refused();
-    pair.here.vms.refuse_all("kill", VmErrorKind::Silent, "the kernel holds it");
+    pair.here.vms.refuse_all("kill", VmErrorKind::Timeout, "the kernel holds it");
     let operation = pair.begin();
     wait_until("it was tried twice", || pair.here.vms.refused() >= refused + 2);
     let view = pair.here.node.vm("web").unwrap();
@@ -172,7 +172,7 @@ fn a_process_that_cannot_be_killed_is_killed_later_when_the_vm_has_left() {
 fn a_process_that_cannot_be_killed_is_killed_by_the_next_daemon() {
     let pair = Pair::new();
     let refused = pair.here.vms.refused();
-    pair.here.vms.refuse_all("kill", VmErrorKind::Silent, "the kernel holds it");
+    pair.here.vms.refuse_all("kill", VmErrorKind::Timeout, "the kernel holds it");
     pair.begin();
     wait_until("it was tried", || pair.here.vms.refused() > refused);
     let pair = pair.restart_here();
@@ -187,7 +187,7 @@ fn a_process_of_an_abandoned_arrival_that_cannot_be_killed_is_killed_later() {
     for restarts in [false, true] {
         let pair = Pair::copying();
         let refused = pair.there.vms.refused();
-        pair.there.vms.refuse_all("kill", VmErrorKind::Silent, "the kernel holds it");
+        pair.there.vms.refuse_all("kill", VmErrorKind::Timeout, "the kernel holds it");
         let pair = if restarts {
             pair.restart_there()
         } else {
@@ -229,7 +229,7 @@ fn an_activation_is_known_as_long_as_the_vm_is_there() {
     let pair = Pair::new();
     pair.here
         .far_nodes
-        .obstruct(|_, asked| (asked == "activate_arrival answer").then(|| failure(false)));
+        .intercept(|_, asked| (asked == "activate_arrival answer").then(|| failure(false)));
     let operation = pair.begin();
     pair.wait_for_state_here(VmState::HandedOver);
     let id = pair.here.node.vm("web").unwrap().migration.unwrap().id;
@@ -243,9 +243,9 @@ fn an_activation_is_known_as_long_as_the_vm_is_there() {
     let patch =
         Edit::Vm(ResourceEdit::Patch(name("web"), br#"{"cpus_max": 2, "cpus": 2}"#.to_vec()));
     assert_eq!(pair.there.change(patch).state, OperationState::Succeeded);
-    let reset = pair.there.node.work_on_vm(&name("web"), VmWork::Reset).unwrap();
-    pair.there.node.wait_operation(reset.id, PATIENCE).unwrap();
-    pair.here.far_nodes.obstruct(|_, _| None);
+    let reset = pair.there.node.start_vm_action(&name("web"), VmAction::Reset).unwrap();
+    pair.there.node.wait_operation(reset.id, DEADLINE).unwrap();
+    pair.here.far_nodes.intercept(|_, _| None);
     assert_eq!(pair.end(&operation).state, OperationState::Succeeded);
     pair.assert_there();
 }
@@ -256,15 +256,15 @@ fn an_activation_is_known_after_the_vm_was_deleted() {
     let pair = Pair::new();
     pair.here
         .far_nodes
-        .obstruct(|_, asked| (asked == "activate_arrival answer").then(|| failure(false)));
+        .intercept(|_, asked| (asked == "activate_arrival answer").then(|| failure(false)));
     let operation = pair.begin();
     pair.wait_for_state_here(VmState::HandedOver);
-    let kill = pair.there.node.work_on_vm(&name("web"), VmWork::Kill).unwrap();
-    pair.there.node.wait_operation(kill.id, PATIENCE).unwrap();
+    let kill = pair.there.node.start_vm_action(&name("web"), VmAction::Kill).unwrap();
+    pair.there.node.wait_operation(kill.id, DEADLINE).unwrap();
     let delete = Edit::Apply(Box::new(host(NODES)));
     assert_eq!(pair.there.change(delete).state, OperationState::Succeeded);
     let pair = pair.restart_there();
-    pair.here.far_nodes.obstruct(|_, _| None);
+    pair.here.far_nodes.intercept(|_, _| None);
     assert_eq!(pair.end(&operation).state, OperationState::Succeeded);
     assert_eq!(pair.here.vms.state("web"), None);
 }
@@ -273,11 +273,11 @@ fn an_activation_is_known_after_the_vm_was_deleted() {
 #[test]
 fn a_migration_that_ends_while_the_control_thread_is_busy_has_succeeded() {
     let pair = Pair::new();
-    pair.here.far_nodes.obstruct(|_, asked| (asked == "activate_arrival").then(|| failure(false)));
+    pair.here.far_nodes.intercept(|_, asked| (asked == "activate_arrival").then(|| failure(false)));
     let operation = pair.begin();
     pair.wait_for_state_here(VmState::HandedOver);
     let busy = pair.here.keep_busy();
-    pair.here.far_nodes.obstruct(|_, _| None);
+    pair.here.far_nodes.intercept(|_, _| None);
     wait_one_event(&pair.here, EventKind::VmLeft);
     assert_eq!(pair.here.node.operation(operation.id).unwrap().state, OperationState::Running);
     pair.here.vms.hold_prepare(false);

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use suimon_contract::{EventKind, HostConfig, Name, NicConfig};
 use suimon_frame::MacAddr;
-use suimon_ports::StoreError;
+use suimon_ports::StateStoreError;
 use suimon_quantity::PortId;
 
 use super::{Binding, binds_source, stored};
@@ -127,7 +127,7 @@ impl Controller {
     /// Writes changed bindings to the state store and publishes them. Called after all notices of a
     /// poll of the plane were handled.
     pub(crate) fn write_bindings(&self) {
-        let changes: Result<Vec<StoreChange>, StoreError> = {
+        let changes: Result<Vec<StoreChange>, StateStoreError> = {
             let mut state = self.shared.bound_addresses.state();
             let changed = std::mem::take(&mut state.changed);
             changed.iter().map(|nic| stored(nic, state.bound.get(nic))).collect()

@@ -7,7 +7,8 @@ use suimon_contract::{HostConfig, KernelPathStatus, NicConfig};
 use suimon_forwarding::Learned;
 use suimon_frame::{MacAddr, VlanId};
 use suimon_ports::{
-    KERNEL_PATH_HEARD_EVERY, KernelPathAddress, KernelPathPort, KernelPathState, KernelPathTable,
+    KERNEL_PATH_REPORT_INTERVAL, KernelPathAddress, KernelPathPort, KernelPathState,
+    KernelPathTable,
 };
 use suimon_quantity::{PortId, SwitchId, Time};
 
@@ -39,7 +40,7 @@ impl Shared {
         let failed_before = std::mem::replace(&mut plan.has_failed, told.is_err());
         match told {
             Ok(heard) if heard.is_empty() => {}
-            Ok(heard) => self.hear(&heard, &groups, &table),
+            Ok(heard) => self.refresh_addresses(&heard, &groups, &table),
             // The update is repeated with every poll; the error is logged once.
             Err(_) if failed_before => {}
             Err(error) => {
@@ -50,14 +51,19 @@ impl Shared {
 
     /// Refreshes addresses seen on the kernel path in the switch, where they would age out
     /// otherwise.
-    fn hear(&self, heard: &[(u32, MacAddr)], groups: &[Group], table: &KernelPathTable) {
+    fn refresh_addresses(
+        &self,
+        heard: &[(u32, MacAddr)],
+        groups: &[Group],
+        table: &KernelPathTable,
+    ) {
         // The kernel reports addresses seen within this interval.
-        let every = u64::try_from(KERNEL_PATH_HEARD_EVERY.as_nanos()).unwrap_or(u64::MAX);
+        let every = u64::try_from(KERNEL_PATH_REPORT_INTERVAL.as_nanos()).unwrap_or(u64::MAX);
         let seen = Time::from_ns(self.plane.now().as_ns().saturating_sub(every));
         let learned = heard.iter().filter_map(|address| {
             let (group, mac) = *address;
             let (switch, vlan, _) = *groups.get(group.checked_sub(1)? as usize)?;
-            let at = table.addresses.get(address).filter(|at| !at.fixed)?;
+            let at = table.addresses.get(address).filter(|at| !at.is_static)?;
             Some(Learned {
                 switch,
                 vlan,
@@ -68,7 +74,7 @@ impl Shared {
                 is_first: false,
             })
         });
-        self.plane.handle_heard(learned.collect());
+        self.plane.refresh_addresses(learned.collect());
     }
 
     /// Returns the groups and the table for the kernel. Group numbers start with 1.
@@ -88,7 +94,7 @@ impl Shared {
         let mut places = BTreeMap::new();
         for (number, ((switch, vlan, mtu), ports)) in (1..).zip(&groups) {
             for (port, learns) in ports {
-                let on_path = KernelPathPort { group: number, learns: *learns, mtu: *mtu };
+                let on_path = KernelPathPort { group: number, is_learning: *learns, mtu: *mtu };
                 table.ports.insert(*port, on_path);
                 places.insert((*switch, *vlan, *port), number);
             }
@@ -98,7 +104,7 @@ impl Shared {
         for switch in switches {
             for view in self.plane.addresses(switch) {
                 let Some(group) = places.get(&(switch, view.vlan, view.port)) else { continue };
-                let at = KernelPathAddress { port: view.port, fixed: view.fixed };
+                let at = KernelPathAddress { port: view.port, is_static: view.fixed };
                 table.addresses.insert((*group, view.mac), at);
             }
         }

@@ -8,9 +8,9 @@ use suimon_quantity::PortId;
 use suimon_switch::Topology;
 
 use crate::testing::{
-    FakeDevices, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name, wait_until,
+    DEADLINE, FakeDevices, FakePeerNodes, FakeVms, Harness, MemoryStore, host, name, wait_until,
 };
-use crate::{Edit, FarError, ResourceEdit, VmWork};
+use crate::{Edit, PeerError, ResourceEdit, VmAction};
 
 const NODE: &str = r#"
 [[switch]]
@@ -48,17 +48,17 @@ struct Pair {
 
 impl Pair {
     fn new(way_out: &str) -> Self {
-        let far_nodes = FakeFarNodes::default();
+        let far_nodes = FakePeerNodes::default();
         let new = || {
             let left = (MemoryStore::default(), FakeDevices::default());
             Harness::among_nodes(left, FakeVms::default(), far_nodes.clone())
         };
         let pair = Self { here: new(), there: new() };
         far_nodes.connect("192.0.2.2:8443", &pair.there.node);
-        pair.there.apply_well(&host(&format!("{NODE}{way_out}")));
-        pair.here.apply_well(&host(&format!("{NODE}{way_out}{VM}")));
-        let started = pair.here.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
-        pair.here.node.wait_operation(started.id, PATIENCE).unwrap();
+        pair.there.apply_ok(&host(&format!("{NODE}{way_out}")));
+        pair.here.apply_ok(&host(&format!("{NODE}{way_out}{VM}")));
+        let started = pair.here.node.start_vm_action(&name("web"), VmAction::Start).unwrap();
+        pair.here.node.wait_operation(started.id, DEADLINE).unwrap();
         pair
     }
 
@@ -73,7 +73,7 @@ impl Pair {
     }
 
     fn end(&self, operation: &Operation) -> OperationState {
-        self.here.node.wait_operation(operation.id, PATIENCE).unwrap().state
+        self.here.node.wait_operation(operation.id, DEADLINE).unwrap().state
     }
 }
 
@@ -85,7 +85,7 @@ fn reached_by(node: &Harness) -> Option<Option<PortId>> {
 
 fn reached_by_in(tables: &Topology) -> Option<Option<PortId>> {
     let port = tables.ports.iter().find(|port| port.spec.mac == Some(WEB))?;
-    Some(port.spec.reached_by)
+    Some(port.spec.reached_by_uplink)
 }
 
 fn way_out(node: &Harness) -> PortId {
@@ -111,8 +111,8 @@ fn a_vm_that_comes_is_looked_for_outside_until_it_has_come() {
 #[test]
 fn a_vm_that_was_handed_over_is_looked_for_outside_and_one_that_stays_is_not() {
     let pair = Pair::new(UPLINK);
-    pair.here.far_nodes.obstruct(|_, asked| {
-        asked.starts_with("activate_arrival").then(|| FarError::Unreachable("no route".to_owned()))
+    pair.here.far_nodes.intercept(|_, asked| {
+        asked.starts_with("activate_arrival").then(|| PeerError::Unreachable("no route".to_owned()))
     });
     let operation = pair.begin();
     let is_handed_over = || {
@@ -132,8 +132,8 @@ fn a_vm_that_was_handed_over_is_looked_for_outside_and_one_that_stays_is_not() {
 #[test]
 fn a_vm_that_was_handed_over_is_never_looked_for_here_by_the_next_daemon() {
     let pair = Pair::new(UPLINK);
-    pair.here.far_nodes.obstruct(|_, asked| {
-        asked.starts_with("activate_arrival").then(|| FarError::Unreachable("no route".to_owned()))
+    pair.here.far_nodes.intercept(|_, asked| {
+        asked.starts_with("activate_arrival").then(|| PeerError::Unreachable("no route".to_owned()))
     });
     pair.begin();
     let is_handed_over =

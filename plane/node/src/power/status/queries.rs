@@ -1,7 +1,7 @@
 //! Queries of the status.
 
 use suimon_contract::{PowerCpuStatus, PowerEffect, PowerStatus, TopPower};
-use suimon_power::{Cpu, Machine};
+use suimon_power::{Cpu, HostPowerSettings};
 
 use super::allowed_states;
 use crate::power::effect::effect_of;
@@ -13,7 +13,7 @@ impl Shared {
     pub(crate) fn power_status(&self) -> PowerStatus {
         let config = self.desired().config.power.clone();
         let mut inner = self.power.lock();
-        let machine = inner.keeper.host.machine();
+        let machine = inner.keeper.host.settings();
         let settings = config.as_ref().map(|power| inner.setting_statuses(power, &machine));
         let settings = settings.unwrap_or_default();
         PowerStatus {
@@ -44,7 +44,7 @@ impl Shared {
     }
 }
 
-fn cpu_status(cpu: &Cpu, machine: &Machine) -> PowerCpuStatus {
+fn cpu_status(cpu: &Cpu, machine: &HostPowerSettings) -> PowerCpuStatus {
     let policy = machine.policies.iter().find(|policy| policy.cpus.contains(&cpu.number));
     PowerCpuStatus {
         cpu: cpu.number,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use suimon_contract::{HostConfig, Plan, PowerConfig};
-use suimon_ports::StoreError;
-use suimon_power::{Assert, decide};
+use suimon_ports::StateStoreError;
+use suimon_power::{Overwrite, decide};
 
 use crate::Edit;
 use crate::control::Controller;
@@ -17,13 +17,13 @@ use crate::shared::Shared;
 impl Shared {
     /// Publishes the plan's poll duration to the data plane. VMQ reads the plan itself.
     pub(crate) fn publish_power(&self, config: &HostConfig) {
-        self.plane.set_patience(data_plane(config.power.as_ref()).poll);
+        self.plane.set_poll_budget(data_plane(config.power.as_ref()).poll);
     }
 
     /// Adds to a change's plan which settings of a power plan this host does not support.
     pub(crate) fn note_power(&self, from: &HostConfig, to: &HostConfig, plan: &mut Plan) {
         let Some(power) = to.power.as_ref().filter(|_| from.power != to.power) else { return };
-        let machine = self.power.lock().keeper.host.machine();
+        let machine = self.power.lock().keeper.host.settings();
         let targets = decide(&spec_of(power), &machine);
         // Grouped by reason, because many CPUs and settings share one.
         let mut lacking: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
@@ -47,12 +47,12 @@ impl Shared {
     }
 
     /// Applies the plan or restores previous settings. Returns the events.
-    fn settle_power(&self, power: Option<&PowerConfig>, assert: &Assert) -> Vec<Draft> {
+    fn settle_power(&self, power: Option<&PowerConfig>, assert: &Overwrite) -> Vec<Draft> {
         let mut inner = self.power.lock();
         let spec = power.map(spec_of);
-        let settled = inner.keeper.settle(spec.as_ref(), assert);
+        let settled = inner.keeper.apply(spec.as_ref(), assert);
         let mut drafts = told::settled(&settled);
-        drafts.extend(inner.tell_effect(power, &settled));
+        drafts.extend(inner.report_effect(power, &settled));
         drafts
     }
 }
@@ -62,14 +62,14 @@ impl Controller {
     ///
     /// # Errors
     /// The state store cannot be read or written.
-    pub(crate) fn start_power(&mut self, config: &HostConfig) -> Result<(), StoreError> {
+    pub(crate) fn start_power(&mut self, config: &HostConfig) -> Result<(), StateStoreError> {
         let boot = &self.shared.vms.parts.boot_id;
         {
             let mut inner = self.shared.power.lock();
             inner.keeper.forget_other_boots(boot)?;
             inner.look_at_cpus();
         }
-        let drafts = self.shared.settle_power(config.power.as_ref(), &Assert::Nothing);
+        let drafts = self.shared.settle_power(config.power.as_ref(), &Overwrite::Nothing);
         self.drafts.extend(drafts);
         Ok(())
     }
@@ -78,7 +78,7 @@ impl Controller {
     /// changes.
     pub(crate) fn change_power(&mut self, edit: &Edit, before: &HostConfig, after: &HostConfig) {
         if before.power != after.power || matches!(edit, Edit::Power(_)) {
-            let drafts = self.shared.settle_power(after.power.as_ref(), &Assert::All);
+            let drafts = self.shared.settle_power(after.power.as_ref(), &Overwrite::All);
             self.drafts.extend(drafts);
         }
     }
@@ -101,13 +101,13 @@ impl Controller {
         };
         let Some(came) = came else { return };
         self.drafts.push(told::cpus_changed(&self.shared.power.lock().online, &came));
-        let drafts = self.shared.settle_power(power, &Assert::Cpus(came));
+        let drafts = self.shared.settle_power(power, &Overwrite::Cpus(came));
         self.drafts.extend(drafts);
     }
 
     /// Restores all settings because the daemon ends.
     pub(crate) fn end_power(&mut self) {
-        let drafts = self.shared.settle_power(None, &Assert::Nothing);
+        let drafts = self.shared.settle_power(None, &Overwrite::Nothing);
         self.shared.events.append(drafts);
     }
 }

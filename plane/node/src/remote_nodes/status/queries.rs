@@ -4,18 +4,18 @@ use std::time::Instant;
 
 use suimon_contract::{ApiError, Condition, Health, Kind, NodeConfig, NodeStatus};
 
-use super::{ANSWER_TIME, Answer, down};
+use super::{Answer, QUERY_TIMEOUT, down};
 use crate::errors::not_found;
 use crate::shared::Shared;
 
 impl Shared {
     /// Returns the status of all other nodes in the order of the configuration. Blocks up to
-    /// [`ANSWER_TIME`].
+    /// [`QUERY_TIMEOUT`].
     pub(crate) fn nodes(&self) -> Vec<NodeStatus> {
-        self.ask_nodes(&self.desired().config.nodes)
+        self.query_nodes(&self.desired().config.nodes)
     }
 
-    /// Returns the status of one node. Blocks up to [`ANSWER_TIME`].
+    /// Returns the status of one node. Blocks up to [`QUERY_TIMEOUT`].
     ///
     /// # Errors
     /// The configuration contains no node of this name.
@@ -23,16 +23,16 @@ impl Shared {
         let desired = self.desired();
         let config = desired.config.nodes.iter().find(|node| node.name.as_str() == name);
         let config = config.ok_or_else(|| not_found(Kind::Node, name))?;
-        let mut asked = self.ask_nodes(std::slice::from_ref(config));
+        let mut asked = self.query_nodes(std::slice::from_ref(config));
         asked.pop().ok_or_else(|| not_found(Kind::Node, name))
     }
 
-    fn ask_nodes(&self, configs: &[NodeConfig]) -> Vec<NodeStatus> {
-        let deadline = Instant::now() + ANSWER_TIME;
+    fn query_nodes(&self, configs: &[NodeConfig]) -> Vec<NodeStatus> {
+        let deadline = Instant::now() + QUERY_TIMEOUT;
         let questions = &self.questions;
         let asked: Vec<_> = configs
             .iter()
-            .map(|config| (config, questions.ask(&self.far_nodes, config, deadline)))
+            .map(|config| (config, questions.start(&self.far_nodes, config, deadline)))
             .collect();
         asked
             .into_iter()

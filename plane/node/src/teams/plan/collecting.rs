@@ -1,18 +1,18 @@
 //! Collection of the planned state of teams from the configuration and the devices.
 
 use suimon_contract::{HostConfig, Name, TeamConfig, UplinkDriver};
-use suimon_ports::LinkFacts;
+use suimon_ports::LinkProperties;
 use suimon_teaming::TeamPort;
 
 use super::TeamPlan;
 use crate::PortKey;
-use crate::ports::{Ids, wanted_teams};
+use crate::ports::{PlaneIds, required_teams};
 use crate::shared::Shared;
-use crate::teams::member::MemberFacts;
+use crate::teams::member::MemberInput;
 
 impl Shared {
     /// Returns the teams that switches use, with the present state of their devices.
-    pub(crate) fn team_plans(&self, config: &HostConfig, ids: &Ids) -> Vec<TeamPlan> {
+    pub(crate) fn team_plans(&self, config: &HostConfig, ids: &PlaneIds) -> Vec<TeamPlan> {
         let plan = |(team, switch): (&TeamConfig, &suimon_contract::SwitchConfig)| {
             let nics = config.nics.iter().filter(|nic| nic.switch == switch.name);
             let ports = nics.filter_map(|nic| {
@@ -28,16 +28,21 @@ impl Shared {
                 members: members.filter_map(|name| self.member_facts(config, ids, name)).collect(),
             })
         };
-        wanted_teams(config).filter_map(plan).collect()
+        required_teams(config).filter_map(plan).collect()
     }
 
-    fn member_facts(&self, config: &HostConfig, ids: &Ids, name: &Name) -> Option<MemberFacts> {
+    fn member_facts(
+        &self,
+        config: &HostConfig,
+        ids: &PlaneIds,
+        name: &Name,
+    ) -> Option<MemberInput> {
         let uplink = config.uplinks.iter().find(|uplink| &uplink.name == name)?;
         let key = PortKey::Uplink(name.clone());
         // LACPDUs pass an AF_XDP socket unchanged to the kernel's network stack, where the control
         // socket receives them.
         let has_control = uplink.driver != UplinkDriver::Tap;
-        let mut facts = MemberFacts {
+        let mut properties = MemberInput {
             port: ids.port(&key)?,
             uplink: name.clone(),
             device: uplink.device.clone(),
@@ -45,20 +50,20 @@ impl Shared {
             generation: 0,
             is_open: false,
             failure: None,
-            link: LinkFacts::default(),
+            link: LinkProperties::default(),
             mac: None,
         };
-        let Some(port) = self.ports.find(&key) else { return Some(facts) };
+        let Some(port) = self.ports.find(&key) else { return Some(properties) };
         let state = port.lock();
-        facts.generation = state.generation;
-        facts.failure = state.failing.now.as_ref().map(|failure| failure.reason.clone());
+        properties.generation = state.generation;
+        properties.failure = state.failing.now.as_ref().map(|failure| failure.reason.clone());
         if let Some(device) = &state.device {
             let status = device.status();
-            facts.is_open = true;
-            facts.link = LinkFacts { up: status.link_up, speed: status.speed };
+            properties.is_open = true;
+            properties.link = LinkProperties { up: status.link_up, speed: status.speed };
             // The address of a TAP is that of the kernel, which is the peer.
-            facts.mac = status.mac.filter(|mac| has_control && mac.is_station());
+            properties.mac = status.mac.filter(|mac| has_control && mac.is_station());
         }
-        Some(facts)
+        Some(properties)
     }
 }

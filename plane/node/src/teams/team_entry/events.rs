@@ -1,7 +1,7 @@
 //! Events of the team policy.
 
 use suimon_contract::EventKind;
-use suimon_quantity::Count;
+use suimon_quantity::CountedNoun;
 use suimon_teaming::TeamEvent;
 
 use super::TeamEntry;
@@ -15,7 +15,7 @@ impl TeamEntry {
         let event_of = |kind, text: String| draft(kind, &self.name, text);
         match *event {
             TeamEvent::Down { usable, min_links } => {
-                let members = Count::new(usable, "member");
+                let members = CountedNoun::new(usable, "member");
                 let text = format!(
                     "The team forwards no frame: it has {members} usable, and min_links is \
                      {min_links}. Check the links of the members."
@@ -24,7 +24,7 @@ impl TeamEntry {
                 draft.with("min_links", min_links)
             }
             TeamEvent::Up { usable, min_links } => {
-                let members = Count::new(usable, "member");
+                let members = CountedNoun::new(usable, "member");
                 let text = format!(
                     "The team is up: it has {members} usable, and min_links is {min_links}."
                 );

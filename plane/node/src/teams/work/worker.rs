@@ -9,7 +9,7 @@ use crate::teams::inbox::OpenedSocket;
 impl Job {
     pub(crate) fn run(self, shared: &Shared) {
         match self {
-            Self::Tell(drafts) => shared.events.append(drafts),
+            Self::AppendEvents(drafts) => shared.events.append(drafts),
             Self::Open { port, generation, device } => {
                 let result = shared.members.open_control(&device);
                 let opened = OpenedSocket { port, generation, result };

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{HostConfig, Name};
-use suimon_failover::{Action, Event, VfId, Why};
+use suimon_failover::{Action, Event, FailoverReason, VfId};
 use suimon_frame::MacAddr;
 use suimon_quantity::PciAddress;
 
-use super::Led;
+use super::FdbState;
 use crate::control::Controller;
-use crate::virtual_functions::look::{Seen, takers};
-use crate::virtual_functions::place::for_nic;
+use crate::virtual_functions::look::{HostQuery, eligible_nics};
+use crate::virtual_functions::place::settings_for_nic;
 use crate::virtual_functions::{VfReport, texts};
 use crate::vms::VfOrder;
 
@@ -31,7 +31,7 @@ impl Controller {
             self.handle_vf_report(config, report);
         }
         let is_needed = config.switches.iter().any(|switch| switch.iov)
-            || !self.iov.told_nics.is_empty()
+            || !self.iov.reported_nics.is_empty()
             || !self.iov.led.is_empty();
         let is_due = self.iov.looked_at.is_none_or(|at| at.elapsed() >= LOOK);
         if is_needed && (is_due || has_news) {
@@ -45,7 +45,7 @@ impl Controller {
         self.take_iov_actions(config);
     }
 
-    pub(in crate::virtual_functions) fn tell_policy(&mut self, event: &Event) {
+    pub(in crate::virtual_functions) fn notify_policy(&mut self, event: &Event) {
         let now = self.shared.plane.now();
         self.iov.policy.handle(now, event);
     }
@@ -54,21 +54,21 @@ impl Controller {
         match report {
             VfReport::Ready { nic, vf } => {
                 let (nic, vf) = (self.iov.nic(&nic), self.iov.vf(&vf));
-                self.tell_policy(&Event::VfPathReady { nic, vf });
+                self.notify_policy(&Event::VfPathReady { nic, vf });
             }
             VfReport::Failed { nic, vf, reason } => {
                 let (id, vf) = (self.iov.nic(&nic), self.iov.vf(&vf));
                 self.iov.failures.insert(nic, reason);
-                self.tell_policy(&Event::VfPathFailed { nic: id, vf });
+                self.notify_policy(&Event::VfPathFailed { nic: id, vf });
             }
             VfReport::Released { nic, vf } => {
-                self.shared.iov.view().given.remove(&vf.address);
+                self.shared.iov.view().assigned.remove(&vf.address);
                 if let Some(why) = self.iov.leaving.remove(&nic) {
                     self.leave_path(config, &nic);
-                    self.drafts.push(texts::on_synthetic(&nic, &vf, &why.to_string()));
+                    self.drafts.push(texts::on_paravirtual(&nic, &vf, &why.to_string()));
                 }
                 let vf = self.iov.vf(&vf);
-                self.tell_policy(&Event::VfReleased { vf });
+                self.notify_policy(&Event::VfReleased { vf });
             }
             VfReport::Migrating { nic, is_moving } => {
                 let nic = self.iov.nic(&nic);
@@ -77,7 +77,7 @@ impl Controller {
                 } else {
                     Event::MigrationEnded { nic }
                 };
-                self.tell_policy(&event);
+                self.notify_policy(&event);
             }
         }
         // Actions caused by one report precede the next report.
@@ -85,76 +85,76 @@ impl Controller {
     }
 
     fn look_at_vfs(&mut self, config: &HostConfig) {
-        let facts = match self.shared.sriov.host.adapters() {
-            Ok(facts) => facts,
+        let properties = match self.shared.sriov.host.adapters() {
+            Ok(properties) => properties,
             Err(error) => {
                 tracing::warn!(%error, "cannot read the VFs of adapters");
                 return;
             }
         };
         let shared = self.shared.clone();
-        let seen = Seen::new(&shared, config, facts);
+        let seen = HostQuery::new(&shared, config, properties);
         self.see_drivers(&seen);
         self.see_vfs(&seen);
         self.see_nics(config, &seen);
         self.take_iov_actions(config);
         self.keep_settings(config, &seen);
-        self.lead_addresses(config, &seen);
+        self.update_fdb(config, &seen);
         let configured = config.nics.iter().map(|nic| &nic.name).collect();
         let view = self.shared.iov.view();
-        let held = view.given.values().chain(view.paths.keys()).cloned().collect();
+        let held = view.assigned.values().chain(view.active.keys()).cloned().collect();
         drop(view);
         self.iov.forget_nics(&configured, &held);
     }
 
-    fn see_drivers(&mut self, seen: &Seen) {
+    fn see_drivers(&mut self, seen: &HostQuery) {
         for (address, has_driver) in &seen.adapters {
             let adapter = self.iov.adapter(*address);
             if !has_driver && self.iov.unbound.insert(*address) {
-                self.tell_policy(&Event::DriverUnbound { adapter });
+                self.notify_policy(&Event::DriverUnbound { adapter });
             } else if *has_driver && self.iov.unbound.remove(address) {
                 self.iov.led.retain(|(of, _), _| of != address);
-                self.tell_policy(&Event::DriverBound { adapter });
+                self.notify_policy(&Event::DriverBound { adapter });
             }
         }
     }
 
-    fn see_vfs(&mut self, seen: &Seen) {
+    fn see_vfs(&mut self, seen: &HostQuery) {
         let mut found = BTreeMap::new();
         for vf in &seen.vfs {
             found.insert(self.iov.vf(vf), vf.clone());
         }
-        let before = std::mem::replace(&mut self.iov.told_vfs, found.clone());
+        let before = std::mem::replace(&mut self.iov.reported_vfs, found.clone());
         for (vf, place) in &before {
             if found.get(vf) != Some(place) {
-                self.tell_policy(&Event::VfLost { vf: *vf });
+                self.notify_policy(&Event::VfLost { vf: *vf });
             }
         }
         for (vf, place) in found {
             if before.get(&vf) != Some(&place) {
-                self.tell_policy(&Event::VfFound { vf });
+                self.notify_policy(&Event::VfFound { vf });
             }
         }
         // An assigned VF stays known until it is released, even if it has disappeared.
         for (vf, place) in before {
             if self.shared.iov.nic_of_vf(place.address).is_some() {
-                self.iov.told_vfs.entry(vf).or_insert(place);
+                self.iov.reported_vfs.entry(vf).or_insert(place);
             }
         }
     }
 
-    fn see_nics(&mut self, config: &HostConfig, seen: &Seen) {
-        let takers = takers(&self.shared, config);
+    fn see_nics(&mut self, config: &HostConfig, seen: &HostQuery) {
+        let takers = eligible_nics(&self.shared, config);
         let mut wanted = BTreeMap::new();
         for nic in config.nics.iter().filter(|nic| takers.contains(&nic.name)) {
             let adapters = seen.by_switch.get(&nic.switch).map(|of| self.iov.adapter(*of));
             wanted.insert(nic.name.clone(), (nic.iov_weight, Vec::from_iter(adapters)));
         }
-        let before = std::mem::replace(&mut self.iov.told_nics, wanted.clone());
+        let before = std::mem::replace(&mut self.iov.reported_nics, wanted.clone());
         for name in before.keys().filter(|name| !wanted.contains_key(*name)) {
             let nic = self.iov.nic(name);
             self.shared.iov.view().reasons.remove(name);
-            self.tell_policy(&Event::NicRemoved { nic });
+            self.notify_policy(&Event::NicRemoved { nic });
         }
         let is_new = |(name, set): &(Name, _)| before.get(name) != Some(set);
         let mut new: Vec<_> = wanted.into_iter().filter(is_new).collect();
@@ -162,25 +162,25 @@ impl Controller {
         new.sort_by_key(|(_, (iov_weight, _))| Reverse(*iov_weight));
         for (name, (iov_weight, adapters)) in new {
             let nic = self.iov.nic(&name);
-            self.tell_policy(&Event::NicSet { nic, iov_weight, adapters });
+            self.notify_policy(&Event::NicSet { nic, iov_weight, adapters });
         }
     }
 
     /// Applies changed settings of NICs to their VFs. A VF that has lost its MAC address was reset.
-    fn keep_settings(&mut self, config: &HostConfig, seen: &Seen) {
-        let paths = self.shared.iov.view().paths.clone();
+    fn keep_settings(&mut self, config: &HostConfig, seen: &HostQuery) {
+        let paths = self.shared.iov.view().active.clone();
         for (name, vf) in paths {
             let nic = config.nics.iter().find(|nic| nic.name == name);
             let is = seen.vf(&vf).and_then(|of| of.settings.as_ref());
             let (Some(nic), Some(is)) = (nic, is) else { continue };
-            let change = for_nic(is, nic);
+            let change = settings_for_nic(is, nic);
             if change.is_empty() || self.iov.leaving.contains_key(&name) {
                 continue;
             }
             if change.mac.is_some() {
                 let adapter = self.iov.adapter(vf.adapter);
-                self.tell_policy(&Event::ResetBegan { adapter });
-                self.tell_policy(&Event::ResetEnded { adapter });
+                self.notify_policy(&Event::ResetBegan { adapter });
+                self.notify_policy(&Event::ResetEnded { adapter });
                 self.take_iov_actions(config);
             } else if let Err(error) =
                 self.shared.sriov.host.change_vf(vf.adapter, vf.index, &change)
@@ -188,7 +188,7 @@ impl Controller {
                 let (nic, reason) = (self.iov.nic(&name), error.detail);
                 self.iov.failures.insert(name, reason);
                 let vf = self.iov.vf(&vf);
-                self.tell_policy(&Event::VfPathFailed { nic, vf });
+                self.notify_policy(&Event::VfPathFailed { nic, vf });
                 self.take_iov_actions(config);
             }
         }
@@ -196,64 +196,64 @@ impl Controller {
 
     /// Adds the addresses of NICs on the switch to the embedded switches and removes all others,
     /// including those that the previous daemon may have added.
-    fn lead_addresses(&mut self, config: &HostConfig, seen: &Seen) {
+    fn update_fdb(&mut self, config: &HostConfig, seen: &HostQuery) {
         let mut elsewhere = self.shared.iov.nics_on_vfs();
         elsewhere.extend(self.shared.nics_away(config));
         let wanted = seen.addresses(config, |nic| elsewhere.contains(&nic.name));
         let gone: Vec<_> =
             self.iov.led.keys().filter(|of| !wanted.contains_key(of)).copied().collect();
         for of in gone {
-            if self.iov.led.remove(&of) != Some(Led::Away) {
-                self.lead_away(of);
+            if self.iov.led.remove(&of) != Some(FdbState::Away) {
+                self.remove_fdb(of);
             }
         }
         for (of, is_here) in wanted {
             let before = self.iov.led.get(&of).copied();
             let led = match before {
-                Some(Led::Here) if is_here => continue,
-                Some(Led::Away) if !is_here => continue,
-                _ if is_here => self.lead_here(of, before),
-                _ => self.lead_away(of),
+                Some(FdbState::Here) if is_here => continue,
+                Some(FdbState::Away) if !is_here => continue,
+                _ if is_here => self.add_fdb(of, before),
+                _ => self.remove_fdb(of),
             };
             self.iov.led.insert(of, led);
         }
     }
 
-    fn lead_here(&self, (adapter, mac): (PciAddress, MacAddr), before: Option<Led>) -> Led {
-        match self.shared.sriov.host.lead_to_pf(adapter, mac, true) {
-            Ok(()) => Led::Here,
+    fn add_fdb(&self, (adapter, mac): (PciAddress, MacAddr), before: Option<FdbState>) -> FdbState {
+        match self.shared.sriov.host.set_switch_address(adapter, mac, true) {
+            Ok(()) => FdbState::Here,
             Err(error) => {
-                if before != Some(Led::Refused) {
+                if before != Some(FdbState::Refused) {
                     tracing::warn!(
                         %adapter,
                         %error,
                         "VFs cannot reach a NIC of the switch by this address"
                     );
                 }
-                Led::Refused
+                FdbState::Refused
             }
         }
     }
 
-    fn lead_away(&self, (adapter, mac): (PciAddress, MacAddr)) -> Led {
-        if let Err(error) = self.shared.sriov.host.lead_to_pf(adapter, mac, false) {
+    fn remove_fdb(&self, (adapter, mac): (PciAddress, MacAddr)) -> FdbState {
+        if let Err(error) = self.shared.sriov.host.set_switch_address(adapter, mac, false) {
             tracing::debug!(%adapter, %error, "cannot remove an obsolete address from an adapter");
         }
-        Led::Away
+        FdbState::Away
     }
 
     pub(in crate::virtual_functions) fn take_iov_actions(&mut self, config: &HostConfig) {
         while let Some(action) = self.iov.policy.poll_action() {
             let Some(name) = self.iov.name(action.nic()) else { continue };
             match action {
-                Action::GiveVf { vf, .. } => self.give_vf(config, name, vf),
-                Action::TakeVf { vf, why, .. } => self.take_vf(config, name, vf, why),
+                Action::PlugVf { vf, .. } => self.give_vf(config, name, vf),
+                Action::UnplugVf { vf, reason: why, .. } => self.take_vf(config, name, vf, why),
                 Action::UseVf { vf, .. } => {
-                    let Some(place) = self.iov.told_vfs.get(&vf).cloned() else { continue };
+                    let Some(place) = self.iov.reported_vfs.get(&vf).cloned() else { continue };
                     self.iov.failures.remove(&name);
                     let mut view = self.shared.iov.view();
                     view.reasons.remove(&name);
-                    let before = view.paths.insert(name.clone(), place.clone());
+                    let before = view.active.insert(name.clone(), place.clone());
                     drop(view);
                     // The path may be known from the previous daemon.
                     if before.as_ref() != Some(&place) {
@@ -261,14 +261,14 @@ impl Controller {
                         self.publish_paths(config);
                     }
                 }
-                Action::UseSynthetic { why, .. } if why.is_failure() => {
+                Action::UseParavirtual { reason: why, .. } if why.is_failure() => {
                     self.leave_path(config, &name);
                 }
                 // Until the guest has released the VF, frames reach the guest only through it.
-                Action::UseSynthetic { why, .. } => {
+                Action::UseParavirtual { reason: why, .. } => {
                     self.iov.leaving.insert(name, why);
                 }
-                Action::StaySynthetic { why, .. } => {
+                Action::StayParavirtual { reason: why, .. } => {
                     let why = why.to_string();
                     let before = self.shared.iov.view().reasons.insert(name.clone(), why.clone());
                     if before.as_ref() != Some(&why) {
@@ -280,8 +280,8 @@ impl Controller {
     }
 
     fn give_vf(&mut self, config: &HostConfig, name: Name, vf: VfId) {
-        let Some(place) = self.iov.told_vfs.get(&vf).cloned() else { return };
-        self.shared.iov.view().given.insert(place.address, name.clone());
+        let Some(place) = self.iov.reported_vfs.get(&vf).cloned() else { return };
+        self.shared.iov.view().assigned.insert(place.address, name.clone());
         let entry = config.vm_of_nic(&name).and_then(|vm| self.shared.vms.find(&vm.name));
         match entry {
             Some(entry) => entry.order_vf(VfOrder::Give { nic: name, vf: place }),
@@ -292,8 +292,8 @@ impl Controller {
         }
     }
 
-    fn take_vf(&mut self, config: &HostConfig, name: Name, vf: VfId, why: Why) {
-        let Some(place) = self.iov.told_vfs.get(&vf).cloned() else { return };
+    fn take_vf(&mut self, config: &HostConfig, name: Name, vf: VfId, why: FailoverReason) {
+        let Some(place) = self.iov.reported_vfs.get(&vf).cloned() else { return };
         if why.is_failure() {
             let said = self.iov.failures.get(&name);
             let why = said.map_or_else(|| why.to_string(), |said| format!("{why} ({said})"));
@@ -316,7 +316,7 @@ impl Controller {
 
     /// Switches a NIC to the paravirtual path.
     fn leave_path(&mut self, config: &HostConfig, name: &Name) {
-        if self.shared.iov.view().paths.remove(name).is_some() {
+        if self.shared.iov.view().active.remove(name).is_some() {
             self.publish_paths(config);
         }
     }

@@ -15,10 +15,10 @@ impl Shared {
     /// workers.
     pub(crate) fn check_vmqs(&self, config: &HostConfig) -> Vec<ApiError> {
         let placements = placements(&config.host);
-        let processors = Numbering::of_placements(&placements, &self.cpu_places).processors();
+        let workers = Numbering::of_placements(&placements, &self.cpu_places).workers();
         let share = data_plane(config.power.as_ref());
         let check = |resource: String, vmq: &VmqConfig| {
-            let error = Vmq::new(spec_of(vmq, share), &processors, Time::ZERO).err()?;
+            let error = Vmq::new(spec_of(vmq, share), &workers, Time::ZERO).err()?;
             Some(refusal(&error).about(resource))
         };
         let in_team = |uplink: &UplinkConfig| {

@@ -8,11 +8,11 @@ use suimon_contract::{
 };
 use suimon_frame::MacAddr;
 use suimon_ports::{DeviceStatus, SteeringRule, SteeringState};
-use suimon_quantity::{Count, PortId};
+use suimon_quantity::{CountedNoun, PortId};
 use suimon_vmq::own_queues;
 
 use crate::PortKey;
-use crate::ports::{Ids, switch_of};
+use crate::ports::{PlaneIds, switch_of};
 use crate::shared::Shared;
 
 impl Shared {
@@ -76,7 +76,7 @@ impl Shared {
 fn steered<'c>(
     config: &'c HostConfig,
     uplink: &UplinkConfig,
-    ids: &Ids,
+    ids: &PlaneIds,
 ) -> Vec<(PortId, &'c NicConfig, MacAddr)> {
     let switch = switch_of(config, &uplink.name).filter(|_| vmq_of(config, uplink).enabled);
     let Some(switch) = switch else { return Vec::new() };
@@ -107,7 +107,7 @@ fn why_not_all(without: usize, state: &SteeringState) -> Option<String> {
     if without == 0 {
         return None;
     }
-    let nics = Count::new(without, "NIC");
+    let nics = CountedNoun::new(without, "NIC");
     let reason = state.refusal.as_deref().unwrap_or("no receive queue is free");
     Some(format!("frames of {nics} are classified in software: {reason}"))
 }

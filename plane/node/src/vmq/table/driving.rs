@@ -1,8 +1,8 @@
 //! Measurement of loads and execution of moves.
 
 use suimon_contract::{HostConfig, Name};
-use suimon_quantity::{ProcessorId, QueueId};
-use suimon_switch::ProcessorView;
+use suimon_quantity::{QueueId, WorkerId};
+use suimon_switch::WorkerView;
 use suimon_vmq::Effect;
 
 use super::Inner;
@@ -10,7 +10,7 @@ use crate::events::Draft;
 use crate::ports::placements;
 use crate::shared::Shared;
 use crate::vmq::numbering::Numbering;
-use crate::vmq::placing::{Placing, Task};
+use crate::vmq::placing::{Placement, Task};
 use crate::vmq::plan::Plan;
 use crate::vmq::told::{HandOver, measured, move_failed, moved};
 
@@ -27,9 +27,9 @@ impl Shared {
     pub(crate) fn publish_vmqs(&self, config: &HostConfig) {
         let mut inner = self.vmq_table.lock();
         inner.config = config.clone();
-        let numbering = self.numbering(config, &self.plane.processors());
+        let numbering = self.numbering(config, &self.plane.workers());
         self.plan_vmqs(&mut inner, numbering);
-        self.plane.set_homes(inner.homes());
+        self.plane.set_home_workers(inner.homes());
     }
 
     /// Measures, decides and moves queues. Returns the events.
@@ -41,7 +41,7 @@ impl Shared {
         let mut drafts = Vec::new();
         for Due { uplink, tasks, effects } in due {
             for task in tasks {
-                drafts.extend(self.carry_out(&uplink, &task));
+                drafts.extend(self.execute(&uplink, &task));
             }
             let inner = self.vmq_table.lock();
             let told = effects.iter().map(|of| measured(self, &inner.numbering, &uplink, of));
@@ -58,25 +58,25 @@ impl Shared {
         let now = self.plane.now();
         // Queues are read before workers, so that their total does not exceed the workers' time.
         let queues = self.plane.queues();
-        let processors = self.plane.processors();
-        let numbering = self.numbering(&inner.config, &processors);
+        let workers = self.plane.workers();
+        let numbering = self.numbering(&inner.config, &workers);
         if numbering != inner.numbering {
             self.plan_vmqs(&mut inner, numbering);
         }
-        let busy = inner.busy(&processors);
+        let busy = inner.busy(&workers);
         let period = inner.looked_at.replace(now).map(|at| now.since(at)).unwrap_or_default();
         let Inner { placings, numbering, .. } = &mut *inner;
         let due = placings.iter_mut().map(|(uplink, placing)| {
-            let queues = placing.look(&queues, numbering, now);
+            let queues = placing.update_queues(&queues, numbering, now);
             let effects = placing.observe(period, queues, &busy, now);
             Due { uplink: uplink.clone(), tasks: placing.take_tasks(), effects }
         });
         let due = due.collect();
-        self.plane.set_homes(inner.homes());
+        self.plane.set_home_workers(inner.homes());
         due
     }
 
-    fn numbering(&self, config: &HostConfig, processors: &[ProcessorView]) -> Numbering {
+    fn numbering(&self, config: &HostConfig, processors: &[WorkerView]) -> Numbering {
         let wanted = placements(&config.host);
         Numbering::of(&wanted, processors, &self.cpu_places)
     }
@@ -94,7 +94,7 @@ impl Shared {
             let placing = match known {
                 Some(placing) if is_same && *placing.plan() == plan => Ok(placing),
                 Some(mut placing) => placing.change(plan, &inner.numbering, now).map(|()| placing),
-                None => Placing::new(plan, &inner.numbering, now, self.recording.as_ref()),
+                None => Placement::new(plan, &inner.numbering, now, self.recording.as_ref()),
             };
             match placing {
                 Ok(placing) => {
@@ -113,7 +113,7 @@ impl Shared {
         }
     }
 
-    fn carry_out(&self, uplink: &Name, task: &Task) -> Option<Draft> {
+    fn execute(&self, uplink: &Name, task: &Task) -> Option<Draft> {
         let id = self.vmq_table.lock().numbering.id(task.to());
         let queue = task.queue();
         let from = self.owner(queue);
@@ -137,7 +137,7 @@ impl Shared {
             Ok(()) if from == at => None,
             // The queue moves, even if the worker confirms it late.
             late => {
-                let why = inner.placings.get(uplink).and_then(|of| of.why(queue, now));
+                let why = inner.placings.get(uplink).and_then(|of| of.reason(queue, now));
                 let draft = moved(self, &inner.numbering, &hand_over, task, why);
                 draft.map(|draft| {
                     late.err().iter().fold(draft, |draft, why| draft.with("late", why))
@@ -146,8 +146,8 @@ impl Shared {
         }
     }
 
-    fn owner(&self, queue: QueueId) -> Option<ProcessorId> {
+    fn owner(&self, queue: QueueId) -> Option<WorkerId> {
         let views = self.plane.queues();
-        views.iter().find(|view| view.id == queue).map(|view| view.processor)
+        views.iter().find(|view| view.id == queue).map(|view| view.worker)
     }
 }

@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use suimon_contract::{
     ApiError, ArrivalRequest, ArrivalState, ErrorCode, MigrationPhase, Name, VmState,
 };
-use suimon_ports::{SendPhase, StoreError, Vm, VmCommand, VmError};
+use suimon_ports::{SendingPhase, StateStoreError, Vm, VmCommand, VmError};
 
 use super::Arriving;
-use crate::FarLine;
+use crate::PeerStream;
 use crate::disks::ServedDisk;
-use crate::migration::{ArrivalAnswer, ArrivalCall, Asked, arrival_spec};
+use crate::migration::{ArrivalAnswer, ArrivalCall, ArrivalMessage, arrival_spec};
 use crate::operations::OperationHandle;
 use crate::vms::driver::Driver;
-use crate::vms::finding::Lost;
-use crate::vms::inbox::Ear;
+use crate::vms::finding::Unresponsive;
+use crate::vms::inbox::NoticeObserver;
 use crate::vms::move_limits::SILENCE_MAX;
 use crate::vms::records::{StoredMove, StoredRun, StoredVm, save_vm};
 use crate::vms::spec::standbys;
@@ -35,7 +35,7 @@ impl Driver {
     ) {
         let waits =
             |of: &StoredMove| matches!(of, StoredMove::Arriving { id, .. } if *id == request.id);
-        if self.has_given_up || !self.moving.as_ref().is_some_and(waits) {
+        if self.is_abandoned || !self.migration_record.as_ref().is_some_and(waits) {
             let text = "the migration was cancelled meanwhile";
             return operation.end(&Err(self.error(ErrorCode::Conflict, text)));
         }
@@ -44,14 +44,14 @@ impl Driver {
         match self.start_waiting(request) {
             Ok(()) => {
                 let now = Instant::now();
-                self.arriving = Some(Arriving {
+                self.incoming = Some(Arriving {
                     id: request.id.clone(),
                     from: request.from.clone(),
                     is_paused: request.is_paused,
                     disks: Vec::new(),
                     handed_over: request.handed_over.iter().map(|of| of.name.clone()).collect(),
                     stores: request.stores.clone(),
-                    heard_at: now,
+                    last_message_at: now,
                     look_at: now + LOOK_EVERY,
                 });
                 operation.end(&Ok(()));
@@ -84,46 +84,47 @@ impl Driver {
             return Err(self.error(ErrorCode::HostError, text));
         }
         self.runs += 1;
-        let ear = Arc::new(Ear { entry: self.entry.clone(), run: self.runs });
-        let vm: Arc<dyn Vm> = host.start(&spec, ear).map_err(|error| self.told(&error))?.into();
+        let ear = Arc::new(NoticeObserver { entry: self.entry.clone(), run: self.runs });
+        let vm: Arc<dyn Vm> =
+            host.start(&spec, ear).map_err(|error| self.api_error(&error))?.into();
         let identity = vm.identity();
         stored.process = Some((identity.process, identity.started));
         let is_written = self.save(Some(&stored));
-        self.take_over(vm, stored, is_written);
+        self.set_current_run(vm, stored, is_written);
         self.publish(VmState::Arriving);
         Ok(())
     }
 
     /// Responds to a request of the source node.
-    pub(in crate::vms) fn answer_arrival(&mut self, (call, answer): Asked) {
+    pub(in crate::vms) fn answer_arrival(&mut self, (call, answer): ArrivalMessage) {
         // The arrival may have been activated or abandoned while the request was queued.
-        let settled = match &self.moving {
+        let settled = match &self.migration_record {
             None => Some(ArrivalState::Active),
-            Some(_) if self.has_given_up => Some(ArrivalState::Abandoned),
+            Some(_) if self.is_abandoned => Some(ArrivalState::Abandoned),
             Some(_) => None,
         };
         if let (Some(state), false) = (settled, matches!(call, ArrivalCall::Line(_))) {
             let _ = answer.try_send(Ok(ArrivalAnswer::State(state)));
             return;
         }
-        let answered = match (call, &mut self.arriving) {
-            (ArrivalCall::Line(FarLine::Memory), Some(arriving)) => {
-                arriving.heard_at = Instant::now();
+        let answered = match (call, &mut self.incoming) {
+            (ArrivalCall::Line(PeerStream::Memory), Some(arriving)) => {
+                arriving.last_message_at = Instant::now();
                 self.memory_line().map(ArrivalAnswer::Line)
             }
-            (ArrivalCall::Line(FarLine::Disk(disk)), Some(arriving)) => {
-                arriving.heard_at = Instant::now();
+            (ArrivalCall::Line(PeerStream::Disk(disk)), Some(arriving)) => {
+                arriving.last_message_at = Instant::now();
                 self.disk_line(&disk).map(ArrivalAnswer::Line)
             }
-            (ArrivalCall::Ask, Some(arriving)) => {
-                arriving.heard_at = Instant::now();
+            (ArrivalCall::Query, Some(arriving)) => {
+                arriving.last_message_at = Instant::now();
                 Ok(ArrivalAnswer::State(ArrivalState::Waiting))
             }
-            (ArrivalCall::Ask, None) => Ok(ArrivalAnswer::State(ArrivalState::Waiting)),
+            (ArrivalCall::Query, None) => Ok(ArrivalAnswer::State(ArrivalState::Waiting)),
             (ArrivalCall::Activate, Some(_)) => self.activate().map(ArrivalAnswer::State),
             // Permitted also before QEMU is started.
             (ArrivalCall::Abandon, _) => {
-                if let Some(StoredMove::Arriving { from, .. }) = self.moving.clone() {
+                if let Some(StoredMove::Arriving { from, .. }) = self.migration_record.clone() {
                     self.give_up_arrival(&from, "the source node has cancelled the migration");
                 }
                 Ok(ArrivalAnswer::State(ArrivalState::Abandoned))
@@ -148,8 +149,8 @@ impl Driver {
 
     fn memory_line(&self) -> Result<OwnedFd, ApiError> {
         let Some(run) = &self.run else { return Err(self.not_there()) };
-        let (near, far) = self.line()?;
-        run.vm.receive(far).map_err(|error| self.told(&error))?;
+        let (near, peer) = self.line()?;
+        run.vm.migrate_in(peer).map_err(|error| self.api_error(&error))?;
         Ok(near)
     }
 
@@ -159,9 +160,9 @@ impl Driver {
             let text = format!("disk/{disk} is not a disk of the VM");
             return Err(self.error(ErrorCode::NotFound, &text));
         }
-        let (near, far) = self.line()?;
-        let served = ServedDisk::start(&self.shared, disk, far)?;
-        if let Some(arriving) = &mut self.arriving {
+        let (near, peer) = self.line()?;
+        let served = ServedDisk::start(&self.shared, disk, peer)?;
+        if let Some(arriving) = &mut self.incoming {
             arriving.disks.push(served);
         }
         Ok(near)
@@ -174,12 +175,12 @@ impl Driver {
     /// Activates the VM: this node owns it from here on, and its CPUs are resumed unless it was
     /// paused on the source. Errors leave the VM with the source.
     fn activate(&mut self) -> Result<ArrivalState, ApiError> {
-        let (Some(arriving), Some(run)) = (&mut self.arriving, &self.run) else {
+        let (Some(arriving), Some(run)) = (&mut self.incoming, &self.run) else {
             return Err(self.not_there());
         };
         let vm = run.vm.clone();
-        let status = vm.send_status();
-        if !matches!(&status, Ok(status) if status.phase == SendPhase::Done) {
+        let status = vm.migration_status();
+        if !matches!(&status, Ok(status) if status.phase == SendingPhase::Done) {
             let phase = status.map(|status| status.phase);
             let text = format!("the VM's memory was not received completely ({phase:?})");
             return Err(self.error(ErrorCode::Conflict, &text));
@@ -197,33 +198,33 @@ impl Driver {
             self.close_handed_over(&handed_over);
             return Err(error);
         }
-        handed_over.iter().for_each(|disk| self.shared.keep_awaited(disk));
-        let Some(arriving) = self.arriving.take() else { return Err(self.not_there()) };
-        self.moving = None;
-        self.entry.view().moving = None;
-        self.tell_where();
+        handed_over.iter().for_each(|disk| self.shared.accept_incoming(disk));
+        let Some(arriving) = self.incoming.take() else { return Err(self.not_there()) };
+        self.migration_record = None;
+        self.entry.view().migration = None;
+        self.report_location();
         if !arriving.is_paused {
             self.try_it(&*vm, &VmCommand::Resume);
         }
         self.try_it(&*vm, &VmCommand::Announce);
         self.append(texts::arrived(&self.entry, &arriving.from));
         self.follow_space_again();
-        self.ask_for_vfs();
-        self.look();
+        self.request_vfs();
+        self.reconcile();
         Ok(ArrivalState::Active)
     }
 
     /// Opens the disks that the source has closed, after a check that their stores are the same.
     fn open_handed_over(&self) -> Result<(), ApiError> {
-        let Some(arriving) = &self.arriving else { return Err(self.not_there()) };
+        let Some(arriving) = &self.incoming else { return Err(self.not_there()) };
         let desired = self.shared.desired();
         self.shared.check_marks(&desired.config, &arriving.stores, &arriving.from)?;
-        arriving.handed_over.iter().try_for_each(|disk| self.shared.open_awaited(disk))
+        arriving.handed_over.iter().try_for_each(|disk| self.shared.open_incoming(disk))
     }
 
     fn close_handed_over(&self, disks: &[Name]) {
         for disk in disks {
-            if let Err(error) = self.shared.close_awaited(disk) {
+            if let Err(error) = self.shared.close_incoming(disk) {
                 tracing::error!(%disk, %error, "a disk of another node is closed later");
             }
         }
@@ -232,7 +233,7 @@ impl Driver {
     /// Executes a command after the activation. A failure is logged; it does not undo the
     /// activation.
     fn try_it(&self, vm: &dyn Vm, command: &VmCommand) {
-        let told: Result<(), VmError> = vm.tell(command);
+        let told: Result<(), VmError> = vm.execute(command);
         if let Err(error) = told {
             tracing::error!(
                 vm = %self.entry.name,
@@ -243,8 +244,8 @@ impl Driver {
         }
     }
 
-    fn record_activation(&self) -> Result<(), StoreError> {
-        let (Some(arriving), Some(run)) = (&self.arriving, &self.run) else { return Ok(()) };
+    fn record_activation(&self) -> Result<(), StateStoreError> {
+        let (Some(arriving), Some(run)) = (&self.incoming, &self.run) else { return Ok(()) };
         let stored = StoredVm {
             uuid: self.entry.uuid,
             user: self.entry.user,
@@ -260,23 +261,23 @@ impl Driver {
     /// Updates the phase, and abandons the arrival if its process has ended or the source is
     /// silent.
     pub(in crate::vms) fn look_at_arriving(&mut self, now: Instant) {
-        let Some(arriving) = self.arriving.as_mut().filter(|of| of.look_at <= now) else { return };
+        let Some(arriving) = self.incoming.as_mut().filter(|of| of.look_at <= now) else { return };
         arriving.look_at = now + LOOK_EVERY;
         let is_copied = !arriving.disks.is_empty();
-        let status = self.run.as_ref().map(|run| run.vm.send_status());
-        let is_sent = matches!(&status, Some(Ok(status)) if status.phase == SendPhase::Copying);
+        let status = self.run.as_ref().map(|run| run.vm.migration_status());
+        let is_sent = matches!(&status, Some(Ok(status)) if status.phase == SendingPhase::Copying);
         let phase = match (is_copied, is_sent) {
             (_, true) => MigrationPhase::CopyingMemory,
             (true, false) => MigrationPhase::CopyingDisks,
             (false, false) => MigrationPhase::Preparing,
         };
-        let (from, silent) = (arriving.from.clone(), now - arriving.heard_at);
-        if let Some(view) = &mut self.entry.view().moving {
+        let (from, silent) = (arriving.from.clone(), now - arriving.last_message_at);
+        if let Some(view) = &mut self.entry.view().migration {
             view.phase = phase;
         }
         if self.run.is_none() {
             self.give_up_arrival(&from, "its QEMU process ended; its log may have the reason");
-        } else if silent >= self.ask_far_again * SILENCE_MAX {
+        } else if silent >= self.peer_request_interval * SILENCE_MAX {
             let text = format!("the source node has sent nothing for {} s", silent.as_secs());
             self.give_up_arrival(&from, &text);
         }
@@ -286,12 +287,12 @@ impl Driver {
     /// cannot be activated afterwards; the source is told that the VM is abandoned or does not
     /// exist.
     pub(in crate::vms) fn give_up_arrival(&mut self, from: &str, reason: &str) {
-        if std::mem::replace(&mut self.has_given_up, true) {
+        if std::mem::replace(&mut self.is_abandoned, true) {
             return;
         }
-        self.arriving = None;
-        self.entry.view().moving = None;
-        if let Some(StoredMove::Arriving { handed_over, .. }) = &self.moving {
+        self.incoming = None;
+        self.entry.view().migration = None;
+        if let Some(StoredMove::Arriving { handed_over, .. }) = &self.migration_record {
             self.close_handed_over(handed_over);
         }
         self.append(texts::did_not_arrive(&self.entry, from, reason));
@@ -301,8 +302,8 @@ impl Driver {
     /// Abandons an arrival that was in progress when the previous daemon ended: its connections are
     /// lost.
     pub(in crate::vms) fn take_up_arrival(&mut self, left: Option<StoredRun>) {
-        let Some(StoredMove::Arriving { from, .. }) = self.moving.clone() else { return };
-        self.lost = left.map(Lost::not_asked);
+        let Some(StoredMove::Arriving { from, .. }) = self.migration_record.clone() else { return };
+        self.lost = left.map(Unresponsive::not_asked);
         self.give_up_arrival(&from, "the daemon ended during the migration");
     }
 }

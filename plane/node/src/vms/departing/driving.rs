@@ -11,7 +11,7 @@ use crate::operations::OperationHandle;
 use crate::vms::driver::Driver;
 use crate::vms::records::StoredMove;
 
-/// Interval between attempts to delete the remains of a VM, in units of `Driver::ask_far_again`.
+/// Interval between attempts to delete the remains of a VM, in units of `Driver::peer_request_interval`.
 const DEPART_AGAIN: u32 = 10;
 
 impl Driver {
@@ -28,8 +28,8 @@ impl Driver {
     pub(in crate::vms) fn look_at_departing(&mut self, now: Instant) {
         let Some(mut departing) = self.departing.take_if(|of| of.again_at <= now) else { return };
         let killed = self.kill_process();
-        let (mut text, with_file) = match &self.moving {
-            Some(StoredMove::Left(leave)) => {
+        let (mut text, with_file) = match &self.migration_record {
+            Some(StoredMove::Migrated(leave)) => {
                 (format!("it has migrated to node {}", leave.to), leave.with_files)
             }
             _ => ("the migration failed".to_owned(), true),
@@ -44,14 +44,14 @@ impl Driver {
         view.running = None;
         view.reason = Some(text);
         drop(view);
-        if killed.is_ok() && !self.is_under_way(departing.request) {
+        if killed.is_ok() && !self.is_in_progress(departing.request) {
             departing.request = self.request_deletion(departing.waiting.take(), with_file);
         }
-        departing.again_at = Instant::now() + self.ask_far_again * DEPART_AGAIN;
+        departing.again_at = Instant::now() + self.peer_request_interval * DEPART_AGAIN;
         self.departing = Some(departing);
     }
 
-    fn is_under_way(&self, operation: Option<u64>) -> bool {
+    fn is_in_progress(&self, operation: Option<u64>) -> bool {
         let found = operation.and_then(|id| self.shared.operations.find(id));
         found.is_some_and(|of| of.state == OperationState::Running)
     }
@@ -67,7 +67,7 @@ impl Driver {
             Ok(operation) => {
                 let id = operation.id();
                 let vm = self.entry.name.clone();
-                self.control.send(Command::Depart { operation, waiting, vm, with_file });
+                self.control.send(Command::DeleteDeparted { operation, waiting, vm, with_file });
                 Some(id)
             }
             // The VM has moved. Its remains are deleted when another operation can be registered,
@@ -91,7 +91,7 @@ impl Driver {
             (None, None) => None,
         };
         match identity.map_or(Ok(()), |vm| self.shared.vms.parts.host.kill(&vm)) {
-            Ok(()) | Err(VmError { kind: VmErrorKind::Gone, .. }) => {
+            Ok(()) | Err(VmError { kind: VmErrorKind::NotRunning, .. }) => {
                 self.forget_process();
                 Ok(())
             }

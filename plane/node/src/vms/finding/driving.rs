@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use suimon_contract::VmState;
 use suimon_ports::{VmError, VmErrorKind, VmIdentity, VmObserver};
 
-use super::Lost;
+use super::Unresponsive;
 use crate::vms::driver::Driver;
-use crate::vms::inbox::Ear;
+use crate::vms::inbox::NoticeObserver;
 use crate::vms::records::StoredRun;
 use crate::vms::texts;
 
@@ -21,28 +21,29 @@ impl Driver {
         if self.departing.is_some() {
             return;
         }
-        if let Some(lost) = self.lost.take_if(|lost| lost.ask_at <= now) {
-            self.find_again(lost.stored, lost.is_told);
+        if let Some(lost) = self.lost.take_if(|lost| lost.query_at <= now) {
+            self.adopt(lost.stored, lost.is_reported);
             self.stay_if_found();
         }
     }
 
     /// Adopts the VM of a recorded run. An unresponsive VM is marked as lost and tried again; a VM
-    /// whose process has ended is stopped. `is_told` is true if an event has reported the VM as
+    /// whose process has ended is stopped. `is_reported` is true if an event has reported the VM as
     /// lost.
-    pub(in crate::vms) fn find_again(&mut self, stored: StoredRun, is_told: bool) {
+    pub(in crate::vms) fn adopt(&mut self, stored: StoredRun, is_reported: bool) {
         self.runs += 1;
-        let ear: Arc<dyn VmObserver> = Arc::new(Ear { entry: self.entry.clone(), run: self.runs });
+        let ear: Arc<dyn VmObserver> =
+            Arc::new(NoticeObserver { entry: self.entry.clone(), run: self.runs });
         let adopted = self.identity_of(&stored).and_then(|identity| {
             let Some(identity) = identity else {
                 let text = "the daemon was killed while it started the VM";
-                return Err(VmError::new(VmErrorKind::Gone, text));
+                return Err(VmError::new(VmErrorKind::NotRunning, text));
             };
             let vm = self.shared.vms.parts.host.adopt(&identity, ear);
             vm.map(|vm| (vm, identity)).map_err(|error| match error.kind {
-                VmErrorKind::Gone => {
+                VmErrorKind::NotRunning => {
                     let text = "the VM ended while no daemon was running";
-                    VmError::new(VmErrorKind::Gone, text)
+                    VmError::new(VmErrorKind::NotRunning, text)
                 }
                 _ => error,
             })
@@ -53,14 +54,14 @@ impl Driver {
                 self.append(texts::found(&self.entry, &identity));
                 let process = Some((identity.process, identity.started));
                 let is_written = stored.process == process;
-                self.take_over(vm.into(), StoredRun { process, ..stored }, is_written);
+                self.set_current_run(vm.into(), StoredRun { process, ..stored }, is_written);
                 self.replug_cut_off();
             }
-            Err(error) if error.kind == VmErrorKind::Gone => {
+            Err(error) if error.kind == VmErrorKind::NotRunning => {
                 self.release_all(&vfs);
-                self.has_ended(false, &error.text);
+                self.handle_ended(false, &error.text);
             }
-            Err(error) => return self.lose(stored, error, is_told),
+            Err(error) => return self.mark_unresponsive(stored, error, is_reported),
         }
         for order in std::mem::take(&mut self.vf_orders) {
             self.handle_vf_order(order);
@@ -85,15 +86,15 @@ impl Driver {
         Ok(running.into_iter().find(|vm| vm.name == name && vm.folder == stored.folder))
     }
 
-    fn lose(&mut self, stored: StoredRun, error: VmError, is_told: bool) {
+    fn mark_unresponsive(&mut self, stored: StoredRun, error: VmError, is_reported: bool) {
         let mut view = self.entry.view();
         view.state = VmState::Lost;
         let reason = view.reason.insert(error.text).clone();
         drop(view);
-        if !is_told {
+        if !is_reported {
             self.append(texts::lost(&self.entry, &reason));
         }
         let ask_at = Instant::now() + ASK_AGAIN;
-        self.lost = Some(Lost { stored, ask_at, is_told: true });
+        self.lost = Some(Unresponsive { stored, query_at: ask_at, is_reported: true });
     }
 }

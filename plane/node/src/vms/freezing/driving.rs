@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use suimon_contract::{ApiError, ErrorCode, FreezeVmRequest};
 use suimon_ports::{VmCommand, VmErrorKind};
 
-use super::Frozen;
+use super::GuestFreeze;
 use crate::vms::driver::Driver;
 use crate::vms::texts;
 use crate::vms::texts::FreezeEnd;
@@ -30,13 +30,13 @@ impl Driver {
         run.stored.is_frozen = true;
         self.save_run();
         let Some(run) = &mut self.run else { return Ok(()) };
-        if !run.is_written {
+        if !run.is_recorded {
             run.stored.is_frozen = false;
             let text = "the state store cannot be written, and after a restart of the daemon the \
                         guest would stay frozen; see the daemon's log";
             return Err(self.error(ErrorCode::HostError, text));
         }
-        let result = run.vm.tell(&VmCommand::Freeze);
+        let result = run.vm.execute(&VmCommand::Freeze);
         let time = match &result {
             Ok(()) => Some(Duration::from_secs(request.seconds)),
             // A refusal leaves the guest unfrozen. A guest agent without a response may still
@@ -44,13 +44,13 @@ impl Driver {
             Err(error) if error.kind == VmErrorKind::Refused => None,
             Err(_) => Some(Duration::ZERO),
         };
-        run.frozen = time.map(Frozen::for_time);
+        run.frozen = time.map(GuestFreeze::lasting);
         run.stored.is_frozen = run.frozen.is_some();
         if run.frozen.is_none() {
             self.save_run();
         }
         self.publish_again();
-        result.map_err(|error| self.told(&error))?;
+        result.map_err(|error| self.api_error(&error))?;
         self.append(texts::frozen(&self.entry, request.seconds));
         Ok(())
     }
@@ -62,7 +62,7 @@ impl Driver {
         };
         // Sent even if no freeze is recorded: another client of the guest agent may have frozen the
         // guest.
-        run.vm.tell(&VmCommand::Thaw).map_err(|error| self.told(&error))?;
+        run.vm.execute(&VmCommand::Thaw).map_err(|error| self.api_error(&error))?;
         self.end_freeze(FreezeEnd::Request);
         Ok(())
     }
@@ -71,11 +71,11 @@ impl Driver {
     pub(in crate::vms) fn look_at_freeze(&mut self, now: Instant) {
         let Some(run) = &mut self.run else { return };
         let Some(frozen) = run.frozen.as_mut().filter(|frozen| frozen.until <= now) else { return };
-        match run.vm.tell(&VmCommand::Thaw) {
+        match run.vm.execute(&VmCommand::Thaw) {
             Ok(()) => self.end_freeze(FreezeEnd::Timeout),
             Err(error) => {
                 frozen.until = Instant::now() + THAW_AGAIN;
-                if !std::mem::replace(&mut frozen.is_told, true) {
+                if !std::mem::replace(&mut frozen.is_reported, true) {
                     self.append(texts::not_thawed(&self.entry, &error.text));
                 }
             }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use suimon_ports::{VmNotice, VmObserver};
 
 /// Observer of one run of a VM; writes to the inbox of its driver.
-pub(crate) struct Ear {
+pub(crate) struct NoticeObserver {
     pub(crate) entry: Arc<crate::vms::VmEntry>,
     pub(crate) run: u64,
 }
 
-impl VmObserver for Ear {
+impl VmObserver for NoticeObserver {
     fn handle_notice(&self, notice: VmNotice) {
-        self.entry.inbox.hear(self.run, notice);
+        self.entry.inbox.merge(self.run, notice);
     }
 }

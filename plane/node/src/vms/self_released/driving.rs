@@ -8,7 +8,7 @@ impl Driver {
     /// Plugs devices whose delay has passed.
     pub(in crate::vms) fn look_at_self_released(&mut self, now: Instant) {
         if self.run.as_mut().is_some_and(|run| run.self_released.end_delays(now)) {
-            self.look();
+            self.reconcile();
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use suimon_contract::{ApiError, DiskController, ErrorCode, Name, VmState};
 use suimon_ports::{VmCommand, VmDevice, VmRunState};
 
-use super::WaitsForSpace;
+use super::SpaceWait;
 use crate::shared::Shared;
 use crate::vms::driver::{Driver, Run};
 use crate::vms::entry::in_words;
@@ -27,7 +27,7 @@ impl Driver {
     ///
     /// A migrating VM is not resumed here, because it may run on the other node.
     pub(in crate::vms) fn follow_space(&mut self, state: VmState) {
-        let is_moving = self.moving.is_some();
+        let is_moving = self.migration_record.is_some();
         let every = self.query_space_every;
         let Some(run) = self.run.as_mut() else { return };
         if is_moving {
@@ -36,20 +36,20 @@ impl Driver {
         }
         if state != VmState::Paused {
             let is_running = matches!(state, VmState::Running | VmState::Stopping);
-            run.space.take_if(|space| !(is_running && space.is_on_trial));
+            run.space.take_if(|space| !(is_running && space.is_attempting));
             if std::mem::take(&mut run.stored.is_held) {
                 self.save_run();
             }
             return;
         }
-        if !run.vm.facts().waits_for_space || run.stored.is_held {
+        if !run.vm.status().waits_for_space || run.stored.is_held {
             run.space = None;
             return;
         }
         match &mut run.space {
-            Some(space) => space.end_trial(Instant::now()),
+            Some(space) => space.end_attempt(Instant::now()),
             None => {
-                run.space = Some(WaitsForSpace::new(Instant::now(), every));
+                run.space = Some(SpaceWait::new(Instant::now(), every));
                 let draft = texts::paused_for_space(&self.entry, &self.stores_in_words());
                 self.append(draft);
             }
@@ -59,17 +59,17 @@ impl Driver {
     /// Updates the state after a migration, during which changes of the run state were not handled.
     pub(in crate::vms) fn follow_space_again(&mut self) {
         let Some(run) = &self.run else { return };
-        let state = in_words(run.vm.facts().state);
+        let state = in_words(run.vm.status().state);
         self.follow_space(state);
         self.publish(state);
     }
 
     /// Ends waiting for space at the start of a migration; it is evaluated again on the node where
     /// the VM continues.
-    pub(in crate::vms) fn forget_space(&mut self) {
+    pub(in crate::vms) fn end_space_wait(&mut self) {
         let Some(run) = self.run.as_mut() else { return };
         let Some(space) = run.space.take() else { return };
-        if space.is_on_trial && run.vm.facts().state == VmRunState::Running {
+        if space.is_attempting && run.vm.status().state == VmRunState::Running {
             self.append(texts::continued_with_space(&self.entry, space.waited()));
         }
         self.publish_again();
@@ -101,22 +101,22 @@ impl Driver {
     /// Returns true if the VM is paused for space and not on request.
     pub(in crate::vms) fn waits_for_space(&self) -> bool {
         let space = self.run.as_ref().and_then(|run| run.space.as_ref());
-        space.is_some_and(|space| !space.is_on_trial)
+        space.is_some_and(|space| !space.is_attempting)
     }
 
     /// Returns true if state changes are reported by events about space, or are attempts without an
     /// event.
-    pub(in crate::vms) fn tells_of_space(&self) -> bool {
+    pub(in crate::vms) fn suppresses_state_events(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.space.is_some())
     }
 
     /// Records a pause on request: the VM stays paused when there is space.
-    pub(in crate::vms) fn hold(&mut self) {
+    pub(in crate::vms) fn set_paused_on_request(&mut self) {
         self.set_held(true);
     }
 
     /// Records a resume on request: if a write finds no space again, the VM waits for space.
-    pub(in crate::vms) fn end_hold(&mut self) {
+    pub(in crate::vms) fn clear_paused_on_request(&mut self) {
         self.set_held(false);
     }
 
@@ -131,16 +131,16 @@ impl Driver {
 
     /// Resumes a VM that waits for space if there may be some, and reports a successful attempt.
     pub(in crate::vms) fn look_at_space(&mut self, now: Instant) {
-        let is_moving = self.moving.is_some();
+        let is_moving = self.migration_record.is_some();
         let Some(run) = self.run.as_mut() else { return };
         let Some(space) = run.space.take_if(|space| is_moving || space.look_at <= now) else {
             return;
         };
-        let state = run.vm.facts().state;
+        let state = run.vm.status().state;
         if is_moving {
             return;
         }
-        if space.is_on_trial && state == VmRunState::Running {
+        if space.is_attempting && state == VmRunState::Running {
             return self.append(texts::continued_with_space(&self.entry, space.waited()));
         }
         let space = self.try_with_space(space, now, state);
@@ -153,16 +153,16 @@ impl Driver {
     /// notice.
     fn try_with_space(
         &mut self,
-        mut space: WaitsForSpace,
+        mut space: SpaceWait,
         now: Instant,
         state: VmRunState,
-    ) -> WaitsForSpace {
+    ) -> SpaceWait {
         let disks = self.run.as_ref().map(|run| self.emulated_disks(run)).unwrap_or_default();
         let free = self.shared.disks.free_bytes(&disks);
         self.shared.disks.query_stores();
-        if space.look(now, &free) && state == VmRunState::Paused {
-            let resumed = self.tell(&VmCommand::Resume);
-            space.note_attempt(now, resumed.is_ok());
+        if space.check(now, &free) && state == VmRunState::Paused {
+            let resumed = self.execute(&VmCommand::Resume);
+            space.record_attempt(now, resumed.is_ok());
             if let Err(error) = resumed {
                 tracing::warn!(
                     vm = %self.entry.name,
@@ -179,18 +179,18 @@ impl Driver {
     pub(in crate::vms) fn follow_awaited_writes(&mut self) {
         let mut awaited = BTreeSet::new();
         if let Some(run) = &self.run {
-            awaited.extend(run.leaving.iter().filter_map(disk_of));
+            awaited.extend(run.unplugging.iter().filter_map(disk_of));
             if self.stopping.is_some() {
                 awaited.extend(run.stored.disks.iter().cloned());
             }
         }
-        let before = std::mem::replace(&mut self.awaited_writes, awaited);
+        let before = std::mem::replace(&mut self.disks_failing_writes, awaited);
         let vm = &self.entry.name;
-        for disk in before.difference(&self.awaited_writes) {
+        for disk in before.difference(&self.disks_failing_writes) {
             self.shared.disks.set_writes_awaited(disk, vm, false);
         }
         // Repeated for disks that were included before, because a disk may have been created again.
-        for disk in &self.awaited_writes {
+        for disk in &self.disks_failing_writes {
             self.shared.disks.set_writes_awaited(disk, vm, true);
         }
     }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use suimon_contract::{ApiError, ErrorCode, HostConfig, StorageState, VmConfig, VmState};
 use suimon_ports::Vm;
 
-use super::Awaited;
+use super::PendingAutostart;
 use crate::vms::driver::Driver;
-use crate::vms::inbox::Ear;
+use crate::vms::inbox::NoticeObserver;
 use crate::vms::records::StoredRun;
 use crate::vms::spec::standbys;
 use crate::vms::texts;
@@ -25,35 +25,35 @@ impl Driver {
         let desired = self.shared.desired();
         let Some(vm) = desired.config.vm(self.entry.name.as_str()) else { return Ok(()) };
         let Err(error) = self.check_disks(vm) else { return self.start() };
-        let before = self.awaited.take();
-        if before.as_ref().is_some_and(|before| !before.is_told) {
+        let before = self.pending_autostart.take();
+        if before.as_ref().is_some_and(|before| !before.is_reported) {
             self.append(texts::waits_for_disks(&self.entry, &error.message));
         }
         self.entry.view().reason =
             Some(format!("the VM is started as soon as that is possible: {}", error.message));
         let look_at = Instant::now() + LOOK_EVERY;
-        self.awaited = Some(Awaited { look_at, is_told: before.is_some() });
+        self.pending_autostart = Some(PendingAutostart { look_at, is_reported: before.is_some() });
         Ok(())
     }
 
     /// Starts a waiting VM if its disks are in service. Ends the wait if `autostart` was unset or
     /// the VM was started otherwise.
     pub(in crate::vms) fn look_at_awaited(&mut self, now: Instant) {
-        if self.awaited.as_ref().is_none_or(|awaited| awaited.look_at > now) {
+        if self.pending_autostart.as_ref().is_none_or(|awaited| awaited.look_at > now) {
             return;
         }
         let desired = self.shared.desired();
         let vm = desired.config.vm(self.entry.name.as_str());
         let is_stopped = self.entry.view().state == VmState::Stopped;
         if !is_stopped || !vm.is_some_and(|vm| vm.autostart) {
-            self.awaited = None;
+            self.pending_autostart = None;
             if is_stopped {
                 self.entry.view().reason = None;
             }
             return;
         }
         if vm.is_some_and(|vm| self.check_disks(vm).is_ok()) {
-            self.awaited = None;
+            self.pending_autostart = None;
         }
         // A failed start emits its own event.
         let _ = self.start_with_host();
@@ -95,8 +95,8 @@ impl Driver {
             is_frozen: false,
             is_held: false,
         };
-        host.prepare(&spec.folder, spec.user).map_err(|error| self.told(&error))?;
-        host.probe(&spec).map_err(|error| self.told(&error))?;
+        host.prepare(&spec.folder, spec.user).map_err(|error| self.api_error(&error))?;
+        host.probe(&spec).map_err(|error| self.api_error(&error))?;
         // Recorded first: if the daemon is killed from here on, the next one finds the process by
         // this record.
         if !self.save(Some(&stored)) {
@@ -105,13 +105,14 @@ impl Driver {
             return Err(self.error(ErrorCode::HostError, text));
         }
         self.runs += 1;
-        let ear = Arc::new(Ear { entry: self.entry.clone(), run: self.runs });
-        let vm: Arc<dyn Vm> = host.start(&spec, ear).map_err(|error| self.told(&error))?.into();
+        let ear = Arc::new(NoticeObserver { entry: self.entry.clone(), run: self.runs });
+        let vm: Arc<dyn Vm> =
+            host.start(&spec, ear).map_err(|error| self.api_error(&error))?.into();
         let identity = vm.identity();
         stored.process = Some((identity.process, identity.started));
         let is_written = self.save(Some(&stored));
-        self.append(texts::started(&self.entry, &identity, &vm.facts()));
-        self.take_over(vm, stored, is_written);
+        self.append(texts::started(&self.entry, &identity, &vm.status()));
+        self.set_current_run(vm, stored, is_written);
         Ok(())
     }
 

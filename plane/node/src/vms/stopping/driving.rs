@@ -16,11 +16,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 impl Driver {
     /// Requests a shutdown of the guest: through the guest agent, the ACPI power button, or by
     /// default the agent with the power button as fallback.
-    pub(in crate::vms) fn ask_to_stop(&mut self, by: StopBy) -> Result<(), ApiError> {
-        let has_agent = self.run.as_ref().is_some_and(|run| run.vm.facts().has_agent);
+    pub(in crate::vms) fn request_stop(&mut self, by: StopBy) -> Result<(), ApiError> {
+        let has_agent = self.run.as_ref().is_some_and(|run| run.vm.status().has_agent);
         match by {
-            StopBy::Agent => return self.tell(&VmCommand::ShutDown),
-            StopBy::Auto if has_agent => match self.tell(&VmCommand::ShutDown) {
+            StopBy::Agent => return self.execute(&VmCommand::ShutDown),
+            StopBy::Auto if has_agent => match self.execute(&VmCommand::ShutDown) {
                 Ok(()) => return Ok(()),
                 Err(error) => {
                     tracing::info!(vm = %self.entry.name, %error, "press the VM's power button");
@@ -28,7 +28,7 @@ impl Driver {
             },
             StopBy::Auto | StopBy::PowerButton => {}
         }
-        self.tell(&VmCommand::PowerButton)
+        self.execute(&VmCommand::PowerButton)
     }
 
     /// Starts waiting for the guest's power-off, after a shutdown request was sent.
@@ -58,7 +58,7 @@ impl Driver {
         if stopping.operation.as_ref().is_some_and(OperationHandle::is_cancelled) {
             let text = "the command stopped waiting; the guest was requested to shut down and may \
                         still do so";
-            return self.go_on(self.error(ErrorCode::Cancelled, text));
+            return self.continue_stop(self.error(ErrorCode::Cancelled, text));
         }
         if stopping.until > now {
             return;
@@ -66,7 +66,7 @@ impl Driver {
         if request.force {
             // The end of the VM completes the operation.
             if let Err(error) = self.kill() {
-                self.go_on(error);
+                self.continue_stop(error);
             }
             return;
         }
@@ -74,12 +74,12 @@ impl Driver {
             "the guest has not shut down in {} s and is still running; `suimon vm kill {}` ends it",
             request.seconds, self.entry.name
         );
-        self.go_on(self.error(ErrorCode::HostError, &text));
+        self.continue_stop(self.error(ErrorCode::HostError, &text));
     }
 
-    fn go_on(&mut self, error: ApiError) {
+    fn continue_stop(&mut self, error: ApiError) {
         if let Some(run) = &self.run {
-            let state = in_words(run.vm.facts().state);
+            let state = in_words(run.vm.status().state);
             self.publish(state);
         }
         self.end_stopping(&Err(error));

@@ -2,7 +2,7 @@ use suimon_contract::{EventKind, VmState};
 use suimon_ports::{StateStore, VmErrorKind};
 
 use super::super::records::{VMS, load_vms, save_vm};
-use super::{VmWork, harness, patch, refusal, state, well};
+use super::{VmAction, harness, patch, refusal, state, well};
 use crate::testing::{FakeVms, Harness, MemoryStore, wait_until};
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn forget_process(store: &MemoryStore) {
 
 fn killed_while_starting() -> (Harness, FakeVms, MemoryStore) {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     let (vms, store) = (harness.vms.clone(), harness.store.surviving());
     forget_process(&store);
     vms.forget_observers();
@@ -44,7 +44,7 @@ fn a_vm_is_not_given_up_because_nobody_can_tell_what_runs() {
     let harness = Harness::with_vms(store, devices, vms.clone());
     wait_until("it is lost", || harness.events(EventKind::VmLost.id()).len() == 1);
     assert_eq!(state(&harness), VmState::Lost);
-    assert!(refusal(&harness, VmWork::Start).contains("does not respond"));
+    assert!(refusal(&harness, VmAction::Start).contains("does not respond"));
     vms.refuse("none", VmErrorKind::Host, "");
     wait_until("it was found", || state(&harness) == VmState::Running);
     harness.wait_events(EventKind::VmFound.id(), 1);
@@ -66,12 +66,12 @@ fn a_vm_that_was_never_started_is_told() {
 fn a_vm_that_is_to_start_with_the_host_and_does_not_answer_is_told() {
     let first = harness();
     patch(&first, r#"{"autostart": true}"#);
-    well(&first, VmWork::Start);
+    well(&first, VmAction::Start);
     let vms = first.vms.clone();
     vms.forget_observers();
     let (store, devices) = first.kill();
     store.commit(&[("host", "boot".to_owned(), Some(b"earlier".to_vec()))]).unwrap();
-    vms.refuse_all("adopt", VmErrorKind::Silent, "it has not answered in 10 s");
+    vms.refuse_all("adopt", VmErrorKind::Timeout, "it has not answered in 10 s");
     let harness = Harness::with_vms(store, devices, vms);
     let failed = || harness.events(EventKind::VmFailed.id());
     wait_until("it is told", || failed().len() == 1);

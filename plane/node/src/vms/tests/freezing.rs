@@ -1,10 +1,10 @@
 use suimon_contract::{ErrorCode, EventKind, FreezeVmRequest, OperationState, StopVmRequest};
 use suimon_ports::{VmErrorKind, VmNotice};
 
-use super::{VmWork, harness, refusal, well, work};
+use super::{VmAction, harness, refusal, well, work};
 use crate::testing::{Harness, StoreFailure, name, wait_until};
 
-const FREEZE: VmWork = VmWork::Freeze(FreezeVmRequest { seconds: 600 });
+const FREEZE: VmAction = VmAction::Freeze(FreezeVmRequest { seconds: 600 });
 
 fn frozen(harness: &Harness) -> bool {
     harness.node.vm("web").unwrap().frozen_s.is_some()
@@ -14,33 +14,33 @@ fn frozen(harness: &Harness) -> bool {
 fn a_guest_is_frozen_and_thawed() {
     let harness = harness();
     assert!(refusal(&harness, FREEZE).contains("suimon vm start web"));
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     well(&harness, FREEZE);
     assert!(harness.node.vm("web").unwrap().frozen_s.unwrap() > 590);
     let again = work(&harness, FREEZE).error.unwrap();
     assert!(again.message.contains("suimon vm thaw web"), "{again}");
-    well(&harness, VmWork::Thaw);
+    well(&harness, VmAction::Thaw);
     assert!(!frozen(&harness));
-    assert_eq!(harness.vms.told(), ["web Freeze", "web Thaw"]);
+    assert_eq!(harness.vms.commands(), ["web Freeze", "web Thaw"]);
     harness.wait_events(EventKind::VmFrozen.id(), 1);
     harness.wait_events(EventKind::VmThawed.id(), 1);
-    let too_long = VmWork::Freeze(FreezeVmRequest { seconds: 601 });
-    let error = harness.node.work_on_vm(&name("web"), too_long).unwrap_err();
+    let too_long = VmAction::Freeze(FreezeVmRequest { seconds: 601 });
+    let error = harness.node.start_vm_action(&name("web"), too_long).unwrap_err();
     assert_eq!((error.code, error.field.as_deref()), (ErrorCode::InvalidValue, Some("seconds")));
 }
 
 #[test]
 fn nobody_has_to_thaw_a_guest() {
     let harness = harness();
-    well(&harness, VmWork::Start);
-    well(&harness, VmWork::Freeze(FreezeVmRequest { seconds: 1 }));
+    well(&harness, VmAction::Start);
+    well(&harness, VmAction::Freeze(FreezeVmRequest { seconds: 1 }));
     wait_until("it is thawed", || !frozen(&harness));
     assert!(harness.wait_event(EventKind::VmThawed.id()).text.contains("time limit of the freeze"));
     // A reset ends the freeze without a thaw.
     well(&harness, FREEZE);
     harness.vms.guest("web", VmNotice::Reset);
     wait_until("it is not frozen", || !frozen(&harness));
-    assert_eq!(harness.vms.told().last().unwrap(), "web Freeze");
+    assert_eq!(harness.vms.commands().last().unwrap(), "web Freeze");
     let ended = harness.wait_events(EventKind::VmThawed.id(), 2).remove(1);
     assert!(ended.text.contains("reset"), "{ended:?}");
     assert_eq!(ended.fields["reason"], "reset");
@@ -49,18 +49,18 @@ fn nobody_has_to_thaw_a_guest() {
 #[test]
 fn the_next_daemon_thaws_what_this_one_has_frozen() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     well(&harness, FREEZE);
     let vms = harness.vms.clone();
     vms.forget_observers();
     let (store, devices) = harness.kill();
-    vms.refuse("tell", VmErrorKind::Silent, "the guest's agent does not answer");
+    vms.refuse("tell", VmErrorKind::Timeout, "the guest's agent does not answer");
     let harness = Harness::with_vms(store, devices, vms.clone());
     wait_until("it is told", || harness.events(EventKind::VmNotThawed.id()).len() == 1);
     assert_eq!(harness.node.vm("web").unwrap().frozen_s.map(|left| left <= 5), Some(true));
     // The attempt is repeated.
     wait_until("it is thawed", || !frozen(&harness));
-    assert_eq!(vms.told().last().unwrap(), "web Thaw");
+    assert_eq!(vms.commands().last().unwrap(), "web Thaw");
     let (store, devices) = harness.kill();
     let harness = Harness::with_vms(store, devices, vms.clone());
     wait_until("it was found", || !harness.events(EventKind::VmFound.id()).is_empty());
@@ -70,47 +70,47 @@ fn the_next_daemon_thaws_what_this_one_has_frozen() {
 #[test]
 fn a_freeze_that_fails_leaves_nothing_frozen() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     harness.vms.refuse("tell", VmErrorKind::Refused, "no agent runs in the guest");
     let operation = work(&harness, FREEZE);
     assert_eq!(operation.error.unwrap().message, "no agent runs in the guest");
-    assert!(!frozen(&harness) && harness.vms.told().is_empty());
+    assert!(!frozen(&harness) && harness.vms.commands().is_empty());
     // A command without a response may have been executed.
-    harness.vms.refuse("tell", VmErrorKind::Silent, "it does not answer");
+    harness.vms.refuse("tell", VmErrorKind::Timeout, "it does not answer");
     assert_eq!(work(&harness, FREEZE).state, OperationState::Failed);
-    wait_until("it is thawed", || harness.vms.told() == ["web Thaw"]);
+    wait_until("it is thawed", || harness.vms.commands() == ["web Thaw"]);
     assert!(harness.events(EventKind::VmFrozen.id()).is_empty());
 }
 
 #[test]
 fn a_guest_is_not_frozen_that_the_next_daemon_would_not_know_of() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     harness.store.arm(StoreFailure::Refuse(0));
     let operation = work(&harness, FREEZE);
     assert!(operation.error.unwrap().message.contains("state store"));
-    assert!(!frozen(&harness) && harness.vms.told().is_empty());
+    assert!(!frozen(&harness) && harness.vms.commands().is_empty());
     well(&harness, FREEZE);
 }
 
 #[test]
 fn a_guest_is_asked_to_stop_in_the_way_it_hears() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     harness.vms.have_agents();
-    let by = |by| VmWork::Stop(StopVmRequest { seconds: 1, by, ..StopVmRequest::default() });
+    let by = |by| VmAction::Stop(StopVmRequest { seconds: 1, by, ..StopVmRequest::default() });
     for (way, told) in [
         (suimon_contract::StopBy::Auto, "web ShutDown"),
         (suimon_contract::StopBy::Agent, "web ShutDown"),
         (suimon_contract::StopBy::PowerButton, "web PowerButton"),
     ] {
         assert_eq!(work(&harness, by(way)).state, OperationState::Failed);
-        assert_eq!(harness.vms.told().last().unwrap(), told);
+        assert_eq!(harness.vms.commands().last().unwrap(), told);
     }
     // If the agent rejects the shutdown, the power button is pressed.
     harness.vms.refuse("tell", VmErrorKind::Refused, "not allowed");
     work(&harness, by(suimon_contract::StopBy::Auto));
-    assert_eq!(harness.vms.told().last().unwrap(), "web PowerButton");
+    assert_eq!(harness.vms.commands().last().unwrap(), "web PowerButton");
     harness.vms.refuse("tell", VmErrorKind::Refused, "not allowed");
     let operation = work(&harness, by(suimon_contract::StopBy::Agent));
     assert_eq!(operation.error.unwrap().message, "not allowed");
@@ -120,7 +120,7 @@ fn a_guest_is_asked_to_stop_in_the_way_it_hears() {
 fn a_guest_tells_of_itself() {
     let harness = harness();
     assert!(harness.node.vm_guest(&name("web")).unwrap_err().message.contains("is not running"));
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     let guest = harness.node.vm_guest(&name("web")).unwrap();
     assert_eq!(guest.host_name.as_deref(), Some("web"));
     harness.vms.refuse("guest", VmErrorKind::Refused, "no agent runs in the guest");
@@ -129,7 +129,7 @@ fn a_guest_tells_of_itself() {
         (error.code, error.message.as_str()),
         (ErrorCode::Conflict, "no agent runs in the guest")
     );
-    for kind in [VmErrorKind::Silent, VmErrorKind::Host] {
+    for kind in [VmErrorKind::Timeout, VmErrorKind::Host] {
         harness.vms.refuse("guest", kind, "it has not answered in 10 s");
         let error = harness.node.vm_guest(&name("web")).unwrap_err();
         assert_eq!(error.code, ErrorCode::HostError, "{error}");

@@ -3,8 +3,8 @@
 use suimon_contract::{ErrorCode, EventKind, HostConfig, OperationState, VmState};
 use suimon_ports::{VmDevice, VmDiskKind, VmNicKind, VmNotice};
 
-use super::super::VmWork;
-use crate::testing::{Harness, PATIENCE, host, name, wait_until};
+use super::super::VmAction;
+use crate::testing::{DEADLINE, Harness, host, name, wait_until};
 use crate::{Edit, ResourceEdit};
 
 const SOCKET: &str = "/run/suimon/vms/web/d-boot";
@@ -38,8 +38,8 @@ fn with_disk() -> HostConfig {
 }
 
 fn start(harness: &Harness) {
-    let operation = harness.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
-    let operation = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let operation = harness.node.start_vm_action(&name("web"), VmAction::Start).unwrap();
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
 }
 
@@ -50,7 +50,7 @@ fn offered(harness: &Harness) -> Vec<String> {
 #[test]
 fn a_vm_has_emulated_devices_by_sockets_in_its_folder() {
     let harness = Harness::with_store();
-    harness.apply_well(&with_disk());
+    harness.apply_ok(&with_disk());
     assert_eq!(offered(&harness), ["/run/nbd.sock", SOCKET]);
     start(&harness);
     let spec = harness.vms.spec("web");
@@ -61,7 +61,7 @@ fn a_vm_has_emulated_devices_by_sockets_in_its_folder() {
     // The NBD socket for other clients is closed, and the VM's own socket stays.
     let mut after = with_disk();
     after.disks[0].nbd = None;
-    harness.apply_well(&after);
+    harness.apply_ok(&after);
     assert_eq!(offered(&harness), [SOCKET]);
     harness.assert_consistent(&[]);
 }
@@ -69,7 +69,7 @@ fn a_vm_has_emulated_devices_by_sockets_in_its_folder() {
 #[test]
 fn what_a_running_vm_has_is_not_made_another_nor_taken_from_an_old_controller() {
     let harness = Harness::with_store();
-    harness.apply_well(&with_disk());
+    harness.apply_ok(&with_disk());
     start(&harness);
     let refused = |change: &dyn Fn(&mut HostConfig)| {
         let mut after = with_disk();
@@ -85,18 +85,18 @@ fn what_a_running_vm_has_is_not_made_another_nor_taken_from_an_old_controller() 
     assert_eq!(refused(&|to| to.nics[1].backend = to.nics[0].backend), "backend");
     let mut after = with_disk();
     after.vms[0].nics.remove(0);
-    harness.apply_well(&after);
-    let kill = harness.node.work_on_vm(&name("web"), VmWork::Kill).unwrap();
-    harness.node.wait_operation(kill.id, PATIENCE).unwrap();
+    harness.apply_ok(&after);
+    let kill = harness.node.start_vm_action(&name("web"), VmAction::Kill).unwrap();
+    harness.node.wait_operation(kill.id, DEADLINE).unwrap();
     after.vms[0].disks.clear();
-    harness.apply_well(&after);
+    harness.apply_ok(&after);
     assert_eq!(offered(&harness), ["/run/nbd.sock"]);
 }
 
 #[test]
 fn a_nic_that_does_not_connect_again_is_pulled_out_and_put_in() {
     let harness = Harness::new();
-    harness.apply_well(&config("[[vm]]\nname = \"web\""));
+    harness.apply_ok(&config("[[vm]]\nname = \"web\""));
     start(&harness);
     let vms = harness.vms.clone();
     vms.forget_observers();
@@ -105,16 +105,16 @@ fn a_nic_that_does_not_connect_again_is_pulled_out_and_put_in() {
     let told = || harness.events(EventKind::VmDeviceRefused.id());
     wait_until("it is told", || told().len() == 1);
     assert!(told()[0].text.contains("nic/old") && told()[0].text.contains("7.2"), "{:?}", told());
-    assert_eq!(vms.told(), ["web unplug nic/old"]);
+    assert_eq!(vms.commands(), ["web unplug nic/old"]);
     let status = || harness.node.vm("web").unwrap();
     wait_until("it is shown", || status().waits_for_start == ["nic/old"]);
     // A change of another key does not plug the NIC while the guest still has it.
     let patch = Edit::Vm(ResourceEdit::Patch(name("web"), br#"{"autostart": true}"#.to_vec()));
     assert_eq!(harness.change(patch).state, OperationState::Succeeded);
-    assert_eq!(vms.told().len(), 1);
+    assert_eq!(vms.commands().len(), 1);
 
     vms.guest("web", VmNotice::Unplugged(VmDevice::Nic("old".to_owned())));
     wait_until("it is there again", || status().waits_for_start.is_empty());
-    assert_eq!(vms.told()[1..], ["web plug nic old /run/suimon/vms/web/n-old"]);
+    assert_eq!(vms.commands()[1..], ["web plug nic old /run/suimon/vms/web/n-old"]);
     assert_eq!((status().state, status().nics.len()), (VmState::Running, 2));
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use suimon_ports::{VmDevice, VmNotice};
 
-use super::{VmWork, harness, patch, well};
+use super::{VmAction, harness, patch, well};
 use crate::testing::{Harness, name, wait_until};
 
 fn release(harness: &Harness) {
@@ -12,13 +12,13 @@ fn release(harness: &Harness) {
 }
 
 fn plugs(harness: &Harness) -> usize {
-    harness.vms.told().iter().filter(|told| told.starts_with("web plug nic web ")).count()
+    harness.vms.commands().iter().filter(|told| told.starts_with("web plug nic web ")).count()
 }
 
 #[test]
 fn a_guest_that_releases_a_device_again_and_again_gets_it_back_ever_later() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     let began = Instant::now();
     for turn in 1..=6 {
         release(&harness);
@@ -34,7 +34,7 @@ fn a_guest_that_releases_a_device_again_and_again_gets_it_back_ever_later() {
 #[test]
 fn a_change_does_not_plug_a_released_device_earlier() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     let began = Instant::now();
     for turn in 1..=5 {
         release(&harness);

@@ -8,7 +8,7 @@ use suimon_ports::{DeviceNotice, PortSpec, VmDevice, VmErrorKind, VmNotice};
 
 use super::{harness, patch, state, well};
 use crate::testing::{Harness, StoreFailure, host, name, wait_until};
-use crate::{Edit, ResourceEdit, VmWork};
+use crate::{Edit, ResourceEdit, VmAction};
 
 const SOCKET: &str = "/run/suimon/vms/web/n-own";
 
@@ -20,7 +20,7 @@ fn with_two_nics() -> Harness {
     let nic = host(text).nics.remove(0);
     let added = harness.change(Edit::Nic(ResourceEdit::Add(nic)));
     assert_eq!(added.state, OperationState::Succeeded, "{added:?}");
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     patch(&harness, r#"{"nics": ["web", "own"]}"#);
     wait_until("it has it", || harness.node.vm("web").unwrap().nics.len() == 2);
     assert!(is_open(&harness));
@@ -36,7 +36,7 @@ fn a_connection_is_closed_after_the_guest_has_let_go() {
     let harness = with_two_nics();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (devices, noted) = (harness.devices.clone(), seen.clone());
-    harness.vms.let_go(move || {
+    harness.vms.release_vfs(move || {
         noted.lock().unwrap().push(devices.sockets().contains(Path::new(SOCKET)));
     });
     patch(&harness, r#"{"nics": ["web"]}"#);
@@ -55,28 +55,28 @@ fn a_guest_that_does_not_let_go_holds_up_a_change_for_a_limited_time() {
     assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2, "the guest still has it");
     harness.vms.guest("web", VmNotice::Unplugged(VmDevice::Nic("own".to_owned())));
     wait_until("it is gone", || harness.node.vm("web").unwrap().nics == [name("web")]);
-    let unplugs = harness.vms.told().into_iter().filter(|told| told.contains("unplug"));
+    let unplugs = harness.vms.commands().into_iter().filter(|told| told.contains("unplug"));
     assert_eq!(unplugs.count(), 1, "asked once");
 }
 
 #[test]
 fn a_guest_whose_cpus_stand_still_is_not_waited_for() {
     let harness = with_two_nics();
-    well(&harness, VmWork::Pause);
+    well(&harness, VmAction::Pause);
     wait_until("it is paused", || state(&harness) == VmState::Paused);
     patch(&harness, r#"{"nics": ["web"]}"#);
     assert!(!is_open(&harness));
-    wait_until("it is asked", || harness.vms.told().last().unwrap() == "web unplug nic/own");
+    wait_until("it is asked", || harness.vms.commands().last().unwrap() == "web unplug nic/own");
 }
 
 #[test]
 fn a_change_that_fails_before_asks_no_guest() {
     let harness = with_two_nics();
-    harness.vms.let_go(|| {});
+    harness.vms.release_vfs(|| {});
     harness.plane.fail_publish(0);
     let failed = harness.change(without_own());
     assert_eq!(failed.state, OperationState::Failed, "{failed:?}");
-    assert!(!harness.vms.told().iter().any(|told| told.contains("unplug")));
+    assert!(!harness.vms.commands().iter().any(|told| told.contains("unplug")));
     assert!(is_open(&harness));
 }
 
@@ -85,15 +85,17 @@ fn what_the_guest_has_let_go_of_comes_back_when_the_change_fails() {
     let mut failures = 0;
     for place in 0..8 {
         let harness = with_two_nics();
-        harness.vms.let_go(|| {});
+        harness.vms.release_vfs(|| {});
         // Some of these writes are by the VM's driver or for events, which tolerate failures.
         harness.store.arm(StoreFailure::Refuse(place));
         let ended = harness.change(without_own());
         if ended.state == OperationState::Failed {
-            let asked = harness.vms.told().iter().filter(|told| told.contains("unplug")).count();
+            let asked =
+                harness.vms.commands().iter().filter(|told| told.contains("unplug")).count();
             wait_until("it has it", || harness.node.vm("web").unwrap().nics.len() == 2);
             assert!(is_open(&harness));
-            let given = || harness.vms.told().iter().filter(|told| told.contains(" plug ")).count();
+            let given =
+                || harness.vms.commands().iter().filter(|told| told.contains(" plug ")).count();
             wait_until("it is given again", || given() == 1 + asked);
             failures += asked;
         }
@@ -109,7 +111,7 @@ fn a_guest_that_was_asked_in_vain_is_asked_again() {
     let failed = harness.change(without_own());
     assert_eq!(failed.state, OperationState::Failed, "{failed:?}");
     patch(&harness, r#"{"nics": ["web"]}"#);
-    let unplugs = || harness.vms.told().iter().filter(|told| told.contains("unplug")).count();
+    let unplugs = || harness.vms.commands().iter().filter(|told| told.contains("unplug")).count();
     wait_until("retries", || unplugs() == 2);
 }
 
@@ -118,12 +120,12 @@ fn a_vm_gets_what_it_lacks_when_the_device_works_again() {
     let harness = harness();
     let own = |(_, spec): &(_, PortSpec)| matches!(spec, PortSpec::VhostUser(of) if of.socket == Path::new("/run/more"));
     let port = harness.devices.open_devices().into_iter().find(own).unwrap().0;
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     harness.vms.refuse("tell", VmErrorKind::Host, "nobody listens there yet");
     patch(&harness, r#"{"nics": ["web", "more"]}"#);
     harness.wait_events(EventKind::VmDeviceRefused.id(), 1);
     let reason = "it broke".to_owned();
-    harness.devices.tell(port, DeviceNotice::Lost { reason });
+    harness.devices.notify(port, DeviceNotice::Lost { reason });
     harness.wait_events(EventKind::NicRecovered.id(), 1);
     wait_until("it has it", || harness.node.vm("web").unwrap().nics.len() == 2);
 }

@@ -6,7 +6,7 @@ use suimon_contract::{EventKind, HostConfig, StopVmRequest, VmState};
 use suimon_ports::{VmErrorKind, VmNotice};
 use suimon_storage::FullPolicy;
 
-use super::{VmWork, patch, state, well};
+use super::{VmAction, patch, state, well};
 use crate::testing::{DISK_STORE, Harness, host, wait_until};
 
 fn config(controller: &str) -> HostConfig {
@@ -19,17 +19,17 @@ fn config(controller: &str) -> HostConfig {
 
 fn running(controller: &str) -> Harness {
     let harness = Harness::with_store();
-    harness.apply_well(&config(controller));
-    well(&harness, VmWork::Start);
+    harness.apply_ok(&config(controller));
+    well(&harness, VmAction::Start);
     harness
 }
 
 fn fill(harness: &Harness, is_full: bool) {
-    harness.disks.store(DISK_STORE).set_room(is_full.then_some(0));
+    harness.disks.store(DISK_STORE).set_change_limit(is_full.then_some(0));
 }
 
 fn resumes(harness: &Harness) -> usize {
-    harness.vms.told().iter().filter(|told| *told == "web Resume").count()
+    harness.vms.commands().iter().filter(|told| *told == "web Resume").count()
 }
 
 #[test]
@@ -58,21 +58,21 @@ fn a_vm_that_was_paused_on_request_stays_paused() {
         let harness = running("ide");
         fill(&harness, true);
         if is_before {
-            well(&harness, VmWork::Pause);
+            well(&harness, VmAction::Pause);
             wait_until("it is paused", || state(&harness) == VmState::Paused);
         } else {
             harness.vms.find_no_space("web");
             harness.wait_events(EventKind::VmPausedForSpace.id(), 1);
-            well(&harness, VmWork::Pause);
+            well(&harness, VmAction::Pause);
         }
         let vms = harness.vms.clone();
         assert_eq!(harness.node.vm("web").unwrap().reason, None);
         fill(&harness, false);
         pass_looks();
         assert_eq!((state(&harness), resumes(&harness)), (VmState::Paused, 0));
-        well(&harness, VmWork::Resume);
+        well(&harness, VmAction::Resume);
         wait_until("it runs", || state(&harness) == VmState::Running);
-        assert_eq!(vms.told().last().unwrap(), "web Resume");
+        assert_eq!(vms.commands().last().unwrap(), "web Resume");
         // A resume on request makes the VM wait for space again.
         fill(&harness, true);
         harness.vms.find_no_space("web");
@@ -89,15 +89,15 @@ fn queued_writes_fail_when_the_guest_is_to_end_or_to_let_go_of_the_disk() {
     let policies = || harness.disks.full_policies();
     assert_eq!(policies(), [waits]);
     let stop =
-        VmWork::Stop(StopVmRequest { seconds: 60, force: false, ..StopVmRequest::default() });
-    let operation = harness.node.work_on_vm(&crate::testing::name("web"), stop).unwrap();
+        VmAction::Stop(StopVmRequest { seconds: 60, force: false, ..StopVmRequest::default() });
+    let operation = harness.node.start_vm_action(&crate::testing::name("web"), stop).unwrap();
     wait_until("the guest was asked", || state(&harness) == VmState::Stopping);
     assert_eq!(policies(), [FullPolicy::ERROR]);
     let is_orderly = true;
     harness.vms.guest("web", VmNotice::Ended { is_orderly, reason: "it is off".to_owned() });
-    harness.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
+    harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
     wait_until("they are queued again", || policies() == [waits]);
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     harness.disks.take_full_changes();
     patch(&harness, r#"{"disks": null}"#);
     assert_eq!(harness.disks.take_full_changes().first(), Some(&FullPolicy::ERROR));
@@ -129,9 +129,9 @@ fn out_of_space() -> Harness {
 #[test]
 fn a_vm_that_was_held_and_is_resumed_on_a_full_store_goes_on_when_there_is_space() {
     let harness = out_of_space();
-    well(&harness, VmWork::Pause);
+    well(&harness, VmAction::Pause);
     assert_eq!(reason(&harness), None);
-    well(&harness, VmWork::Resume);
+    well(&harness, VmAction::Resume);
     wait_until("it waits for space", || reason(&harness).is_some());
     harness.vms.keep_out_of_space("web", false);
     fill(&harness, false);
@@ -165,7 +165,7 @@ fn a_guest_that_finds_stores_full_again_and_again_does_not_fill_the_event_log() 
     for _ in 0..15 {
         harness.vms.find_no_space("web");
         wait_until("it waits", || reason(&harness).is_some());
-        well(&harness, VmWork::Resume);
+        well(&harness, VmAction::Resume);
         wait_until("it runs", || state(&harness) == VmState::Running);
     }
     let told = harness.events(EventKind::VmPausedForSpace.id()).len();
@@ -176,7 +176,7 @@ fn a_guest_that_finds_stores_full_again_and_again_does_not_fill_the_event_log() 
 fn a_request_to_pause_a_vm_that_was_just_paused_for_space_is_not_lost() {
     let harness = running("sata");
     harness.vms.find_no_space_at_pause("web");
-    well(&harness, VmWork::Pause);
+    well(&harness, VmAction::Pause);
     wait_until("it is paused", || state(&harness) == VmState::Paused);
     pass_looks();
     assert_eq!((state(&harness), resumes(&harness)), (VmState::Paused, 0));
@@ -190,8 +190,8 @@ fn queues(seconds: u64) -> FullPolicy {
 
 fn begin_stop(harness: &Harness) {
     let stop =
-        VmWork::Stop(StopVmRequest { seconds: 60, force: false, ..StopVmRequest::default() });
-    harness.node.work_on_vm(&crate::testing::name("web"), stop).unwrap();
+        VmAction::Stop(StopVmRequest { seconds: 60, force: false, ..StopVmRequest::default() });
+    harness.node.start_vm_action(&crate::testing::name("web"), stop).unwrap();
     wait_until("the guest was asked", || state(harness) == VmState::Stopping);
 }
 
@@ -202,7 +202,7 @@ fn a_change_of_a_disk_does_not_queue_writes_that_a_guest_waits_for() {
     wait_until("they fail", || harness.disks.full_policies() == [FullPolicy::ERROR]);
     let mut changed = config("virtio");
     changed.disks[0].full_wait_s = 7;
-    harness.apply_well(&changed);
+    harness.apply_ok(&changed);
     assert_eq!(harness.disks.full_policies(), [FullPolicy::ERROR]);
     let is_orderly = true;
     harness.vms.guest("web", VmNotice::Ended { is_orderly, reason: "it is off".to_owned() });
@@ -227,7 +227,7 @@ fn writes_of_a_disk_that_another_vm_has_are_queued_whatever_the_vm_before_does()
     moved.vms[0].disks.clear();
     moved.vms.push(other);
     // The first VM's guest does not release the disk.
-    harness.apply_well(&moved);
+    harness.apply_ok(&moved);
     assert_eq!(harness.node.vm("web").unwrap().disks.len(), 1);
     wait_until("they are queued", || harness.disks.full_policies() == [queues(30)]);
     harness.disks.take_full_changes();

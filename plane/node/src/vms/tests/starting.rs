@@ -1,8 +1,8 @@
 use suimon_contract::{EventKind, HostConfig, OperationState, StorageState, VmState};
 
-use super::{VmWork, patch, state, well, work};
+use super::{VmAction, patch, state, well, work};
 use crate::testing::{
-    FakeDevices, FakeDisks, FakeFarNodes, FakeVms, Harness, MemoryStore, host, wait_until,
+    FakeDevices, FakeDisks, FakePeerNodes, FakeVms, Harness, MemoryStore, host, wait_until,
 };
 
 const STORE: &str = "/srv/fast";
@@ -28,7 +28,7 @@ fn config() -> HostConfig {
 }
 
 fn with(of_host: (MemoryStore, FakeDevices), disks: FakeDisks, vms: FakeVms) -> Harness {
-    Harness::among_nodes_with_disks(of_host, disks, vms, FakeFarNodes::default())
+    Harness::among_nodes_with_disks(of_host, disks, vms, FakePeerNodes::default())
 }
 
 /// Restarts the host with the VM's store missing. Returns a function that makes the store
@@ -36,7 +36,7 @@ fn with(of_host: (MemoryStore, FakeDevices), disks: FakeDisks, vms: FakeVms) -> 
 fn started_anew() -> (Harness, impl FnOnce(&Harness)) {
     let of_host = (MemoryStore::default(), FakeDevices::default());
     let harness = with(of_host, FakeDisks::with_store(STORE), FakeVms::default());
-    harness.apply_well(&config());
+    harness.apply_ok(&config());
     harness.node.stop();
     let vms = harness.vms.clone();
     let (store, devices, disks) = harness.kill_with_disks();
@@ -44,34 +44,34 @@ fn started_anew() -> (Harness, impl FnOnce(&Harness)) {
     let files = disks.take_store(STORE);
     let harness = with((store, devices), disks, vms);
     wait_until("it is told", || harness.events(EventKind::VmWaitsForDisks.id()).len() == 1);
-    let come = move |harness: &Harness| {
+    let received = move |harness: &Harness| {
         harness.disks.put_store(STORE, files);
         wait_until("the disk is in service", || {
             harness.node.disk("data").unwrap().state == StorageState::Ready
         });
     };
-    (harness, come)
+    (harness, received)
 }
 
 #[test]
 fn a_vm_whose_disk_is_out_of_service_is_not_started() {
-    let (harness, come) = started_anew();
+    let (harness, received) = started_anew();
     patch(&harness, r#"{"autostart": false}"#);
-    let refused = work(&harness, VmWork::Start);
+    let refused = work(&harness, VmAction::Start);
     assert_eq!(refused.state, OperationState::Failed);
     let why = refused.error.unwrap().message;
     let disk = harness.node.disk("data").unwrap();
     let expected = format!("disk/data is not in service: {}", disk.reason.unwrap());
     assert_eq!((why, disk.state), (expected, StorageState::Failed));
     assert_eq!(harness.vms.running(), [""; 0]);
-    come(&harness);
-    well(&harness, VmWork::Start);
+    received(&harness);
+    well(&harness, VmAction::Start);
     assert_eq!(harness.vms.running(), ["web"]);
 }
 
 #[test]
 fn one_that_starts_with_the_host_waits_for_its_disk() {
-    let (harness, come) = started_anew();
+    let (harness, received) = started_anew();
     let status = harness.node.vm("web").unwrap();
     assert_eq!(status.state, VmState::Stopped);
     let reason = status.reason.unwrap();
@@ -79,7 +79,7 @@ fn one_that_starts_with_the_host_waits_for_its_disk() {
         reason.starts_with("the VM is started as soon as that is possible: disk/data is not"),
         "{reason}"
     );
-    come(&harness);
+    received(&harness);
     wait_until("it is started", || state(&harness) == VmState::Running);
     assert_eq!(harness.node.vm("web").unwrap().reason, None);
     assert!(harness.events(EventKind::VmFailed.id()).is_empty());
@@ -89,10 +89,10 @@ fn one_that_starts_with_the_host_waits_for_its_disk() {
 
 #[test]
 fn one_that_is_not_to_start_any_more_waits_for_nothing() {
-    let (harness, come) = started_anew();
+    let (harness, received) = started_anew();
     patch(&harness, r#"{"autostart": false}"#);
     wait_until("it does not wait", || harness.node.vm("web").unwrap().reason.is_none());
-    come(&harness);
+    received(&harness);
     assert_eq!(state(&harness), VmState::Stopped);
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
 }

@@ -3,12 +3,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use suimon_contract::{EventKind, OperationState, StopVmRequest, VmState};
 use suimon_ports::{VmErrorKind, VmNotice, VmRunState};
 
-use super::{VmWork, harness, state, well};
-use crate::testing::{Harness, PATIENCE, name, wait_until};
+use super::{VmAction, harness, state, well};
+use crate::testing::{DEADLINE, Harness, name, wait_until};
 
 fn stop(harness: &Harness, seconds: u64, force: bool) -> u64 {
-    let stop = VmWork::Stop(StopVmRequest { seconds, force, ..StopVmRequest::default() });
-    let id = harness.node.work_on_vm(&name("web"), stop).unwrap().id;
+    let stop = VmAction::Stop(StopVmRequest { seconds, force, ..StopVmRequest::default() });
+    let id = harness.node.start_vm_action(&name("web"), stop).unwrap().id;
     wait_until("the guest was asked", || state(harness) == VmState::Stopping);
     id
 }
@@ -16,30 +16,30 @@ fn stop(harness: &Harness, seconds: u64, force: bool) -> u64 {
 #[test]
 fn who_waits_for_a_guest_can_stop_waiting() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     let id = stop(&harness, 600, true);
     harness.node.cancel_operation(id).unwrap();
-    let operation = harness.node.wait_operation(id, PATIENCE).unwrap();
+    let operation = harness.node.wait_operation(id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Cancelled);
     assert!(operation.error.unwrap().message.contains("may still do so"));
     wait_until("it runs", || state(&harness) == VmState::Running);
     assert_eq!(harness.vms.running(), ["web"]);
     // Another stop is permitted.
     let again = stop(&harness, 1, true);
-    let operation = harness.node.wait_operation(again, PATIENCE).unwrap();
+    let operation = harness.node.wait_operation(again, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded);
 }
 
 #[test]
 fn a_guest_that_stands_still_is_not_said_to_run() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     let id = stop(&harness, 1, false);
-    well(&harness, VmWork::Pause);
-    let operation = harness.node.wait_operation(id, PATIENCE).unwrap();
+    well(&harness, VmAction::Pause);
+    let operation = harness.node.wait_operation(id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Failed);
     assert_eq!(state(&harness), VmState::Paused);
-    well(&harness, VmWork::Resume);
+    well(&harness, VmAction::Resume);
     wait_until("it runs", || state(&harness) == VmState::Running);
     harness.wait_events(EventKind::VmResumed.id(), 1);
 }
@@ -47,11 +47,11 @@ fn a_guest_that_stands_still_is_not_said_to_run() {
 #[test]
 fn a_guest_that_goes_on_while_it_is_to_stop_is_told() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     stop(&harness, 600, false);
-    well(&harness, VmWork::Pause);
+    well(&harness, VmAction::Pause);
     wait_until("it stands still", || state(&harness) == VmState::Paused);
-    well(&harness, VmWork::Resume);
+    well(&harness, VmAction::Resume);
     wait_until("it is to stop", || state(&harness) == VmState::Stopping);
     wait_until("it is told", || harness.events(EventKind::VmResumed.id()).len() == 1);
 }
@@ -59,10 +59,10 @@ fn a_guest_that_goes_on_while_it_is_to_stop_is_told() {
 #[test]
 fn a_vm_that_cannot_be_ended_either_goes_on() {
     let harness = harness();
-    well(&harness, VmWork::Start);
-    harness.vms.refuse("kill", VmErrorKind::Silent, "the kernel holds it");
+    well(&harness, VmAction::Start);
+    harness.vms.refuse("kill", VmErrorKind::Timeout, "the kernel holds it");
     let id = stop(&harness, 1, true);
-    let operation = harness.node.wait_operation(id, PATIENCE).unwrap();
+    let operation = harness.node.wait_operation(id, DEADLINE).unwrap();
     assert_eq!(operation.error.unwrap().message, "the kernel holds it");
     assert_eq!(state(&harness), VmState::Running);
 }
@@ -71,7 +71,7 @@ fn a_vm_that_cannot_be_ended_either_goes_on() {
 #[test]
 fn a_guest_with_many_notices_delays_neither_a_timeout_nor_an_operation() {
     let harness = harness();
-    well(&harness, VmWork::Start);
+    well(&harness, VmAction::Start);
     let ends = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let flood = || {
@@ -81,12 +81,12 @@ fn a_guest_with_many_notices_delays_neither_a_timeout_nor_an_operation() {
         };
         scope.spawn(flood);
         let id = stop(&harness, 1, false);
-        let stopped = harness.node.wait_operation(id, PATIENCE).unwrap();
-        let reset = harness.node.work_on_vm(&name("web"), VmWork::Reset).unwrap();
-        let reset = harness.node.wait_operation(reset.id, PATIENCE).unwrap();
+        let stopped = harness.node.wait_operation(id, DEADLINE).unwrap();
+        let reset = harness.node.start_vm_action(&name("web"), VmAction::Reset).unwrap();
+        let reset = harness.node.wait_operation(reset.id, DEADLINE).unwrap();
         let cancelled = stop(&harness, 600, false);
         harness.node.cancel_operation(cancelled).unwrap();
-        let cancelled = harness.node.wait_operation(cancelled, PATIENCE).unwrap();
+        let cancelled = harness.node.wait_operation(cancelled, DEADLINE).unwrap();
         ends.store(true, Ordering::Relaxed);
         assert_eq!(stopped.state, OperationState::Failed, "{stopped:?}");
         assert_eq!(reset.state, OperationState::Succeeded, "{reset:?}");

@@ -7,7 +7,9 @@ use suimon_contract::Name;
 use suimon_ports::{Standby, VmCommand, VmDevice, VmError, VmErrorKind};
 
 use super::VfOrder;
-use crate::virtual_functions::{StoredVf, VfPlace, VfReport, for_nic, for_nobody};
+use crate::virtual_functions::{
+    StoredVfId, VfAddress, VfReport, settings_for_nic, settings_unused,
+};
 use crate::vms::driver::{Driver, Run};
 use crate::vms::entry::{RunView, VmEntry};
 use crate::vms::inbox::Message;
@@ -26,7 +28,7 @@ impl VmEntry {
     pub(crate) fn has_nic(&self, nic: &Name) -> bool {
         let view = self.view();
         let has = |run: &RunView| run.nics.contains(nic) || run.vfs.contains(nic);
-        view.running.as_ref().is_some_and(has) || view.vfs_left.contains(nic)
+        view.running.as_ref().is_some_and(has) || view.recorded_vfs.contains(nic)
     }
 }
 
@@ -45,11 +47,11 @@ impl Driver {
         }
         match order {
             VfOrder::Give { nic, vf } => {
-                if let Err(reason) = self.give_vf(&nic, &vf) {
+                if let Err(reason) = self.plug_vf(&nic, &vf) {
                     self.report(VfReport::Failed { nic, vf, reason });
                 }
             }
-            VfOrder::Take { nic, vf } => self.take_vf(&nic, vf),
+            VfOrder::Take { nic, vf } => self.unplug_vf(&nic, vf),
         }
     }
 
@@ -57,7 +59,7 @@ impl Driver {
         self.shared.iov.report(report);
     }
 
-    fn give_vf(&mut self, nic: &Name, vf: &VfPlace) -> Result<(), String> {
+    fn plug_vf(&mut self, nic: &Name, vf: &VfAddress) -> Result<(), String> {
         let desired = self.shared.desired();
         let config = desired.config.nics.iter().find(|of| of.name == *nic);
         let (Some(run), Some(config)) = (&mut self.run, config) else {
@@ -68,39 +70,39 @@ impl Driver {
         }
         // The order was sent before the migration was known. Memory that a VF writes to by DMA
         // cannot be migrated.
-        if self.moving.is_some() {
+        if self.migration_record.is_some() {
             return Err("the VM is migrating".to_owned());
         }
-        run.stored.vfs.insert(nic.clone(), StoredVf::from(vf));
+        run.stored.vfs.insert(nic.clone(), StoredVfId::from(vf));
         let (vm, memory) = (run.vm.clone(), run.stored.as_started.memory_bytes);
         let memory = suimon_contract::ByteSize::bytes(memory);
         self.save_run();
-        if self.run.as_ref().is_some_and(|run| !run.is_written) {
+        if self.run.as_ref().is_some_and(|run| !run.is_recorded) {
             return Err("the state store cannot be written; see the daemon's log".to_owned());
         }
         let text = |error: VmError| error.text;
-        self.shared.vms.parts.host.give_vf(&vm.identity(), vf.address, memory).map_err(text)?;
+        self.shared.vms.parts.host.assign_vf(&vm.identity(), vf.address, memory).map_err(text)?;
         // Last step before the plug: from here on the adapter delivers the NIC's frames to the VF.
-        self.shared.set_vf(vf, |is| for_nic(is, config))?;
+        self.shared.set_vf(vf, |is| settings_for_nic(is, config))?;
         let address = vf.address;
-        vm.tell(&VmCommand::PlugVf { nic: nic.to_string(), address }).map_err(text)?;
+        vm.execute(&VmCommand::PlugVf { nic: nic.to_string(), address }).map_err(text)?;
         if let Some(run) = &mut self.run {
-            run.vfs.offered.insert(nic.clone(), vf.clone());
+            run.vfs.plugging.insert(nic.clone(), vf.clone());
         }
-        self.ask_for_vfs();
+        self.request_vfs();
         self.publish_again();
         Ok(())
     }
 
-    fn take_vf(&mut self, nic: &Name, vf: VfPlace) {
-        let is_here = |run: &Run| run.stored.vfs.get(nic) == Some(&StoredVf::from(&vf));
+    fn unplug_vf(&mut self, nic: &Name, vf: VfAddress) {
+        let is_here = |run: &Run| run.stored.vfs.get(nic) == Some(&StoredVfId::from(&vf));
         let Some(run) = self.run.as_mut().filter(|run| is_here(run)) else {
             // The VM has ended or never received the VF; its VFs were released at that time.
             return self.report(VfReport::Released { nic: nic.clone(), vf });
         };
-        run.vfs.offered.remove(nic);
-        match run.vm.tell(&VmCommand::Unplug(VmDevice::Vf(nic.to_string()))) {
-            Err(error) if error.kind == VmErrorKind::Gone => self.release(nic),
+        run.vfs.plugging.remove(nic);
+        match run.vm.execute(&VmCommand::Unplug(VmDevice::Vf(nic.to_string()))) {
+            Err(error) if error.kind == VmErrorKind::NotRunning => self.handle_released(nic),
             told => {
                 if let Err(error) = told {
                     tracing::warn!(
@@ -110,8 +112,8 @@ impl Driver {
                         "cannot unplug a VF; the daemon retries"
                     );
                 }
-                run.vfs.leaving.insert(nic.clone(), vf);
-                run.vfs.ask_at = Some(Instant::now() + ASK_AGAIN);
+                run.vfs.unplugging.insert(nic.clone(), vf);
+                run.vfs.request_at = Some(Instant::now() + ASK_AGAIN);
             }
         }
     }
@@ -120,43 +122,43 @@ impl Driver {
     pub(in crate::vms) fn handle_vf_unplugged(&mut self, nic: &str) {
         let Ok(nic) = nic.parse::<Name>() else { return };
         let Some(run) = &mut self.run else { return };
-        let was_asked = run.vfs.leaving.contains_key(&nic);
-        if let Some(vf) = run.stored.vfs.get(&nic).and_then(StoredVf::place) {
+        let was_asked = run.vfs.unplugging.contains_key(&nic);
+        if let Some(vf) = run.stored.vfs.get(&nic).and_then(StoredVfId::address) {
             if !was_asked {
                 let reason = "the VF was unplugged by the guest, or the adapter removed it";
                 self.report(VfReport::Failed { nic: nic.clone(), vf, reason: reason.to_owned() });
             }
         }
-        self.release(&nic);
+        self.handle_released(&nic);
     }
 
     /// Releases the VF of a NIC after it was unplugged: returns it to the host, reports and records
     /// that.
-    fn release(&mut self, nic: &Name) {
+    fn handle_released(&mut self, nic: &Name) {
         let Some(run) = &mut self.run else { return };
         let Some(stored) = run.stored.vfs.remove(nic) else { return };
-        run.vfs.offered.remove(nic);
-        run.vfs.leaving.remove(nic);
-        self.free(nic, &stored);
+        run.vfs.plugging.remove(nic);
+        run.vfs.unplugging.remove(nic);
+        self.return_to_host(nic, &stored);
         self.save_run();
         // The NIC's own unplug may have been delayed until now.
-        self.look();
+        self.reconcile();
     }
 
     /// Releases all VFs of a VM that has ended.
-    pub(in crate::vms) fn release_all(&self, vfs: &BTreeMap<Name, StoredVf>) {
+    pub(in crate::vms) fn release_all(&self, vfs: &BTreeMap<Name, StoredVfId>) {
         for (nic, stored) in vfs {
-            self.free(nic, stored);
+            self.return_to_host(nic, stored);
         }
     }
 
-    fn free(&self, nic: &Name, stored: &StoredVf) {
-        let Some(vf) = stored.place() else { return };
+    fn return_to_host(&self, nic: &Name, stored: &StoredVfId) {
+        let Some(vf) = stored.address() else { return };
         let vm = &self.entry.name;
-        if let Err(error) = self.shared.set_vf(&vf, for_nobody) {
+        if let Err(error) = self.shared.set_vf(&vf, settings_unused) {
             tracing::warn!(%vm, %nic, error, "cannot remove the NIC's address from a VF");
         }
-        if let Err(error) = self.shared.vms.parts.host.take_vf(vf.address) {
+        if let Err(error) = self.shared.vms.parts.host.reclaim_vf(vf.address) {
             tracing::warn!(%vm, %nic, %error, "cannot return a VF to the host");
         }
         self.report(VfReport::Released { nic: nic.clone(), vf });
@@ -181,69 +183,73 @@ impl Driver {
         let Some(run) = &mut self.run else { return };
         let vm = run.vm.clone();
         if run.has_standbys() {
-            run.vfs.ask_at = Some(Instant::now());
+            run.vfs.request_at = Some(Instant::now());
         }
         for (nic, stored) in run.stored.vfs.clone() {
-            let Some(vf) = stored.place() else { continue };
+            let Some(vf) = stored.address() else { continue };
             // On a failed query the VF is assumed to be present, so that it is not assigned
             // elsewhere.
             let has_vf = vm.standby(nic.as_str()).map_or(true, |standby| standby.has_vf);
             if !has_vf {
                 let reason = "the VF was unplugged while no daemon was running".to_owned();
                 self.report(VfReport::Failed { nic: nic.clone(), vf, reason });
-                self.release(&nic);
+                self.handle_released(&nic);
             } else if let Some(run) = &mut self.run {
-                run.vfs.takers.insert(nic);
+                run.vfs.failover_nics.insert(nic);
             }
         }
     }
 
     /// Queries the failover state if a query is due. QEMU does not report it by events.
     pub(in crate::vms) fn look_at_vfs(&mut self, now: Instant) {
-        let is_due = |run: &Run| run.vfs.ask_at.is_some_and(|at| at <= now);
+        let is_due = |run: &Run| run.vfs.request_at.is_some_and(|at| at <= now);
         if self.run.as_ref().is_some_and(is_due) {
-            self.ask_for_vfs();
+            self.request_vfs();
         }
     }
 
-    pub(in crate::vms) fn ask_for_vfs(&mut self) {
+    pub(in crate::vms) fn request_vfs(&mut self) {
         // A VM in migration does not receive VFs: an arriving VM is not this node's yet, and a
         // handed-over VM may belong to the destination.
-        let is_here = self.moving.is_none();
+        let is_here = self.migration_record.is_none();
         let Some(run) = &mut self.run else { return };
         let (vm, mut gone, mut reports) = (run.vm.clone(), Vec::new(), Vec::new());
-        let before = run.vfs.takers.len();
+        let before = run.vfs.failover_nics.len();
         for nic in run.stored.standbys.intersection(&run.stored.nics) {
-            let is_known = run.vfs.takers.contains(nic);
-            if is_known && !run.vfs.offered.contains_key(nic) && !run.vfs.leaving.contains_key(nic)
+            let is_known = run.vfs.failover_nics.contains(nic);
+            if is_known
+                && !run.vfs.plugging.contains_key(nic)
+                && !run.vfs.unplugging.contains_key(nic)
             {
                 continue;
             }
-            let Ok(Standby { is_taken, has_vf }) = vm.standby(nic.as_str()) else { continue };
+            let Ok(Standby { is_negotiated: is_taken, has_vf }) = vm.standby(nic.as_str()) else {
+                continue;
+            };
             if is_taken && is_here {
-                run.vfs.takers.insert(nic.clone());
+                run.vfs.failover_nics.insert(nic.clone());
             }
-            if let Some(vf) = run.vfs.offered.get(nic).filter(|_| has_vf).cloned() {
-                run.vfs.offered.remove(nic);
+            if let Some(vf) = run.vfs.plugging.get(nic).filter(|_| has_vf).cloned() {
+                run.vfs.plugging.remove(nic);
                 reports.push(VfReport::Ready { nic: nic.clone(), vf });
             }
-            if run.vfs.leaving.contains_key(nic) {
+            if run.vfs.unplugging.contains_key(nic) {
                 if has_vf {
                     // Repeats the request, because the guest's driver may have missed the first
                     // one.
-                    let _ = vm.tell(&VmCommand::Unplug(VmDevice::Vf(nic.to_string())));
+                    let _ = vm.execute(&VmCommand::Unplug(VmDevice::Vf(nic.to_string())));
                 } else {
                     gone.push(nic.clone());
                 }
             }
         }
-        let waits = run.stored.standbys.iter().any(|nic| !run.vfs.takers.contains(nic))
-            || !run.vfs.offered.is_empty()
-            || !run.vfs.leaving.is_empty();
-        run.vfs.ask_at = waits.then(|| Instant::now() + ASK_AGAIN);
-        let has_changed = run.vfs.takers.len() != before;
+        let waits = run.stored.standbys.iter().any(|nic| !run.vfs.failover_nics.contains(nic))
+            || !run.vfs.plugging.is_empty()
+            || !run.vfs.unplugging.is_empty();
+        run.vfs.request_at = waits.then(|| Instant::now() + ASK_AGAIN);
+        let has_changed = run.vfs.failover_nics.len() != before;
         reports.into_iter().for_each(|report| self.report(report));
-        gone.iter().for_each(|nic| self.release(nic));
+        gone.iter().for_each(|nic| self.handle_released(nic));
         if has_changed {
             self.publish_again();
         }

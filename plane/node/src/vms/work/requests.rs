@@ -8,7 +8,7 @@ use suimon_contract::{
 };
 use suimon_ports::{GuestInterface, Vm, VmError, VmErrorKind};
 
-use super::VmWork;
+use super::VmAction;
 use crate::Edit;
 use crate::errors::not_found;
 use crate::operations::OperationHandle;
@@ -21,11 +21,11 @@ impl Shared {
     /// # Errors
     /// [`ErrorCode::NotFound`] if the VM does not exist, [`ErrorCode::InvalidValue`] for a duration
     /// out of range, [`ErrorCode::Conflict`] if the VM's state does not permit the operation.
-    pub(crate) fn check_vm_work(&self, name: &Name, work: VmWork) -> Result<(), ApiError> {
+    pub(crate) fn check_vm_action(&self, name: &Name, work: VmAction) -> Result<(), ApiError> {
         let entry = self.vms.find(name).ok_or_else(|| not_found(Kind::Vm, name))?;
         let seconds = match work {
-            VmWork::Stop(request) => Some((request.seconds, STOP_SECONDS_MAX)),
-            VmWork::Freeze(request) => Some((request.seconds, FREEZE_SECONDS_MAX)),
+            VmAction::Stop(request) => Some((request.seconds, STOP_SECONDS_MAX)),
+            VmAction::Freeze(request) => Some((request.seconds, FREEZE_SECONDS_MAX)),
             _ => None,
         };
         if let Some((seconds, most)) = seconds.filter(|(s, most)| !(1..=*most).contains(s)) {
@@ -37,14 +37,14 @@ impl Shared {
             let view = entry.view();
             (view.state, view.waits_for_space)
         };
-        if work == VmWork::Pause && waits_for_space {
+        if work == VmAction::Pause && waits_for_space {
             return Ok(());
         }
         work.check(name, state)
     }
 
     /// Submits the operation to the VM's driver, which reports through `operation`.
-    pub(crate) fn begin_vm_work(&self, name: &Name, work: VmWork, operation: OperationHandle) {
+    pub(crate) fn submit_vm_action(&self, name: &Name, work: VmAction, operation: OperationHandle) {
         match self.vms.find(name) {
             Some(entry) => entry.inbox.put(Message::Work(work, Some(operation))),
             None => operation.end(&Err(not_found(Kind::Vm, name))),
@@ -139,7 +139,7 @@ impl Shared {
     /// [`ErrorCode::NotFound`] if the VM does not exist, [`ErrorCode::Conflict`] if it is not
     /// running or its console is in use, [`ErrorCode::HostError`] if QEMU does not respond.
     pub(crate) fn vm_console(&self, name: &Name) -> Result<OwnedFd, ApiError> {
-        self.ask_vm(name, |vm| vm.console())
+        self.query_vm(name, |vm| vm.console())
     }
 
     /// Queries the guest agent of a VM. Blocks for some seconds at most.
@@ -149,22 +149,22 @@ impl Shared {
     /// running or no guest agent runs, [`ErrorCode::HostError`] if the agent or QEMU does not
     /// respond.
     pub(crate) fn vm_guest(&self, name: &Name) -> Result<VmGuest, ApiError> {
-        let facts = self.ask_vm(name, |vm| vm.guest())?;
-        let interfaces = facts.interfaces.into_iter();
+        let properties = self.query_vm(name, |vm| vm.guest())?;
+        let interfaces = properties.interfaces.into_iter();
         let interface = |of: GuestInterface| VmGuestInterface::new(of.name, of.mac, &of.addresses);
         Ok(VmGuest {
-            agent_version: facts.agent_version,
-            host_name: facts.host_name,
-            system: facts.system.name,
-            kernel: facts.system.kernel,
-            machine: facts.system.machine,
+            agent_version: properties.agent_version,
+            host_name: properties.host_name,
+            system: properties.system.name,
+            kernel: properties.system.kernel,
+            machine: properties.system.machine,
             interfaces: interfaces.map(interface).collect(),
-            frozen: facts.is_frozen,
+            frozen: properties.is_frozen,
         })
     }
 
     /// Queries a running VM from the caller's thread, concurrently with the VM's driver.
-    fn ask_vm<T>(
+    fn query_vm<T>(
         &self,
         name: &Name,
         ask: impl FnOnce(&dyn Vm) -> Result<T, VmError>,
@@ -178,8 +178,8 @@ impl Shared {
         let told = ask(vm.as_ref());
         told.map_err(|error| {
             let code = match error.kind {
-                VmErrorKind::Host | VmErrorKind::Silent => ErrorCode::HostError,
-                VmErrorKind::Running | VmErrorKind::Gone | VmErrorKind::Refused => {
+                VmErrorKind::Host | VmErrorKind::Timeout => ErrorCode::HostError,
+                VmErrorKind::AlreadyRunning | VmErrorKind::NotRunning | VmErrorKind::Refused => {
                     ErrorCode::Conflict
                 }
             };

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 pub(crate) use checks::Checks;
 pub(crate) use node::{Clock, Node};
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, Capability, DiskKey, DiskLoad, Grant, Kept,
-    MemberAction, MemberEvent, NodeId, Notice, PolicyKey, PolicyLimits, Report, Term, Terms,
+    Allocator, AllocatorAction, AllocatorEvent, DiskKey, DiskLoad, DurableState, Grant,
+    MemberAction, MemberEvent, NodeId, Notice, Parameters, PolicyKey, PolicyLimits, Report,
+    SharedStoreCapacity, Term,
 };
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -85,10 +86,10 @@ impl Network {
 }
 
 pub(crate) struct Cluster {
-    pub(crate) terms: Terms,
+    pub(crate) terms: Parameters,
     pub(crate) now: u64,
     pub(crate) nodes: BTreeMap<u32, Node>,
-    pub(crate) capability: Capability,
+    pub(crate) capability: SharedStoreCapacity,
     pub(crate) policies: BTreeMap<PolicyKey, PolicyLimits>,
     pub(crate) network: Network,
     pub(crate) dice: Dice,
@@ -107,7 +108,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    pub(crate) fn new(terms: Terms, capability: Capability, seed: u64) -> Self {
+    pub(crate) fn new(terms: Parameters, capability: SharedStoreCapacity, seed: u64) -> Self {
         terms.check().unwrap();
         Self {
             terms,
@@ -152,7 +153,7 @@ impl Cluster {
         self.leader = id;
         let event = AllocatorEvent::Elected {
             term: self.term,
-            capability: self.capability,
+            capacity: self.capability,
             records: self.records.iter().map(|(node, grant)| (*node, grant.clone())).collect(),
             policies: self.policies.iter().map(|(policy, limits)| (*policy, *limits)).collect(),
         };
@@ -225,7 +226,7 @@ impl Cluster {
                     node.write_until = Some(self.now + 2 * SECOND);
                 }
                 AllocatorAction::Resign { .. } => {}
-                AllocatorAction::Tell { notice } => self.notices.push((self.now, notice)),
+                AllocatorAction::Notify { notice } => self.notices.push((self.now, notice)),
             }
         }
         while let Some(action) = self.nodes.get_mut(&id).and_then(|node| node.member.poll_action())
@@ -235,7 +236,7 @@ impl Cluster {
                 MemberAction::Apply { store, policies } => {
                     (node.cap, node.policy_caps) = (store, policies);
                 }
-                MemberAction::Keep { kept } => node.kept = kept,
+                MemberAction::Persist { durable: kept } => node.kept = kept,
                 MemberAction::Send { report } => {
                     self.reports += 1;
                     node.reports += 1;
@@ -243,7 +244,7 @@ impl Cluster {
                         self.send(&Message::Report { report });
                     }
                 }
-                MemberAction::Tell { notice } => node.notices.push((self.now, notice)),
+                MemberAction::Notify { notice } => node.notices.push((self.now, notice)),
             }
         }
     }
@@ -360,7 +361,7 @@ impl Cluster {
         self.nodes[&id].cap_at(self.now)
     }
 
-    pub(crate) fn kept(&self, id: u32) -> &Kept {
+    pub(crate) fn kept(&self, id: u32) -> &DurableState {
         &self.nodes[&id].kept
     }
 }
@@ -374,7 +375,7 @@ pub(crate) fn disk(id: u64, min_iops: u64, max_iops: u64, weight: u32) -> DiskLo
         max_iops: (max_iops > 0).then_some(max_iops),
         fallback_iops: None,
         weight,
-        demanded_iops: 0,
+        demand_iops: 0,
         delivered_iops: 0,
         waits_for_grant: false,
         waits_for_store: false,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use suimon_cluster_qos::{
-    Allocator, AllocatorEvent, Cap, DiskKey, DiskLoad, Kept, Member, MemberEvent, MemberNotice,
-    NodeId, PolicyCap, Terms,
+    Allocator, AllocatorEvent, DiskKey, DiskLoad, DurableState, Member, MemberEvent, MemberNotice,
+    NodeId, Parameters, PolicyCap, TimedRateLimit,
 };
 use suimon_quantity::Time;
 
@@ -32,9 +32,9 @@ pub(crate) struct Node {
     pub(crate) member: Member,
     pub(crate) allocator: Allocator,
     pub(crate) disks: BTreeMap<DiskKey, (DiskLoad, u64)>,
-    pub(crate) cap: Cap,
+    pub(crate) cap: TimedRateLimit,
     pub(crate) policy_caps: Vec<PolicyCap>,
-    pub(crate) kept: Kept,
+    pub(crate) kept: DurableState,
     pub(crate) notices: Vec<(u64, MemberNotice)>,
     pub(crate) is_cut_off: bool,
     pub(crate) frozen_until: u64,
@@ -54,8 +54,14 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(terms: Terms, now: u64, id: u32, clock: Clock, falls_back: bool) -> Self {
-        let kept = Kept::default();
+    pub(crate) fn new(
+        terms: Parameters,
+        now: u64,
+        id: u32,
+        clock: Clock,
+        falls_back: bool,
+    ) -> Self {
+        let kept = DurableState::default();
         let local = clock.at(now);
         let member = Member::new(terms, local, NodeId(id), 1, kept.clone());
         Self {
@@ -64,7 +70,7 @@ impl Node {
             member,
             allocator: Allocator::new(terms),
             disks: BTreeMap::new(),
-            cap: Cap::default(),
+            cap: TimedRateLimit::default(),
             policy_caps: Vec::new(),
             kept,
             notices: Vec::new(),
@@ -83,10 +89,10 @@ impl Node {
         }
     }
 
-    pub(crate) fn restart(&mut self, terms: Terms, now: u64) {
+    pub(crate) fn restart(&mut self, terms: Parameters, now: u64) {
         self.incarnation += 1;
         let local = self.clock.at(now);
-        self.cap = Cap::default();
+        self.cap = TimedRateLimit::default();
         self.policy_caps = Vec::new();
         let (id, kept) = (NodeId(self.id), self.kept.clone());
         self.member = Member::new(terms, local, id, self.incarnation, kept);
@@ -183,7 +189,7 @@ impl Node {
             let lacks = got[key] + got[key] / 100 + 1 < wants;
             DiskLoad {
                 fallback_iops: load.fallback_iops.or(load.max_iops).filter(|_| self.falls_back),
-                demanded_iops: if lacks { got[key] } else { wants },
+                demand_iops: if lacks { got[key] } else { wants },
                 delivered_iops: got[key],
                 waits_for_grant: lacks && !is_store_full,
                 waits_for_store: lacks && is_store_full,

@@ -6,9 +6,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use suimon_quantity::{ByteRate, Cap, DiskId, Iops, Time};
+use suimon_quantity::{ByteRate, DiskId, Iops, Time, TimedRateLimit};
 use suimon_storage_qos::{
-    Assignment, Capability, Change, DiskSlot, Event, Limits, Next, Normalization, Operation,
+    Assignment, Capacity, Change, DiskSlot, Event, Limits, Next, Normalization, Operation,
     PolicyId, PolicySpec, Proposal, SAMPLE, Store, StoreScheduler, StoreSpec, Submitted, Weight,
 };
 
@@ -157,7 +157,7 @@ impl Rig {
         let mut store = Store::default();
         // Clocks of hosts do not start at zero.
         let now = 1 << 44;
-        scheduler.apply(Time::from_ns(now), store.set_capability(Capability::Measured(capability)));
+        scheduler.apply(Time::from_ns(now), store.set_capacity(Capacity::Measured(capability)));
         Self {
             store,
             scheduler,
@@ -188,7 +188,7 @@ impl Rig {
     }
 
     /// Sets the cap of all disks together.
-    pub(crate) fn cap(&mut self, cap: Option<Cap>) {
+    pub(crate) fn cap(&mut self, cap: Option<TimedRateLimit>) {
         self.scheduler.apply(Time::from_ns(self.now), Change::Cap(cap));
         self.pump();
     }
@@ -279,7 +279,7 @@ impl Rig {
                     assert!(self.clients[&disk].submitted.is_empty(), "overtaken");
                     self.send(disk, tag);
                 }
-                Submitted::Waits => {
+                Submitted::Queued => {
                     self.clients.get_mut(&disk).unwrap().submitted.push_back(tag);
                 }
             }
@@ -363,7 +363,7 @@ impl Rig {
 
 /// Returns the expected share of each disk in `capability`: in proportion to its weight, at least
 /// its minimum, and at most its maximum and demand.
-pub(crate) fn ideal(capability: f64, disks: &[(f64, f64, f64)]) -> Vec<f64> {
+pub(crate) fn ideal(capacity: f64, disks: &[(f64, f64, f64)]) -> Vec<f64> {
     let shares = |level: f64| {
         let of = |(weight, min, max): &(f64, f64, f64)| (level * weight).max(*min).min(*max);
         disks.iter().map(of).collect::<Vec<f64>>()
@@ -371,7 +371,7 @@ pub(crate) fn ideal(capability: f64, disks: &[(f64, f64, f64)]) -> Vec<f64> {
     let (mut low, mut high) = (0.0, 1e9);
     for _ in 0..200 {
         let level = (low + high) / 2.0;
-        if shares(level).iter().sum::<f64>() > capability { high = level } else { low = level }
+        if shares(level).iter().sum::<f64>() > capacity { high = level } else { low = level }
     }
     shares(low)
 }

@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
+use suimon_quantity::{Direction, PortId, QueueId, Time, WorkerId};
 use suimon_vmq::{
-    Effect, Measurements, Move, NicSpec, Processor, ProcessorBusy, QueueBusy, Reason, Vmq, VmqSpec,
+    Effect, Measurements, Move, NicSpec, QueueBusy, Reason, Vmq, VmqSpec, WorkerBusy, WorkerSpec,
 };
 
 /// Interval of measurements passed to the policy.
@@ -20,11 +20,11 @@ pub(crate) fn queue(nic: u32) -> QueueId {
 }
 
 /// Returns `number` processors; siblings are half of them apart, as Linux numbers threads.
-pub(crate) fn processors(number: u16, threads: u16, nodes: u16) -> Vec<Processor> {
+pub(crate) fn workers(number: u16, threads: u16, nodes: u16) -> Vec<WorkerSpec> {
     let cores = number / threads;
     (0..number)
-        .map(|at| Processor {
-            number: ProcessorId(at),
+        .map(|at| WorkerSpec {
+            number: WorkerId(at),
             core: u32::from(at % cores),
             numa_node: at % cores * nodes / cores,
         })
@@ -34,7 +34,7 @@ pub(crate) fn processors(number: u16, threads: u16, nodes: u16) -> Vec<Processor
 pub(crate) struct Host {
     pub(crate) vmq: Vmq,
     pub(crate) now: Time,
-    processors: Vec<Processor>,
+    workers: Vec<WorkerSpec>,
     /// Demand of each queue in percent of a processor, by [`queue`]'s number.
     pub(crate) wanted: Vec<f64>,
     /// Load of other work on each processor in percent.
@@ -44,11 +44,11 @@ pub(crate) struct Host {
     /// Factor by which work on each processor takes longer because of external load on its CPU.
     pub(crate) stretch: Vec<f64>,
     /// Actual processors of the queues.
-    places: BTreeMap<QueueId, ProcessorId>,
+    places: BTreeMap<QueueId, WorkerId>,
     under_way: VecDeque<Move>,
     measured: Duration,
     queue_ns: Vec<f64>,
-    processor_ns: Vec<f64>,
+    worker_ns: Vec<f64>,
     /// Moves carried out, with their times.
     pub(crate) moves: Vec<(Time, Move)>,
     pub(crate) effects: Vec<Effect>,
@@ -57,7 +57,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub(crate) fn new(spec: VmqSpec, processors: Vec<Processor>, queues: usize) -> Self {
+    pub(crate) fn new(spec: VmqSpec, processors: Vec<WorkerSpec>, queues: usize) -> Self {
         // Clocks of hosts do not start at zero.
         let now = Time::from_ns(1_000_000_000_000);
         let mut vmq = Vmq::new(spec, &processors, now).unwrap();
@@ -72,8 +72,8 @@ impl Host {
             other: vec![0.0; processors.len()],
             weights: vec![1.0; queues],
             stretch: vec![1.0; processors.len()],
-            processor_ns: vec![0.0; processors.len()],
-            processors,
+            worker_ns: vec![0.0; processors.len()],
+            workers: processors,
             wanted: vec![0.0; queues],
             places,
             under_way: VecDeque::new(),
@@ -87,7 +87,7 @@ impl Host {
 
     pub(crate) fn of(processors_max: u16, processors_there: u16, queues: usize) -> Self {
         let spec = VmqSpec { max_processors: processors_max, ..VmqSpec::default() };
-        Self::new(spec, processors(processors_there, 1, 1), queues)
+        Self::new(spec, workers(processors_there, 1, 1), queues)
     }
 
     /// Advances the time by `span`.
@@ -126,13 +126,13 @@ impl Host {
                 .zip(&self.queue_ns)
                 .map(|(nic, ns)| QueueBusy { queue: queue(nic), busy_ns: *ns as u64 })
                 .collect(),
-            processors: (0..)
-                .zip(&self.processor_ns)
-                .map(|(id, ns)| ProcessorBusy { processor: ProcessorId(id), busy_ns: *ns as u64 })
+            workers: (0..)
+                .zip(&self.worker_ns)
+                .map(|(id, ns)| WorkerBusy { worker: WorkerId(id), busy_ns: *ns as u64 })
                 .collect(),
         };
         self.queue_ns.fill(0.0);
-        self.processor_ns.fill(0.0);
+        self.worker_ns.fill(0.0);
         let observed = self.vmq.observe(&measurements, self.now);
         self.effects.extend(observed.effects);
         self.order(observed.moves);
@@ -154,11 +154,10 @@ impl Host {
             let here = of.indices_at(at);
             of.other[at] + here.iter().map(|queue| of.wanted[*queue]).sum::<f64>()
         };
-        let busy: Vec<f64> =
-            (0..self.processors.len()).map(|at| wants(self, at).min(100.0)).collect();
-        for at in 0..self.processors.len() {
-            let core = self.processors[at].core;
-            let siblings = self.processors.iter().zip(&busy).enumerate();
+        let busy: Vec<f64> = (0..self.workers.len()).map(|at| wants(self, at).min(100.0)).collect();
+        for at in 0..self.workers.len() {
+            let core = self.workers[at].core;
+            let siblings = self.workers.iter().zip(&busy).enumerate();
             let sibling: f64 = siblings
                 .filter(|(other, (of, _))| *other != at && of.core == core)
                 .map(|(_, (_, busy))| *busy)
@@ -183,12 +182,12 @@ impl Host {
                 self.got[queue] = takes * speed;
                 self.queue_ns[queue] += takes / 100.0 * STEP.as_nanos() as f64;
             }
-            self.processor_ns[at] += used / 100.0 * STEP.as_nanos() as f64;
+            self.worker_ns[at] += used / 100.0 * STEP.as_nanos() as f64;
         }
     }
 
     fn indices_at(&self, at: usize) -> Vec<usize> {
-        let id = self.processors[at].number;
+        let id = self.workers[at].number;
         self.places
             .iter()
             .filter(|(_, place)| **place == id)

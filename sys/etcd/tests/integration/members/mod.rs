@@ -138,7 +138,7 @@ impl Etcd {
             tls: self.tls.clone(),
             user: None,
             prefix: "/suimon/".to_owned(),
-            patience: PATIENCE,
+            timeout: PATIENCE,
         }
     }
 
@@ -148,8 +148,8 @@ impl Etcd {
     }
 
     /// Connects with this time limit for requests without reply.
-    pub(crate) fn connect_for(&self, patience: Duration) -> EtcdStore {
-        let spec = EtcdSpec { patience, ..self.spec() };
+    pub(crate) fn connect_for(&self, timeout: Duration) -> EtcdStore {
+        let spec = EtcdSpec { timeout, ..self.spec() };
         eventually("etcd answers", || EtcdStore::connect(spec.clone()).ok())
     }
 

@@ -129,7 +129,7 @@ impl Site {
             nics: Vec::new(),
             disks: Vec::new(),
             cdrom: None,
-            arrival: None,
+            migration_source: None,
         }
     }
 
@@ -257,10 +257,10 @@ impl Notices {
 /// QEMU reports a device as deleted once every CPU has left translated code (an RCU grace period).
 /// A BIOS that waits for a disk's completion never leaves it, so the machine is paused.
 pub(crate) fn let_go(vm: &dyn Vm, notices: &Notices, device: VmDevice) {
-    vm.tell(&VmCommand::Reset).unwrap();
-    vm.tell(&VmCommand::Pause).unwrap();
+    vm.execute(&VmCommand::Reset).unwrap();
+    vm.execute(&VmCommand::Pause).unwrap();
     notices.wait(&VmNotice::Unplugged(device));
-    vm.tell(&VmCommand::Resume).unwrap();
+    vm.execute(&VmCommand::Resume).unwrap();
 }
 
 /// Waits until `look` returns a value.

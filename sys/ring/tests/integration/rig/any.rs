@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use suimon_frame::VNET_HEADER_BYTES;
-use suimon_ring::{CallLine, RingSetup};
+use suimon_ring::{InterruptLine, RingSetup};
 
 use super::packed::{IN_ORDER, PackedDriver, RING_PACKED};
 use super::{Driver, Piece, Used, Vm, event};
@@ -32,7 +32,7 @@ impl<'a> AnyDriver<'a> {
         }
     }
 
-    pub fn setup(&self, features: u64, call: &Arc<CallLine>) -> RingSetup {
+    pub fn setup(&self, features: u64, call: &Arc<InterruptLine>) -> RingSetup {
         let kick = Arc::new(event());
         match self {
             Self::Split(driver) => driver.setup(features, Some(&kick), call),

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use suimon_ports::{DiskOp, DiskOutcome, DiskQueue, DiskRequest};
-use suimon_ring::{DiskFacts, DiskRing, DiskShape, RingSetup};
+use suimon_ring::{DiskProperties, DiskRing, GuestVisibleDisk, RingSetup};
 use suimon_uring::PayloadTable;
 use vm_memory::{Bytes, GuestAddress};
 
@@ -140,17 +140,21 @@ impl MemoryDisk {
 pub const DISK_BYTES: usize = 0x8000;
 pub const SERIAL: &str = "a serial number";
 
-pub fn facts() -> Arc<DiskFacts> {
+pub fn facts() -> Arc<DiskProperties> {
     facts_of(512, false)
 }
 
-pub fn facts_of(sector_bytes: u32, is_read_only: bool) -> Arc<DiskFacts> {
-    let shape =
-        DiskShape { bytes: DISK_BYTES as u64, sector_bytes, is_read_only, serial: SERIAL.into() };
-    Arc::new(DiskFacts::new(&shape))
+pub fn facts_of(sector_bytes: u32, is_read_only: bool) -> Arc<DiskProperties> {
+    let shape = GuestVisibleDisk {
+        bytes: DISK_BYTES as u64,
+        sector_bytes,
+        is_read_only,
+        serial: SERIAL.into(),
+    };
+    Arc::new(DiskProperties::new(&shape))
 }
 
-pub fn queue(vm: &Vm, setup: &RingSetup, facts: Arc<DiskFacts>) -> Box<dyn DiskQueue> {
+pub fn queue(vm: &Vm, setup: &RingSetup, facts: Arc<DiskProperties>) -> Box<dyn DiskQueue> {
     DiskRing::new(vm.map(), setup, facts).unwrap().into_queue()
 }
 

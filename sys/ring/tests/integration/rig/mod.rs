@@ -16,7 +16,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SeekFrom, ftruncate, memfd_create, seek};
 pub use split::Driver;
 use suimon_eventfd::PeerEventFd;
-use suimon_ring::{CallLine, GuestMemory, RegionSpec};
+use suimon_ring::{GuestMemory, InterruptLine, RegionSpec};
 use virtio_bindings::virtio_ring::{VRING_DESC_F_INDIRECT, VRING_DESC_F_NEXT, VRING_DESC_F_WRITE};
 use vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap};
 
@@ -151,9 +151,9 @@ pub fn kick_of(fd: &OwnedFd) -> Arc<PeerEventFd> {
 }
 
 /// Creates a call line and returns it with its eventfd.
-pub fn call_line() -> (Arc<CallLine>, OwnedFd) {
+pub fn call_line() -> (Arc<InterruptLine>, OwnedFd) {
     let far = event();
-    let line = Arc::new(CallLine::new());
+    let line = Arc::new(InterruptLine::new());
     line.connect(Some(PeerEventFd::signalled(far.try_clone().unwrap()).unwrap()));
     (line, far)
 }

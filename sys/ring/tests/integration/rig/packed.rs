@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use suimon_ring::{CallLine, RingAddresses, RingFeatures, RingSetup};
+use suimon_ring::{InterruptLine, RingAddresses, RingFeatures, RingSetup};
 use vm_memory::{Bytes, GuestAddress};
 
 use super::{
@@ -103,7 +103,7 @@ impl<'a> PackedDriver<'a> {
         &self,
         features: u64,
         kick: Option<&Arc<OwnedFd>>,
-        call: &Arc<CallLine>,
+        call: &Arc<InterruptLine>,
     ) -> RingSetup {
         RingSetup {
             queue: 0,

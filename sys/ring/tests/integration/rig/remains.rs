@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use suimon_ring::{Inflight, InflightShape, RingRecords};
+use suimon_ring::{Inflight, InflightLayout, RingTracking};
 
 use crate::rig::Vm;
 use crate::rig::packed::RING_PACKED;
@@ -23,8 +23,8 @@ pub struct Remains {
     pub region: Vec<u8>,
 }
 
-pub fn shape(features: u64) -> InflightShape {
-    InflightShape { queues: 2, queue_size: SIZE, is_packed: features & RING_PACKED != 0 }
+pub fn shape(features: u64) -> InflightLayout {
+    InflightLayout { queues: 2, queue_size: SIZE, is_packed: features & RING_PACKED != 0 }
 }
 
 /// Creates a region with these contents, as passed by the front-end to the next process.
@@ -36,8 +36,8 @@ pub fn region_of(bytes: &[u8], features: u64) -> (Arc<Inflight>, File) {
     (region, file)
 }
 
-pub fn records(region: &Arc<Inflight>) -> RingRecords {
-    RingRecords { log: None, inflight: region.queue(1) }
+pub fn records(region: &Arc<Inflight>) -> RingTracking {
+    RingTracking { log: None, inflight: region.queue(1) }
 }
 
 /// Executes `operation` store by store over `vm` and a region. Returns the state after each store.

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use suimon_ring::{CallLine, RingAddresses, RingFeatures, RingSetup};
+use suimon_ring::{InterruptLine, RingAddresses, RingFeatures, RingSetup};
 use virtio_queue::desc::{RawDescriptor, split::Descriptor};
 use virtio_queue::mock::{AvailRing, DescriptorTable, UsedRing};
 use virtio_queue::{Queue, QueueT};
@@ -141,7 +141,7 @@ impl<'a> Driver<'a> {
         &self,
         features: u64,
         kick: Option<&Arc<OwnedFd>>,
-        call: &Arc<CallLine>,
+        call: &Arc<InterruptLine>,
     ) -> RingSetup {
         let user = |addr: GuestAddress| USER_BASE + (addr.0 - GUEST_BASE);
         RingSetup {

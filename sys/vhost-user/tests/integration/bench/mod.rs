@@ -22,8 +22,8 @@ use rustix::net::{
 };
 use suimon_frame::FrameBatch;
 use suimon_ports::{
-    DeviceNotice, FrameSink, FrameSource, OffloadSwitches, PortDevice, PortObserver, PortSpec,
-    QueueHost, Sent, VhostUserMode, VhostUserPromise, VhostUserSpec,
+    DeviceNotice, FrameSink, FrameSource, NegotiatedFeatures, OffloadSwitches, PortDevice,
+    PortObserver, PortSpec, QueueHost, TransmitResult, VhostUserMode, VhostUserSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_vhost_user::{VhostUserNic, VhostUserThreads};
@@ -52,7 +52,7 @@ impl Loopback {
             }
             if let Some(sink) = self.sinks.lock().unwrap().get_mut(index) {
                 for frame in batch.frames() {
-                    moved += usize::from(sink.transmit(frame).unwrap() == Sent::Accepted);
+                    moved += usize::from(sink.transmit(frame).unwrap() == TransmitResult::Accepted);
                 }
                 sink.flush().unwrap();
             }
@@ -122,7 +122,7 @@ impl Bench {
             mac: Some("52:54:00:12:34:56".parse().unwrap()),
             mtu: 9000,
             offload: OffloadSwitches::default(),
-            promise: VhostUserPromise::default(),
+            negotiated: NegotiatedFeatures::default(),
         };
         let host = Arc::new(Loopback::default());
         let (sender, notices) = channel();

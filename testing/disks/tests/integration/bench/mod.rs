@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use suimon_disk_tests::{DiskExports, DiskProcessor};
+use suimon_disk_tests::{DiskExports, DiskWorker};
 use suimon_nbd_server::{NbdServer, UnixAccess};
-use suimon_ports::Placement;
+use suimon_ports::CpuAffinity;
 
 pub(crate) const SIZE: u64 = 64 << 20;
 
@@ -22,7 +22,7 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let exports = DiskExports::new(DiskProcessor::start(Placement::Floating).unwrap()).unwrap();
+        let exports = DiskExports::new(DiskWorker::start(CpuAffinity::Floating).unwrap()).unwrap();
         let make = |name: &str| {
             let path = folder.path().join(name);
             std::fs::File::create(&path).unwrap().set_len(SIZE).unwrap();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ChildStdin;
 use std::time::Duration;
 
-use suimon_rig::{Guest, GuestDisk, GuestSpec, Process, Rig, until, until_some};
+use suimon_rig::{Guest, GuestDisk, GuestSpec, Process, Rig, wait_for_value, wait_until};
 
 /// Path of the program that serves disks.
 const SERVE: &str = env!("CARGO_BIN_EXE_serve-disk");
@@ -57,7 +57,7 @@ impl ServedDisk {
     }
 
     fn wait_serving(&mut self) {
-        until("disk that is served", Duration::from_secs(120), || {
+        wait_until("disk that is served", Duration::from_secs(120), || {
             self.process.check_running()?;
             Ok(self.process.log().contains("serving "))
         })
@@ -87,7 +87,7 @@ impl ServedDisk {
             self.stdin = self.process.take_stdin();
         }
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
-        until_some("answer", Duration::from_secs(120), || {
+        wait_for_value("answer", Duration::from_secs(120), || {
             let log = self.process.log();
             let said = log[before..].lines().find_map(|line| line.strip_prefix(answer));
             Ok(said.map(str::to_owned))

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::MacAddr;
-use suimon_ports::{ProcessorRuntime, QueueHost};
+use suimon_ports::{QueueHost, WorkerRuntime};
 use suimon_processor_tests::{Receiver, Sender, mac};
 use suimon_quantity::{Direction, PortId, QueueId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, TeamMember, TeamTopology, Topology};
@@ -77,7 +77,7 @@ fn port(id: PortId, role: PortRole, mac: Option<[u8; 6]>) -> PortTopology {
 impl Bench {
     /// Starts a plane in which all guests have configured addresses and all members are up.
     pub(crate) fn new(
-        runtime: Arc<dyn ProcessorRuntime>,
+        runtime: Arc<dyn WorkerRuntime>,
         processors: usize,
         (mode, algorithm): (TeamMode, Algorithm),
         guests: u8,
@@ -87,7 +87,7 @@ impl Bench {
         assert!(cpus.len() >= processors, "this test needs {processors} CPUs");
         let plane = DataPlane::start(&cpus[..processors], runtime).unwrap();
         // With a clock that stands still, a worker with a polling time would never sleep.
-        plane.set_patience(Duration::ZERO);
+        plane.set_polling_time(Duration::ZERO);
         let spec = |member| MemberSpec {
             id: MemberId(member as u32),
             mac: MacAddr::new(member_mac(member)),
@@ -157,7 +157,7 @@ impl Bench {
 
     /// Waits until the plane has processed all frames sent before.
     pub(crate) fn settle(&self) {
-        let handled = || self.plane.processors().iter().map(|of| of.frames).sum::<u64>();
+        let handled = || self.plane.workers().iter().map(|of| of.frames).sum::<u64>();
         let sent =
             self.guests.iter().chain(&self.members).map(|far| far.sender.sent()).sum::<u64>();
         wait_for("all frames to be taken", || handled() >= sent);
@@ -227,6 +227,6 @@ pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
         assert!(began.elapsed() < Duration::from_secs(120), "waited in vain for {what}");
-        suimon_processor_tests::pause();
+        suimon_processor_tests::sleep_briefly();
     }
 }

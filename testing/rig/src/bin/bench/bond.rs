@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use suimon_rig::ovs::{self, OvsDpdk};
-use suimon_rig::{Daemon, Rig, until};
+use suimon_rig::{Daemon, Rig, wait_until};
 
 use crate::lacp_partner::LacpPartner;
 use crate::outward::{LEARN_LIMIT, arriving, generator, set_bytes, uplinks, vm, wait_learned};
@@ -48,7 +48,7 @@ fn through_open_vswitch() -> Result<Vec<Sample>> {
     let wires = Wires::new(&rig, LINKS, Some(switch.namespace()))?;
     switch.add_bond(wires.near())?;
     rates(&rig, switch.sockets(), &wires, || {
-        until("address of the far end", LEARN_LIMIT, || {
+        wait_until("address of the far end", LEARN_LIMIT, || {
             wires.announce(0)?;
             switch.knows(FAR_MAC)
         })

@@ -61,7 +61,7 @@ fn ours(length: usize) -> f64 {
     let mut rounds = 0_u32;
     loop {
         for _ in 0..ROUNDS {
-            black_box(Sum::of(black_box(&bytes)));
+            black_box(Sum::from_bytes(black_box(&bytes)));
         }
         rounds += ROUNDS;
         let took = began.elapsed();

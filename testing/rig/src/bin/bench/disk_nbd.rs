@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use suimon_rig::{Daemon, Process, Rig, fio, is_listening, run, system_program, until};
+use suimon_rig::{Daemon, Process, Rig, fio, is_listening, run, system_program, wait_until};
 
 use crate::c_program::{Needs, compile};
 use crate::disk_engine::IN_MEMORY;
@@ -202,7 +202,7 @@ impl Server {
         }
         let words: Vec<&str> = command.split_whitespace().collect();
         let mut server = Process::start(&rig, peer.name, &words)?;
-        until(&format!("socket of {}", peer.name), START_LIMIT, || {
+        wait_until(&format!("socket of {}", peer.name), START_LIMIT, || {
             server.check_running()?;
             Ok(is_listening(&socket))
         })?;
@@ -221,7 +221,7 @@ impl Server {
                  size_bytes = \"{MIB} MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
             ),
         )?;
-        until("socket of suimond", START_LIMIT, || Ok(is_listening(&socket)))?;
+        wait_until("socket of suimond", START_LIMIT, || Ok(is_listening(&socket)))?;
         Self { rig, socket, program: Program::Suimon(Box::new(daemon)) }.filled()
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use suimon_disk_tests::{
-    Asks, ClientSpec, EngineLoad, HeldTo, StoreFolder, new_disk, request_cost_ns,
+    Asks, ClientSpec, EngineLoad, QosLimits, StoreFolder, new_disk, request_cost_ns,
 };
 use suimon_quantity::Iops;
 use suimon_rig::{Rig, fill_disk};
@@ -27,15 +27,15 @@ const MEASUREMENTS: usize = 9;
 pub(crate) const ENDS: usize = 16;
 
 /// Total and busy disks, their limits, and name and description of the case.
-type Case = ([u32; 2], HeldTo, &'static str, &'static str);
+type Case = ([u32; 2], QosLimits, &'static str, &'static str);
 
 const CASES: [Case; 4] = [
-    ([1, 1], HeldTo::AllLimits, "one", "one disk, limits"),
-    ([1, 1], HeldTo::AllLimitsAndWait, "one-waits", "one disk, limits, all requests wait"),
-    ([1000, 128], HeldTo::AllLimits, "many", "1000 disks, 128 of them busy, limits"),
+    ([1, 1], QosLimits::AllLimits, "one", "one disk, limits"),
+    ([1, 1], QosLimits::AllLimitsAndWait, "one-waits", "one disk, limits, all requests wait"),
+    ([1000, 128], QosLimits::AllLimits, "many", "1000 disks, 128 of them busy, limits"),
     (
         [1000, 128],
-        HeldTo::AllLimitsAndWait,
+        QosLimits::AllLimitsAndWait,
         "many-wait",
         "1000 disks, 128 of them busy, limits, all requests wait",
     ),
@@ -56,9 +56,9 @@ fn in_the_engine(([disks, busy], held_to, name, words): Case, pairs: usize) -> R
     let mut work = Work::new(&name, &title, "Suimon without Storage QoS", "ns")
         .less_is_better()
         .with_bar(Bar::AddedMax(50.0));
-    let load = |held_to| EngineLoad { disks, busy, ends: ENDS, held_to };
+    let load = |held_to| EngineLoad { disks, busy, ends: ENDS, limits: held_to };
     for _ in 0..pairs {
-        work.push(engine_pair(&load(HeldTo::NoStore), &load(held_to))?);
+        work.push(engine_pair(&load(QosLimits::NoStore), &load(held_to))?);
     }
     Ok(work)
 }
@@ -115,7 +115,7 @@ fn raw(size: Option<u64>) -> DiskPlan {
 
 /// Returns a minimum that any device delivers, and maximums that none reaches.
 fn kept() -> Limits {
-    Limits { min_iops: Iops::new(1000), ..HeldTo::AllLimits.limits(1) }
+    Limits { min_iops: Iops::new(1000), ..QosLimits::AllLimits.limits(1) }
 }
 
 fn push_pairs(work: &mut Work, pairs: usize, store: &StoreFolder, disk_bytes: u64) -> Result<()> {

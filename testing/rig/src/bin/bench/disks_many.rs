@@ -6,7 +6,7 @@
 //! longer a turn takes, the more requests complete in it, so real devices are between 16 and all.
 
 use anyhow::Result;
-use suimon_disk_tests::{EngineLoad, HeldTo};
+use suimon_disk_tests::{EngineLoad, QosLimits};
 
 use crate::disk_qos::{ENDS, engine_pair};
 use crate::report::Work;
@@ -17,7 +17,7 @@ const SIZES: [[u32; 2]; 4] = [[10, 10], [100, 100], [1000, 1000], [1000, 1]];
 /// Kind of load, with its name and description.
 struct Kind {
     name: &'static str,
-    held_to: HeldTo,
+    held_to: QosLimits,
     ends: usize,
     words: &'static str,
 }
@@ -25,19 +25,19 @@ struct Kind {
 const KINDS: [Kind; 3] = [
     Kind {
         name: "all-end",
-        held_to: HeldTo::NoStore,
+        held_to: QosLimits::NoStore,
         ends: usize::MAX,
         words: "all requests end in a turn",
     },
     Kind {
         name: "16-end",
-        held_to: HeldTo::NoStore,
+        held_to: QosLimits::NoStore,
         ends: ENDS,
         words: "16 requests end in a turn",
     },
     Kind {
         name: "limits-16-end",
-        held_to: HeldTo::AllLimits,
+        held_to: QosLimits::AllLimits,
         ends: ENDS,
         words: "limits, 16 requests end in a turn",
     },
@@ -48,7 +48,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let mut works = Vec::new();
     for Kind { name, held_to, ends, words } in KINDS {
         for [disks, busy] in SIZES {
-            let load = |[disks, busy]: [u32; 2]| EngineLoad { disks, busy, ends, held_to };
+            let load = |[disks, busy]: [u32; 2]| EngineLoad { disks, busy, ends, limits: held_to };
             let name = format!("disks-many-{name}-{disks}-{busy}");
             let title = format!(
                 "A request's way through the engine, {disks} disks on one processor, {busy} of \

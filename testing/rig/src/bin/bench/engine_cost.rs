@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::{FrameBatch, Offloads, VnetHeader};
-use suimon_ports::{PortFault, ProcessorRuntime, QueueHost};
+use suimon_ports::{PortFault, QueueHost, WorkerRuntime};
 use suimon_processor_tests::{
-    Bottomless, Supply, ns_per_frame_beside_full_mailbox, ns_per_frame_of_workers, queue,
+    NullSink, Supply, ns_per_frame_beside_full_mailbox, ns_per_frame_of_workers, queue,
 };
 use suimon_quantity::{Direction, PortId, SwitchId};
-use suimon_rig::until;
+use suimon_rig::wait_until;
 use suimon_switch::{DataPlane, PortTopology, Topology};
-use suimon_wait::ProcessorThreads;
+use suimon_wait::WorkerThreads;
 
 use crate::report::{Bar, Pair, Sample, Work};
 
@@ -96,7 +96,7 @@ fn measure_full_mailbox(pairs: usize) -> Result<Work> {
 }
 
 fn ns_per_frame(size: Size) -> Result<f64> {
-    let runtime = Arc::new(ProcessorThreads);
+    let runtime = Arc::new(WorkerThreads);
     let cpu = runtime.cpus()[0];
     let plane = DataPlane::start(&[cpu], runtime)?;
     let ports = (0..size.ports).map(|id| PortTopology {
@@ -111,7 +111,7 @@ fn ns_per_frame(size: Size) -> Result<f64> {
     let switches = vec![SwitchSpec::new(SWITCH)];
     plane.publish(Topology { switches, ports: ports.collect(), teams: Vec::new() })?;
     for id in 0..size.ports {
-        let sink = Box::new(Bottomless(Offloads::NONE));
+        let sink = Box::new(NullSink(Offloads::NONE));
         plane.attach_sink(queue(id, Direction::Egress), sink);
     }
     // Each address is learned on the port to which frames are then sent.
@@ -130,10 +130,10 @@ fn ns_per_frame(size: Size) -> Result<f64> {
     until_handled(&plane, addresses + 2 * addresses)?;
     let delivered =
         || (1..size.ports).map(|id| plane.port_counters(PortId(id)).tx_frames).sum::<u64>();
-    let before = [plane.processors()[0].frames, delivered()];
+    let before = [plane.workers()[0].frames, delivered()];
     let began = Instant::now();
     thread::sleep(WINDOW);
-    let frames = plane.processors()[0].frames - before[0];
+    let frames = plane.workers()[0].frames - before[0];
     let ns = began.elapsed().as_nanos() as f64 / frames as f64;
     let copies = (delivered() - before[1]) as f64 / frames as f64;
     plane.stop();
@@ -143,7 +143,7 @@ fn ns_per_frame(size: Size) -> Result<f64> {
 
 /// Waits until the worker has handled `frames` frames since it started.
 fn until_handled(plane: &DataPlane, frames: u64) -> Result<()> {
-    until("flow of frames", FRAMES_LIMIT, || Ok(plane.processors()[0].frames >= frames))
+    wait_until("flow of frames", FRAMES_LIMIT, || Ok(plane.workers()[0].frames >= frames))
 }
 
 /// Order of the addresses of generated frames.
@@ -183,7 +183,7 @@ impl Supply for Order {
             }
             bytes[12..14].copy_from_slice(&[0x88, 0xb5]);
             frame.set_len(64);
-            if frame.admit(&VnetHeader::default(), Offloads::NONE).is_ok() {
+            if frame.validate_ingress(&VnetHeader::default(), Offloads::NONE).is_ok() {
                 batch.commit();
             }
         }

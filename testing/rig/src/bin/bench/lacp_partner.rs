@@ -14,7 +14,7 @@ use suimon_frame::MacAddr;
 use suimon_netdev::NetDevices;
 use suimon_ports::{ControlSocket, MemberDevices};
 use suimon_quantity::Time;
-use suimon_rig::{enter_namespace, until};
+use suimon_rig::{enter_namespace, wait_until};
 use suimon_teaming::MemberId;
 use suimon_teaming::lacp::{Action, Activity, Lacp, LacpSpec, Link, PortSpec, Timer};
 
@@ -67,7 +67,7 @@ impl LacpPartner {
     /// # Errors
     /// The links are not in use in time, or the partner has failed.
     pub(crate) fn wait_in_use(&self) -> Result<()> {
-        until("use of all links", AGREEMENT_LIMIT, || {
+        wait_until("use of all links", AGREEMENT_LIMIT, || {
             if let Some(failure) =
                 self.told.failure.lock().unwrap_or_else(PoisonError::into_inner).as_ref()
             {

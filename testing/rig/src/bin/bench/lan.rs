@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use suimon_rig::ovs::OvsWoken;
-use suimon_rig::{Daemon, LightGuest, Namespace, Rig, private_lan, run, until};
+use suimon_rig::{Daemon, Namespace, NamespaceGuest, Rig, private_lan, run, wait_until};
 
 /// IPv4 network of all namespaces.
 const NETWORK: &str = "10.77.0.0/24";
@@ -89,7 +89,7 @@ impl Lan {
     /// Waits until the kernel forwards what these NICs send.
     fn wait_kernel_path(&self, nics: &[&str]) -> Result<()> {
         let Between::Suimon { daemon } = &self.between else { return Ok(()) };
-        until("the kernel's path to be taken", KERNEL_PATH_LIMIT, || {
+        wait_until("the kernel's path to be taken", KERNEL_PATH_LIMIT, || {
             for guest in &self.guests[1..] {
                 guest.ping(&address(0))?;
             }
@@ -111,7 +111,7 @@ impl Lan {
     /// option changes it after the connection is established: a socket that began with bbr is then
     /// paced by a timer regardless of the change.
     pub(crate) fn use_congestion_control(&self, control: &str) -> Result<()> {
-        let device = LightGuest::DEVICE;
+        let device = NamespaceGuest::DEVICE;
         for guest in &self.guests {
             guest.run(&["ip", "route", "change", NETWORK, "dev", device, "congctl", control])?;
         }
@@ -133,14 +133,14 @@ fn connected(
     let guests = (0..).zip(names).map(|(nth, name)| {
         let guest = Namespace::new(rig, name)?;
         connect(&guest, name)?;
-        guest.address(LightGuest::DEVICE, &format!("{}/24", address(nth)))?;
+        guest.address(NamespaceGuest::DEVICE, &format!("{}/24", address(nth)))?;
         Ok(guest)
     });
     guests.collect()
 }
 
 fn bridged(bridge: &Namespace, guest: &Namespace, name: &str) -> Result<()> {
-    let device = LightGuest::DEVICE;
+    let device = NamespaceGuest::DEVICE;
     let add = ["ip", "-netns", bridge.name(), "link", "add", name, "type", "veth"];
     run(&[&add[..], &["peer", "name", device, "netns", guest.name()]].concat())?;
     bridge.run(&["ip", "link", "set", name, "master", "br0", "up"])?;

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use suimon_rig::{Daemon, Hugepages, Process, Rig, ovs, until};
+use suimon_rig::{Daemon, Hugepages, Process, Rig, ovs, wait_until};
 
 use crate::c_program::{Needs, compile};
 use crate::report::{Bar, Pair, Sample, Work, is_wanted};
@@ -131,7 +131,7 @@ fn run_vms(rig: &Rig, words: &[String]) -> Result<Run> {
     let _memory = Hugepages::reserve(PAGES)?;
     let mut vms = Process::start(rig, "vms", words)?;
     let mut input = vms.take_stdin().context("the VMs have no input")?;
-    until("links of both VMs", SLACK, || {
+    wait_until("links of both VMs", SLACK, || {
         vms.check_running()?;
         Ok(vms.log().contains("ready"))
     })

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use suimon_rig::{Namespace, iperf, ovs, until};
+use suimon_rig::{Namespace, iperf, ovs, wait_until};
 
 use crate::lan::{Lan, Through, address};
 use crate::network_tcp::{CPUS, KERNEL_PATH, LINUX_DEFAULT};
@@ -147,7 +147,7 @@ fn beside_a_stream(through: Through) -> Result<Quantiles> {
         let before = received_bytes(to)?;
         let stream = scope.spawn(|| iperf::measure(from, &address(1), STREAM_SECONDS, &[]));
         // The start of the stream is not measured.
-        until("stream to ping beside", STREAM_START_LIMIT, || {
+        wait_until("stream to ping beside", STREAM_START_LIMIT, || {
             Ok(received_bytes(to)? >= before + STREAM_START_BYTES)
         })?;
         let quantiles = ping(&lan, 2, 3, &BESIDE_A_STREAM);

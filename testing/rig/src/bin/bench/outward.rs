@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use suimon_rig::{Daemon, Rig, Testpmd, TestpmdSpec, until};
+use suimon_rig::{Daemon, Rig, Testpmd, TestpmdSpec, wait_until};
 
 use crate::cpu_times::CpuTimes;
 use crate::report::Sample;
@@ -138,7 +138,7 @@ impl Outward {
 /// # Errors
 /// The address is not learned from this wire.
 pub(crate) fn wait_learned(daemon: &Daemon, wires: &Wires, port: &str, wire: usize) -> Result<()> {
-    until("address of the far end", LEARN_LIMIT, || {
+    wait_until("address of the far end", LEARN_LIMIT, || {
         wires.announce(wire)?;
         let known = daemon.json(&["switch", "addresses", "wan"])?;
         let is_far = |of: &Value| of["mac"] == FAR_MAC && of["port"] == port;

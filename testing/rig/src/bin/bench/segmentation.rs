@@ -184,7 +184,7 @@ fn large_frame() -> Result<Frame> {
     };
     let mut frame = Frame::new(0);
     frame.fill(&bytes);
-    frame.admit(&header, Offloads::TCP)?;
+    frame.validate_ingress(&header, Offloads::TCP)?;
     Ok(frame)
 }
 
@@ -207,12 +207,12 @@ mod tests {
             let segment = &slot[..HEADER_BYTES + SEGMENT_BYTES];
             assert_eq!(&segment[HEADER_BYTES..], payload);
             // The sum over a correct checksum and its data is all ones.
-            assert_eq!(Sum::of(&segment[IP_AT..TCP_AT]).word(), 0xffff);
+            assert_eq!(Sum::from_bytes(&segment[IP_AT..TCP_AT]).word(), 0xffff);
             let addresses =
                 [IP_AT + 12, IP_AT + 16].map(|at| segment[at..][..4].try_into().unwrap());
             let bytes = (segment.len() - TCP_AT) as u16;
             let pseudo = Sum::pseudo_ipv4(addresses[0], addresses[1], 6, bytes);
-            assert_eq!(pseudo.then(Sum::of(&segment[TCP_AT..])).word(), 0xffff);
+            assert_eq!(pseudo.concat(Sum::from_bytes(&segment[TCP_AT..])).word(), 0xffff);
         }
     }
 }

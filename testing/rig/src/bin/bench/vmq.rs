@@ -15,7 +15,7 @@ const SENT: [Outgoing; 2] = [
 ];
 /// Minimum number of rounds with and without load.
 const ROUNDS_MIN: usize = 5;
-const PROCESSORS: u16 = 4;
+const WORKERS: u16 = 4;
 /// Duration of the load, after which all queues are placed.
 const LOADED: Duration = Duration::from_secs(3);
 /// "PMD Threads" of Open vSwitch's documentation (Documentation/topics/dpdk/pmd.rst), under "PMD
@@ -73,7 +73,7 @@ fn reactions(rounds: usize) -> Result<[Work; 2]> {
     );
     for _ in 0..rounds {
         let rig = Rig::new()?;
-        let host = LoadedHost::new(&rig, PROCESSORS)?;
+        let host = LoadedHost::new(&rig, WORKERS)?;
         let load = host.load(&rig, None)?;
         let spread_s = host.spread(&load)?.as_secs_f64();
         thread::sleep(LOADED);

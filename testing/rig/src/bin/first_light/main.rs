@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use suimon_rig::{
-    Daemon, HostedGuest, HostedVms, Namespace, Process, Rig, StopSignal, Veth, iperf, nginx,
+    Daemon, GuestConsole, HostedVms, Namespace, Process, Rig, StopSignal, Veth, iperf, nginx,
     program,
 };
 use suimon_test_programs::end_program;
@@ -83,7 +83,7 @@ struct Scene {
 
 impl Scene {
     /// Starts all components. Returns them with the VM's guest, which executes commands.
-    fn set(rig: &Rig, stop: &StopSignal) -> Result<(Self, HostedGuest)> {
+    fn set(rig: &Rig, stop: &StopSignal) -> Result<(Self, GuestConsole)> {
         say("making the guest's kernel and initramfs (once), from Debian's kernel package");
         let vms = HostedVms::with(rig, &disks::programs())?;
         let check = || if stop.is_asked() { bail!("asked to stop") } else { Ok(()) };
@@ -142,7 +142,7 @@ impl Scene {
         Ok((scene, vm))
     }
 
-    fn start_traffic(&mut self, rig: &Rig, vm: &mut HostedGuest) -> Result<()> {
+    fn start_traffic(&mut self, rig: &Rig, vm: &mut GuestConsole) -> Result<()> {
         let download = format!(
             "while curl --silent --show-error --limit-rate 20M --output /dev/null \
              http://{WORLD}/file; do :; done"
@@ -160,7 +160,7 @@ impl Scene {
     }
 
     /// Prints the VM's devices as its guest sees them.
-    fn look_inside(&self, vm: &mut HostedGuest) -> Result<()> {
+    fn look_inside(&self, vm: &mut GuestConsole) -> Result<()> {
         println!("\nThe VM, from outside (suimon vm show vm):\n");
         println!("{}", indented(&self.daemon.ok(&["vm", "show", "vm"])?));
         // The kernel reports a carrier up to a second later.
@@ -288,8 +288,8 @@ impl Scene {
     fn queue_map(&self) -> Result<String> {
         let vmq = self.daemon.http("GET", "/1.0/vmq/world", None)?.json;
         let mut text = String::new();
-        for processor in vmq["workers"].as_array().context("no list of processors")? {
-            let number = &processor["worker"];
+        for worker in vmq["workers"].as_array().context("no list of processors")? {
+            let number = &worker["worker"];
             let queues = vmq["queues"].as_array().context("no list of queues")?;
             let here = queues.iter().filter(|queue| queue["worker"] == *number);
             let names: Vec<&str> = here.filter_map(|queue| queue["queue"].as_str()).collect();

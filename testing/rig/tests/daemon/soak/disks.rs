@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use suimon_rig::{NbdClient, example, fio, run, run_any, until, until_some};
+use suimon_rig::{NbdClient, example, fio, run, run_any, wait_for_value, wait_until};
 
 use super::client::Client;
 use super::gate::Tally;
@@ -41,7 +41,7 @@ pub(super) fn vhost_user<'a>(
         words.extend(options.split_whitespace());
         words.extend(["1", "1", "32"]);
         // A disk has one front-end at a time and turns others away.
-        until("the front-end before to have left", PATIENCE, || {
+        wait_until("the front-end before to have left", PATIENCE, || {
             let status = site.daemon.get(&format!("/1.0/disks/{disk}"))?;
             Ok(status["vhost_user"]["queues"].as_u64().unwrap_or(0) == 0)
         })?;
@@ -180,8 +180,9 @@ pub(super) fn come_and_go<'a>(
              \"size_bytes\":8388608,\"nbd\":{{\"socket\":\"{socket}\"}}}}"
         );
         api.change("POST", "/1.0/disks", &body)?;
-        let mut client =
-            until_some("the new disk", PATIENCE, || NbdClient::connect(&socket, &name).map(Some))?;
+        let mut client = wait_for_value("the new disk", PATIENCE, || {
+            NbdClient::connect(&socket, &name).map(Some)
+        })?;
         for block in 0..16 {
             client.write(block * 500 * 1024, &[1; 65536], false)?;
         }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use suimon_rig::{LightGuest, Namespace, Testpmd, TestpmdSpec, until_some};
+use suimon_rig::{Namespace, NamespaceGuest, Testpmd, TestpmdSpec, wait_for_value};
 
 use super::bench::rig::{Driver, GUEST_BASE, Vm, event};
 use super::bench::{BYTES, CSUM, FrontEnd, MERGEABLE, VERSION_1};
@@ -76,7 +76,7 @@ pub(super) fn front_ends(site: &Site, tally: &Tally) -> impl FnMut() -> Result<(
 /// Connects until the one before has been noticed to have left: the NIC has one at a time and turns
 /// others away.
 fn arrive(socket: &str) -> Result<FrontEnd> {
-    until_some("a front-end that is served", PATIENCE, || {
+    wait_for_value("a front-end that is served", PATIENCE, || {
         let mut stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.write_all(&FrontEnd::message(1, 1, &[]))?;
@@ -127,6 +127,6 @@ pub(super) fn testpmd(site: &Site) -> Result<impl FnMut() -> Result<()> + Send +
 }
 
 /// Waits until the guests have their devices and addresses.
-pub(super) fn bring_up(guests: &[LightGuest]) -> Result<()> {
-    guests.iter().try_for_each(LightGuest::bring_up)
+pub(super) fn bring_up(guests: &[NamespaceGuest]) -> Result<()> {
+    guests.iter().try_for_each(NamespaceGuest::bring_up)
 }

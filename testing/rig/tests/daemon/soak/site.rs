@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use suimon_rig::{
-    Daemon, DaemonOptions, HostedVms, LightGuest, Namespace, Rig, Veth, authority, until,
+    Daemon, DaemonOptions, HostedVms, Namespace, NamespaceGuest, Rig, Veth, create_certificates,
+    wait_until,
 };
 
 use super::checkpoint::Watched;
@@ -14,7 +15,7 @@ use super::checkpoint::Watched;
 pub(super) struct Site {
     pub(super) daemon: Daemon,
     /// Guests `a` and `b` of the private switch and `c` of the external one.
-    pub(super) guests: Vec<LightGuest>,
+    pub(super) guests: Vec<NamespaceGuest>,
     /// Namespace behind the uplink.
     pub(super) world: Namespace,
     pub(super) tls_port: u16,
@@ -40,10 +41,10 @@ impl Site {
         world.address(&far, &format!("{}/24", Self::WORLD))?;
         let names = [("a", 1), ("b", 2), ("c", 3)];
         let guests: Result<Vec<_>> =
-            names.into_iter().map(|(name, nth)| LightGuest::new(&rig, name, nth)).collect();
+            names.into_iter().map(|(name, nth)| NamespaceGuest::new(&rig, name, nth)).collect();
         let guests = guests?;
         for folder in ["good", "other"] {
-            authority(Path::new(&rig.path(folder)));
+            create_certificates(Path::new(&rig.path(folder)));
         }
         let tls_port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         std::fs::create_dir(rig.path("store"))?;
@@ -61,7 +62,7 @@ impl Site {
         super::network::bring_up(&site.guests)?;
         let limit = std::time::Duration::from_secs(120);
         for disk in Self::NBD_DISKS.iter().chain(&Self::BLOCK_DISKS) {
-            until("disks", limit, || {
+            wait_until("disks", limit, || {
                 Ok(site.daemon.get(&format!("/1.0/disks/{disk}"))?["state"] == "ready")
             })?;
         }
@@ -88,7 +89,13 @@ impl Site {
     }
 }
 
-fn host(rig: &Rig, guests: &[LightGuest], uplink: &str, tls_port: u16, vms: &HostedVms) -> String {
+fn host(
+    rig: &Rig,
+    guests: &[NamespaceGuest],
+    uplink: &str,
+    tls_port: u16,
+    vms: &HostedVms,
+) -> String {
     let (nbd, folder) = (rig.path("nbd.sock"), rig.path("good"));
     let mut text = format!(
         "[host]\nvm_folder = \"{}\"\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n\

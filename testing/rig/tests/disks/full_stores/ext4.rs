@@ -1,6 +1,6 @@
 //! A store on ext4, where space is allocated ahead.
 
-use suimon_rig::{Daemon, LoopFolder, NbdClient, Rig, run, until};
+use suimon_rig::{Daemon, LoopFolder, NbdClient, Rig, run, wait_until};
 
 use super::{
     Ballast, Disk, FORMATS, MIB, ONE_WRITE_MAX, PATIENCE, check_mib, free_bytes, wait_queued,
@@ -28,7 +28,7 @@ fn an_ext4_store_is_used_up_and_clients_wait() {
         let mut disk = Disk { client, file };
         let ballast = Ballast::new(store, 8 * MIB);
         let shown = |free: u64| {
-            until("the free space to be seen", PATIENCE, || {
+            wait_until("the free space to be seen", PATIENCE, || {
                 let store = daemon.json(&["store", "show", "s"])?;
                 Ok(store["free_bytes"].as_u64().is_some_and(|bytes| bytes <= free))
             })

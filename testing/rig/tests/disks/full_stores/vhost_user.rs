@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use suimon_rig::{Daemon, Guest, GuestDisk, GuestSpec, Mounted, NbdClient, Rig, run, until};
+use suimon_rig::{Daemon, Guest, GuestDisk, GuestSpec, Mounted, NbdClient, Rig, run, wait_until};
 
 use super::{Ballast, MIB, PATIENCE, wait_queued};
 
@@ -43,7 +43,7 @@ fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
     std::thread::sleep(Duration::from_secs(3));
     wait_queued(&daemon, "d");
     ballast.remove();
-    until("the guest to have written", PATIENCE * 3, || {
+    wait_until("the guest to have written", PATIENCE * 3, || {
         Ok(guest.run_any("[ -s /tmp/done ]", PATIENCE)?.is_ok())
     })
     .unwrap();
@@ -56,7 +56,7 @@ fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
     guest.run(&format!("rm -f /tmp/done; {}", write(512))).unwrap();
     wait_queued(&daemon, "d");
     drop(guest);
-    until("nothing to be queued", PATIENCE, || {
+    wait_until("nothing to be queued", PATIENCE, || {
         let shown = daemon.json(&["disk", "show", "d"])?;
         Ok(shown["full"]["queued_requests"].as_u64().unwrap_or(0) == 0)
     })

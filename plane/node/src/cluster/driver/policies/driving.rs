@@ -8,10 +8,10 @@ use suimon_quantity::Time;
 
 use super::KnownPolicies;
 use crate::cluster::driver::{Driver, Link};
-use crate::cluster::inbox::Heard;
+use crate::cluster::inbox::KeyState;
 use crate::cluster::messages::Task;
 use crate::cluster::policies::{Policies, PolicyRecord, policy_of, shared_policies};
-use crate::cluster::records::{KeptPolicies, load_policies, save_policies};
+use crate::cluster::records::{StoredPolicies, load_policies, save_policies};
 use crate::command::Command;
 use crate::events::Draft;
 use crate::{ChangeOptions, Edit};
@@ -26,7 +26,7 @@ impl Driver {
         let kept = load_policies(self.shared.store.as_ref(), &cluster.name);
         let kept = kept.unwrap_or_else(|error| {
             tracing::error!(%error, "cannot read the saved policies of the cluster");
-            KeptPolicies::default()
+            StoredPolicies::default()
         });
         let all = kept.all.into_iter().map(|record| (record.config.name.clone(), (record, 0)));
         self.policies =
@@ -36,7 +36,7 @@ impl Driver {
     fn keep_policies(&self) {
         let Some(cluster) = &self.config else { return };
         let all = self.policies.all.values().map(|(record, _)| record.clone()).collect();
-        let kept = KeptPolicies { all, deleted: self.policies.deleted.clone() };
+        let kept = StoredPolicies { all, deleted: self.policies.deleted.clone() };
         let saved = save_policies(self.shared.store.as_ref(), &cluster.name, &kept);
         if let Err(error) = saved {
             tracing::error!(%error, "cannot save the policies of the cluster");
@@ -58,7 +58,12 @@ impl Driver {
     }
 
     /// Processes a change of a policy's key.
-    pub(in crate::cluster::driver) fn hear_policy(&mut self, now: Time, name: &str, heard: &Heard) {
+    pub(in crate::cluster::driver) fn handle_policy(
+        &mut self,
+        now: Time,
+        name: &str,
+        heard: &KeyState,
+    ) {
         match &heard.entry {
             Some(entry) => {
                 let Some((name, of)) = policy_of(name, entry) else { return };
@@ -85,13 +90,13 @@ impl Driver {
         let before = known.map(|(record, _)| record.key).filter(|key| *key != of.0.key);
         for store in self.stores.values_mut() {
             if let Some(policy) = before {
-                store.hear_allocator(now, AllocatorEvent::PolicyRemoved { policy });
+                store.handle_allocator(now, AllocatorEvent::PolicyRemoved { policy });
             }
             let (policy, limits) = (of.0.key, of.0.limits());
-            store.hear_allocator(now, AllocatorEvent::PolicySet { policy, limits });
+            store.handle_allocator(now, AllocatorEvent::PolicySet { policy, limits });
         }
         self.policies.deleted.remove(&name);
-        self.policies.told.remove(&name);
+        self.policies.reported.remove(&name);
         self.policies.all.insert(name, of);
         (self.policies.is_due, self.looked) = (true, None);
     }
@@ -99,7 +104,7 @@ impl Driver {
     fn forget_policy(&mut self, now: Time, name: &Name) {
         let Some((record, _)) = self.policies.all.remove(name) else { return };
         for store in self.stores.values_mut() {
-            store.hear_allocator(now, AllocatorEvent::PolicyRemoved { policy: record.key });
+            store.handle_allocator(now, AllocatorEvent::PolicyRemoved { policy: record.key });
         }
         self.policies.deleted.insert(name.clone());
         (self.policies.is_due, self.looked) = (true, None);
@@ -117,12 +122,12 @@ impl Driver {
         // A change of a policy on this node writes the cluster's record first. The desired state
         // must not be updated in between.
         let is_up = matches!(self.link, Link::Up { .. });
-        if !is_due || !is_up || self.is_changing() || self.leaves {
+        if !is_due || !is_up || self.is_changing() || self.is_leaving {
             return;
         }
         (self.policies.is_due, self.policies.again_at) = (false, None);
         let desired = self.shared.desired();
-        self.tell_deleted(&desired.config);
+        self.report_deleted(&desired.config);
         for policy in shared_policies(&desired.config) {
             let known = &self.policies;
             if !known.all.contains_key(&policy.name) && !known.deleted.contains(&policy.name) {
@@ -157,14 +162,14 @@ impl Driver {
     }
 
     /// Emits events for deleted policies that disks of this host use.
-    fn tell_deleted(&mut self, config: &HostConfig) {
+    fn report_deleted(&mut self, config: &HostConfig) {
         let is_used =
             |name: &Name| config.disks.iter().any(|of| of.qos_policy.as_ref() == Some(name));
         let new: Vec<Name> = self
             .policies
             .deleted
             .iter()
-            .filter(|name| is_used(name) && !self.policies.told.contains(*name))
+            .filter(|name| is_used(name) && !self.policies.reported.contains(*name))
             .cloned()
             .collect();
         for name in new {
@@ -175,8 +180,8 @@ impl Driver {
                  policy set {name} …`)."
             );
             let kind = EventKind::SharedPolicyUnknown;
-            self.tell([Draft::new(kind, format!("qos_policy/{name}"), text)]);
-            self.policies.told.insert(name);
+            self.emit([Draft::new(kind, format!("qos_policy/{name}"), text)]);
+            self.policies.reported.insert(name);
         }
     }
 }

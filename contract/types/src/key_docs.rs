@@ -1,0 +1,104 @@
+//! Meanings of keys for help texts and reference pages, taken from the documentation comments of
+//! the configuration types.
+
+use serde_json::Value;
+use utoipa::PartialSchema;
+
+use crate::{
+    ApiConfig, ByteSize, ClusterConfig, ClusterTls, ConsoleConfig, DiskConfig, DiskNbd, DiskQos,
+    DiskVhostUser, Form, HostConfig, HostSection, Kind, LabConfig, NicConfig, NodeConfig,
+    OffloadConfig, PfConfig, PowerConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig,
+    UplinkConfig, VfConfig, VmConfig, VmqConfig,
+};
+
+/// Returns the meaning of a key in one or more sentences on one line; `None` if the key does not
+/// exist.
+pub fn docs_of(kind: Kind, key: &str) -> Option<String> {
+    let schema = match kind {
+        Kind::File => HostConfig::schema(),
+        Kind::Host => HostSection::schema(),
+        Kind::Api => ApiConfig::schema(),
+        Kind::Console => ConsoleConfig::schema(),
+        Kind::Lab => LabConfig::schema(),
+        Kind::Power => PowerConfig::schema(),
+        Kind::Cluster => ClusterConfig::schema(),
+        Kind::ClusterTls => ClusterTls::schema(),
+        Kind::Uplink => UplinkConfig::schema(),
+        Kind::Team => TeamConfig::schema(),
+        Kind::Switch => SwitchConfig::schema(),
+        Kind::Nic => NicConfig::schema(),
+        Kind::Store => StoreConfig::schema(),
+        Kind::QosPolicy => QosPolicyConfig::schema(),
+        Kind::Disk => DiskConfig::schema(),
+        Kind::Vm => VmConfig::schema(),
+        Kind::Pf => PfConfig::schema(),
+        Kind::Node => NodeConfig::schema(),
+        Kind::Vf => VfConfig::schema(),
+        Kind::Offload => OffloadConfig::schema(),
+        Kind::Vmq => VmqConfig::schema(),
+        Kind::DiskQos => DiskQos::schema(),
+        Kind::DiskVhostUser => DiskVhostUser::schema(),
+        Kind::DiskNbd => DiskNbd::schema(),
+    };
+    let schema = serde_json::to_value(schema).ok()?;
+    let description = description(schema.get("properties")?.get(key)?)?;
+    Some(description.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Returns the description of a property. For an optional key of a named type it is part of one of
+/// the alternatives.
+fn description(property: &Value) -> Option<&str> {
+    property.get("description").and_then(Value::as_str).or_else(|| {
+        let alternatives = property.get("oneOf").or_else(|| property.get("allOf"))?.as_array()?;
+        alternatives.iter().find_map(|one| one.get("description")?.as_str())
+    })
+}
+
+/// Returns the text of a key's default; `None` for a required key.
+pub fn default_text(kind: Kind, key: &str) -> Option<String> {
+    let known = kind.key(key)?;
+    if known.required {
+        return None;
+    }
+    Some(match crate::default_of(kind, key) {
+        None => "–".to_owned(),
+        Some(value) if matches!(known.form, Form::Bytes { .. }) => {
+            ByteSize::new(value.as_u64()?).to_string()
+        }
+        Some(Value::String(text)) => text,
+        Some(value) => value.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::docs_of;
+    use crate::Kind;
+
+    #[test]
+    fn every_key_has_a_meaning_and_it_ends_in_a_full_stop() {
+        let tables = [
+            Kind::File,
+            Kind::Host,
+            Kind::Api,
+            Kind::Console,
+            Kind::Lab,
+            Kind::Power,
+            Kind::Cluster,
+            Kind::ClusterTls,
+            Kind::Offload,
+            Kind::Vmq,
+            Kind::DiskQos,
+            Kind::DiskVhostUser,
+            Kind::DiskNbd,
+            Kind::Vf,
+        ];
+        for kind in tables.into_iter().chain(Kind::RESOURCES) {
+            for key in kind.keys() {
+                let meaning = docs_of(kind, key.name).unwrap_or_default();
+                assert!(meaning.ends_with('.'), "{kind:?} {}: `{meaning}`", key.name);
+            }
+        }
+        assert_eq!(docs_of(Kind::Nic, "colour"), None);
+    }
+}

@@ -1,0 +1,21 @@
+//! Replay of recorded policies.
+
+use suimon_quantity::Time;
+
+use crate::{Difference, RecordError};
+
+/// Policy that replays its recorded inputs.
+pub trait PolicyReplay {
+    /// Applies a recorded input and appends the encoded decision of the current policy to
+    /// `decision`.
+    ///
+    /// # Errors
+    /// Fails if `input` is not a valid input of the policy.
+    fn step(&mut self, at: Time, input: &[u8], decision: &mut Vec<u8>) -> Result<(), RecordError>;
+
+    /// Returns an input in human-readable form.
+    fn describe_input(&self, input: &[u8]) -> String;
+
+    /// Returns the first difference of two different decisions.
+    fn difference(&self, recorded: &[u8], now: &[u8]) -> Difference;
+}

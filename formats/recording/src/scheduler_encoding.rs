@@ -1,0 +1,315 @@
+//! Binary encoding of scheduler inputs and decisions, specified in `scheduler.rs`.
+
+use core::time::Duration;
+
+use suimon_quantity::{Time, WorkerId};
+use suimon_storage_qos::{
+    BatchSubmitted, Change, Completed, Completion, DiskSlot, Event, Grant, GrantKind, LoanReport,
+    Next, Operation, RequestTime, RequestedGrant, Return, SubmitError, Submitted, WorkerTime,
+};
+
+use crate::RecordError;
+use crate::bytes::{Bytes, put, put_signed};
+use crate::policy::put_text;
+
+const SUBMIT: u8 = 0;
+const TOGETHER: u8 = 1;
+pub(crate) const POLL: u8 = 2;
+const COMPLETED: u8 = 3;
+const CHANGE: u8 = 4;
+pub(crate) const OBSERVE: u8 = 5;
+const SHARE: u8 = 6;
+const REPORT: u8 = 7;
+pub(crate) const POLL_GRANT: u8 = 8;
+const UNSHARE: u8 = 9;
+const UNDONE: u8 = 10;
+
+/// Maximum number of requests in one submission or report.
+const REQUESTS_MAX: u64 = 1 << 20;
+
+/// Input of a scheduler or shared budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreInput {
+    /// Submission of one request of a disk.
+    Submit {
+        /// Slot of the disk in the scheduler.
+        slot: DiskSlot,
+        /// Length of the request in bytes.
+        bytes: u32,
+        /// Tag assigned by the storage engine.
+        tag: u32,
+    },
+    /// Submission of several requests of one disk.
+    SubmitBatch {
+        /// Slot of the disk in the scheduler.
+        slot: DiskSlot,
+        /// Tag assigned by the storage engine, common to all requests.
+        tag: u32,
+        /// Length of each request in bytes.
+        sizes: Vec<u32>,
+    },
+    /// Poll for the next request to dispatch.
+    Poll,
+    /// Completion of requests of one disk.
+    Completed {
+        /// Slot of the disk in the scheduler.
+        slot: DiskSlot,
+        /// Size, number and latency of the completed requests.
+        of: Completed,
+    },
+    /// End of a request of one disk without service.
+    Undone {
+        /// Slot of the disk in the scheduler.
+        slot: DiskSlot,
+        /// Length of the request in bytes.
+        bytes: u32,
+    },
+    /// Change of configuration, such as limits or disks.
+    Change(Change),
+    /// Periodic evaluation of the delivered service.
+    Observe,
+    /// Start of sharing the store with other workers.
+    Share(WorkerId),
+    /// Report of another worker on its disks.
+    Report {
+        /// Worker that sent the report.
+        from: WorkerId,
+        /// Demand, completions and returned grants.
+        report: LoanReport,
+    },
+    /// Poll for the next grant to another worker.
+    PollGrant,
+    /// End of sharing: slots and tags of the requests queued at the remaining worker.
+    Unshare(Vec<(DiskSlot, u32)>),
+}
+
+fn put_numbers(out: &mut Vec<u8>, numbers: impl IntoIterator<Item = u32>) {
+    numbers.into_iter().for_each(|number| put(out, number.into()));
+}
+
+pub(crate) fn put_submit(out: &mut Vec<u8>, slot: DiskSlot, bytes: u32, tag: u32) {
+    out.push(SUBMIT);
+    put_numbers(out, [slot.0, bytes, tag]);
+}
+
+pub(crate) fn put_submitted(out: &mut Vec<u8>, of: Result<Submitted, SubmitError>) {
+    out.push(match of {
+        Ok(Submitted::Dispatch) => 0,
+        Ok(Submitted::Queued) => 1,
+        Err(error) => refusal(error),
+    });
+}
+
+const fn refusal(error: SubmitError) -> u8 {
+    match error {
+        SubmitError::NoDisk(_) => 2,
+        _ => 3,
+    }
+}
+
+pub(crate) fn put_together(out: &mut Vec<u8>, slot: DiskSlot, tag: u32, sizes: &[u32]) {
+    out.push(TOGETHER);
+    put_numbers(out, [slot.0, tag]);
+    for run in sizes.chunk_by(|a, b| a == b) {
+        put(out, run.first().copied().unwrap_or_default().into());
+        put(out, run.len() as u64);
+    }
+}
+
+pub(crate) fn put_together_done(out: &mut Vec<u8>, of: Result<BatchSubmitted, SubmitError>) {
+    match of {
+        Ok(BatchSubmitted { dispatched, waiting }) => {
+            out.push(0);
+            put(out, dispatched as u64);
+            put(out, waiting as u64);
+        }
+        Err(error) => out.push(refusal(error)),
+    }
+}
+
+pub(crate) fn put_next(out: &mut Vec<u8>, now: Time, next: Next) {
+    match next {
+        Next::Idle => out.push(0),
+        Next::WaitUntil(at) => {
+            out.push(1);
+            put_signed(out, at.as_ns().wrapping_sub(now.as_ns()) as i64);
+        }
+        Next::Dispatch { disk, tag } => {
+            out.push(2);
+            put_numbers(out, [disk.0, tag]);
+        }
+    }
+}
+
+pub(crate) fn put_completed(out: &mut Vec<u8>, slot: DiskSlot, of: Completed) {
+    out.push(COMPLETED);
+    put_numbers(out, [slot.0, of.operation as u32, of.bytes, of.requests]);
+    put(out, of.latency_ns.map_or(0, |ns| ns.saturating_add(1)));
+}
+
+pub(crate) fn put_undone(out: &mut Vec<u8>, slot: DiskSlot, bytes: u32) {
+    out.push(UNDONE);
+    put_numbers(out, [slot.0, bytes]);
+}
+
+pub(crate) fn put_change(out: &mut Vec<u8>, change: Change) {
+    out.push(CHANGE);
+    put_text(out, &change);
+}
+
+pub(crate) fn put_tags(out: &mut Vec<u8>, tags: &[u32]) {
+    put_numbers(out, tags.iter().copied());
+}
+
+pub(crate) fn put_events(out: &mut Vec<u8>, events: &[Event]) {
+    if !events.is_empty() {
+        put_text(out, &events);
+    }
+}
+
+pub(crate) fn put_share(out: &mut Vec<u8>, with: WorkerId) {
+    out.push(SHARE);
+    put(out, with.0.into());
+}
+
+pub(crate) fn put_report(out: &mut Vec<u8>, from: WorkerId, report: &LoanReport) {
+    out.push(REPORT);
+    put(out, from.0.into());
+    for wants in [&report.loan_demand, &report.loan_requests] {
+        put(out, wants.len() as u64);
+        wants.iter().for_each(|want| put_numbers(out, [want.disk.0, want.bytes]));
+    }
+    put(out, report.completions.len() as u64);
+    for Completion { disk, operation, bytes, latency } in &report.completions {
+        put_numbers(out, [disk.0, *operation as u32, *bytes]);
+        let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
+        put(out, latency.map_or(0, |latency| ns(latency).saturating_add(1)));
+    }
+    put(out, report.returns.len() as u64);
+    for Return { disk, requests, cost, bytes } in &report.returns {
+        put_numbers(out, [disk.0, *requests, *cost, *bytes]);
+    }
+    put(out, report.times.len() as u64);
+    for WorkerTime { disk, time, in_flight_change } in &report.times {
+        put(out, disk.0.into());
+        put(out, time.busy_ns);
+        put_signed(out, i64::from(*in_flight_change));
+    }
+}
+
+pub(crate) fn put_grant(out: &mut Vec<u8>, grant: Option<Grant>) {
+    let Some(Grant { worker: processor, disk, of }) = grant else { return out.push(0) };
+    put_numbers(out, [u32::from(processor.0) + 1, disk.0]);
+    let (kind, number) = match of {
+        GrantKind::Waiting(requests) => (0, requests),
+        GrantKind::Ahead(bytes) => (1, bytes),
+        GrantKind::Nothing => (2, 0),
+        GrantKind::Refused(bytes) => (3, bytes),
+    };
+    put_numbers(out, [kind, number]);
+}
+
+pub(crate) fn put_unshare(out: &mut Vec<u8>, waiting: impl Iterator<Item = (DiskSlot, u32)>) {
+    out.push(UNSHARE);
+    waiting.for_each(|(slot, tag)| put_numbers(out, [slot.0, tag]));
+}
+
+/// Decodes an input of a scheduler.
+///
+/// # Errors
+/// Fails if `body` is not a valid input.
+pub fn decode_store_input(body: &[u8]) -> Result<StoreInput, RecordError> {
+    let mut bytes = Bytes::new(body);
+    let input = match bytes.byte()? {
+        SUBMIT => {
+            let slot = DiskSlot(bytes.number_u32()?);
+            StoreInput::Submit { slot, bytes: bytes.number_u32()?, tag: bytes.number_u32()? }
+        }
+        TOGETHER => together(&mut bytes)?,
+        POLL => StoreInput::Poll,
+        COMPLETED => {
+            let slot = DiskSlot(bytes.number_u32()?);
+            let operation = operation(&mut bytes)?;
+            let (of, requests) = (bytes.number_u32()?, bytes.number_u32()?);
+            let latency_ns = bytes.number()?.checked_sub(1);
+            let of = Completed { operation, bytes: of, requests, latency_ns };
+            StoreInput::Completed { slot, of }
+        }
+        UNDONE => {
+            let slot = DiskSlot(bytes.number_u32()?);
+            StoreInput::Undone { slot, bytes: bytes.number_u32()? }
+        }
+        CHANGE => StoreInput::Change(serde_json::from_slice(bytes.rest())?),
+        OBSERVE => StoreInput::Observe,
+        SHARE => StoreInput::Share(worker(&mut bytes)?),
+        REPORT => StoreInput::Report { from: worker(&mut bytes)?, report: report(&mut bytes)? },
+        POLL_GRANT => StoreInput::PollGrant,
+        UNSHARE => {
+            let mut waiting = Vec::new();
+            while !bytes.is_empty() {
+                waiting.push((DiskSlot(bytes.number_u32()?), bytes.number_u32()?));
+            }
+            StoreInput::Unshare(waiting)
+        }
+        other => return Err(RecordError::Body(format!("the first record is {other}"))),
+    };
+    if bytes.is_empty() {
+        return Ok(input);
+    }
+    Err(RecordError::Body("the record extends beyond its end".to_owned()))
+}
+
+fn together(bytes: &mut Bytes<'_>) -> Result<StoreInput, RecordError> {
+    let (slot, tag) = (DiskSlot(bytes.number_u32()?), bytes.number_u32()?);
+    let mut sizes = Vec::new();
+    while !bytes.is_empty() {
+        let (size, count) = (bytes.number_u32()?, bytes.number()?);
+        if count > REQUESTS_MAX.saturating_sub(sizes.len() as u64) {
+            return Err(RecordError::NumberTooLarge);
+        }
+        sizes.extend((0..count).map(|_| size));
+    }
+    Ok(StoreInput::SubmitBatch { slot, tag, sizes })
+}
+
+fn worker(bytes: &mut Bytes<'_>) -> Result<WorkerId, RecordError> {
+    u16::try_from(bytes.number()?).map(WorkerId).map_err(|_| RecordError::NumberTooLarge)
+}
+
+fn operation(bytes: &mut Bytes<'_>) -> Result<Operation, RecordError> {
+    let number = bytes.number()?;
+    let known = usize::try_from(number).ok().and_then(|at| Operation::ALL.get(at));
+    known.copied().ok_or_else(|| RecordError::Body(format!("unknown operation {number}")))
+}
+
+fn report(bytes: &mut Bytes<'_>) -> Result<LoanReport, RecordError> {
+    let mut report = LoanReport::default();
+    for wants in [&mut report.loan_demand, &mut report.loan_requests] {
+        // Each entry consumes input, which bounds the number of entries.
+        for _ in 0..bytes.number()? {
+            wants.push(RequestedGrant {
+                disk: DiskSlot(bytes.number_u32()?),
+                bytes: bytes.number_u32()?,
+            });
+        }
+    }
+    for _ in 0..bytes.number()? {
+        let (disk, operation) = (DiskSlot(bytes.number_u32()?), operation(bytes)?);
+        let of = bytes.number_u32()?;
+        let latency = bytes.number()?.checked_sub(1).map(Duration::from_nanos);
+        report.completions.push(Completion { disk, operation, bytes: of, latency });
+    }
+    for _ in 0..bytes.number()? {
+        let (disk, requests) = (DiskSlot(bytes.number_u32()?), bytes.number_u32()?);
+        let (cost, of) = (bytes.number_u32()?, bytes.number_u32()?);
+        report.returns.push(Return { disk, requests, cost, bytes: of });
+    }
+    for _ in 0..bytes.number()? {
+        let disk = DiskSlot(bytes.number_u32()?);
+        let time = RequestTime { busy_ns: bytes.number()?, ..RequestTime::default() };
+        let in_flight_change =
+            i32::try_from(bytes.signed()?).map_err(|_| RecordError::NumberTooLarge)?;
+        report.times.push(WorkerTime { disk, time, in_flight_change });
+    }
+    Ok(report)
+}

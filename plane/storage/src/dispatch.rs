@@ -1,0 +1,362 @@
+//! Dispatch of requests by their stores.
+//!
+//! Cost of a request
+//! - A read or write costs its bytes.
+//! - A write of zeros costs as many bytes, because the device may have to write them, unless the
+//!   space may be deallocated and the file can have holes.
+//! - A flush, a discard, and a write of zeros that becomes a hole cost one operation: they move no
+//!   payload, but each has a cost on the device, and their number must be limited.
+//!
+//! Requests of a queue that closes do not wait for the disk's maximum. They begin at once, and
+//! placeholders for them stay in the store's queue. Until the placeholders have been charged, no
+//! further requests are taken from the disk's queues. A disk thereby exceeds its maximum by the
+//! bound of queued requests at most, regardless of how often its queues come and go, and the total
+//! is unchanged.
+
+use suimon_ports::{DiskOp, DiskOutcome};
+use suimon_quantity::Time;
+use suimon_storage_qos::{BatchSubmitted, Completed, Next, Submitted};
+
+use crate::disk::{DiskIndex, DiskState};
+use crate::notices::StorageNotice;
+use crate::request::EngineRequest;
+use crate::store::WorkerStore;
+use crate::work::{REQUESTS_MAX, StorageEngine};
+
+/// Bit in the scheduler's tag that marks requests of a disk copy.
+const MIRROR_TAG: u32 = 1 << 31;
+
+/// Returns the tag of a request in its store's scheduler: the number of its disk, and whether the
+/// request belongs to a disk copy.
+#[inline]
+fn tag_of(disk: usize, is_mirror: bool) -> u32 {
+    let number = u32::try_from(disk).unwrap_or(u32::MAX) & !MIRROR_TAG;
+    if is_mirror { number | MIRROR_TAG } else { number }
+}
+
+impl StorageEngine {
+    /// Submits requests that a queue brought in one turn: they begin, or are queued for their
+    /// store.
+    #[inline]
+    pub(crate) fn admit_arrived(&mut self) {
+        if self.arrived.is_empty() {
+            return;
+        }
+        let mut numbers = core::mem::take(&mut self.arrived);
+        match self.admit_together(&numbers) {
+            Some(of) => {
+                let begun = numbers.iter().take(of.dispatched);
+                // There are no other requests: a queue is read only as far as its store has room.
+                let others = numbers.iter().skip(of.dispatched + of.waiting);
+                begun.chain(others).for_each(|&number| self.begin(number));
+            }
+            None => numbers.iter().for_each(|&number| self.submit(number)),
+        }
+        numbers.clear();
+        self.arrived = numbers;
+    }
+
+    /// Submits all requests to the store at once. Returns `None` if each must be submitted
+    /// separately.
+    fn admit_together(&mut self, numbers: &[usize]) -> Option<BatchSubmitted> {
+        let first = self.requests.get(*numbers.first()?)?;
+        let (disk_number, queue, is_mirror) = (first.disk, first.queue, first.is_mirror);
+        let disk = self.disks.get_mut(disk_number)?;
+        let DiskIndex { store, slot } = disk.place_of(is_mirror)?;
+        let of = self.stores.get_mut(store)?;
+        self.sizes.clear();
+        for &number in numbers {
+            let request = self.requests.get_mut(number)?;
+            request.bytes = counted_bytes(disk, request);
+            // Most requests are not queued, and a second lookup would cost more (decision 30).
+            request.charged = Some(DiskIndex { store, slot });
+            self.sizes.push(request.bytes);
+        }
+        let tag = tag_of(disk_number, is_mirror);
+        let of = of.submit_together(self.now, slot, &self.sizes, tag);
+        let dispatched = of.map_or(0, |of| of.dispatched);
+        for &number in numbers.iter().skip(dispatched) {
+            if let Some(request) = self.requests.get_mut(number) {
+                request.charged = None;
+            }
+        }
+        let of = of?;
+        for &number in numbers.iter().skip(of.dispatched).take(of.waiting) {
+            disk.held_of(is_mirror).push(&mut self.requests, number);
+        }
+        self.queued += of.waiting;
+        if let Some(queue) = self.queues.get_mut(queue) {
+            queue.queued += u32::try_from(of.waiting).unwrap_or(u32::MAX);
+        }
+        Some(of)
+    }
+
+    /// Submits a request to its store: it begins, or is queued for the store.
+    #[inline]
+    pub(crate) fn submit(&mut self, number: usize) {
+        let Some(request) = self.requests.get_mut(number) else { return };
+        let disk_number = request.disk;
+        let Some(disk) = self.disks.get_mut(disk_number) else { return self.begin(number) };
+        let is_mirror = request.is_mirror;
+        let place = disk.place_of(is_mirror);
+        let Some(DiskIndex { store, slot }) = place else { return self.begin(number) };
+        let Some(of) = self.stores.get_mut(store) else { return self.begin(number) };
+        let bytes = counted_bytes(disk, request);
+        request.bytes = bytes;
+        match of.submit(self.now, slot, bytes, tag_of(disk_number, is_mirror)) {
+            Ok(Submitted::Dispatch) => request.charged = place,
+            Ok(Submitted::Queued) => {
+                if let Some(of) = self.queues.get_mut(request.queue) {
+                    of.queued += 1;
+                }
+                self.queued += 1;
+                return disk.held_of(is_mirror).push(&mut self.requests, number);
+            }
+            // The disk was removed from its store, which does not limit it any more. The store's
+            // queue is not full: a disk queue is read only as far as there is room.
+            Err(_) => {}
+        }
+        self.begin(number);
+    }
+
+    /// Begins the requests that their stores dispatch now. Returns true if there were any.
+    pub(crate) fn dispatch_ready(&mut self) -> bool {
+        let mut any = false;
+        for store in self.stores.numbers() {
+            any |= self.dispatch_request(store);
+        }
+        any
+    }
+
+    fn dispatch_request(&mut self, store: usize) -> bool {
+        let (now, mut any) = (self.now, false);
+        let Some(of) = self.stores.get_mut(store) else { return false };
+        of.exchange(now, self.worker, &mut self.outbox);
+        while self.handle_begun() < REQUESTS_MAX {
+            let Some(of) = self.stores.get_mut(store) else { break };
+            // Also without queued requests: otherwise the next requests would be queued because of
+            // completions that the scheduler has not received.
+            of.report_completions(now);
+            if of.waiting == 0 {
+                break;
+            }
+            let Next::Dispatch { disk: slot, tag } = of.poll(now) else { break };
+            any = true;
+            if !of.handle_dispatched(now, slot) {
+                self.begin_first(tag);
+            } else if !of.is_owed(slot) {
+                self.resume_place(DiskIndex { store, slot });
+            }
+        }
+        let Some(of) = self.stores.get_mut(store) else { return any };
+        let room = of.spec.waiting_max.saturating_sub(of.waiting) as usize;
+        let starved: Vec<usize> = of.starved.drain(..room.min(of.starved.len())).collect();
+        if any {
+            of.exchange(now, self.worker, &mut self.outbox);
+        }
+        starved.into_iter().for_each(|queue| self.resume_queue(queue));
+        any
+    }
+
+    /// Begins the first request of a disk that is queued for its store, by the scheduler's tag.
+    fn begin_first(&mut self, tag: u32) {
+        let (disk, is_mirror) = ((tag & !MIRROR_TAG) as usize, tag & MIRROR_TAG != 0);
+        let Some(disk) = self.disks.get_mut(disk) else { return };
+        let place = disk.place_of(is_mirror);
+        let Some(number) = disk.held_of(is_mirror).pop(&self.requests) else { return };
+        self.queued -= 1;
+        let Some(request) = self.requests.get_mut(number) else { return };
+        request.charged = place;
+        let queue = request.queue;
+        if let Some(of) = self.queues.get_mut(queue) {
+            of.queued -= 1;
+        }
+        self.resume_queue(queue);
+        self.begin(number);
+    }
+
+    /// Begins the queued requests of a disk, either those of its clients or those of a copy,
+    /// without waiting for the store. With `is_owed`, placeholders remain in the store's queue
+    /// until they are charged.
+    pub(crate) fn bypass_scheduler(&mut self, disk_number: usize, is_mirror: bool, is_owed: bool) {
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        let mut held = core::mem::take(disk.held_of(is_mirror));
+        let through: Vec<usize> = core::iter::from_fn(|| held.pop(&self.requests)).collect();
+        if through.is_empty() {
+            return;
+        }
+        self.queued -= through.len();
+        if let Some(DiskIndex { store, slot }) = disk.place_of(is_mirror) {
+            if let Some(of) = self.stores.get_mut(store) {
+                if is_owed {
+                    self.has_room = false;
+                    let bytes = |number: &usize| self.requests.get(*number).map(|of| of.bytes);
+                    of.uncharged.entry(slot).or_default().extend(through.iter().filter_map(bytes));
+                } else {
+                    let count = u32::try_from(through.len()).unwrap_or(u32::MAX);
+                    of.waiting = of.waiting.saturating_sub(count);
+                }
+            }
+        }
+        for number in through {
+            let queue = self.requests.get(number).map(|request| request.queue);
+            if let Some(of) = queue.and_then(|queue| self.queues.get_mut(queue)) {
+                of.queued -= 1;
+            }
+            self.begin(number);
+        }
+    }
+
+    /// Returns the number of requests that are in flight and not queued for their store.
+    pub(crate) fn handle_begun(&self) -> usize {
+        self.requests.len() - self.queued - self.full_queued
+    }
+
+    /// Returns true if this number of requests can be taken from any queues, within the limit of
+    /// each queue.
+    pub(crate) fn has_room(&self, requests: usize) -> bool {
+        let mut stores = self.stores.numbers().filter_map(|store| self.stores.get(store));
+        self.handle_begun() + requests <= REQUESTS_MAX && stores.all(|of| of.has_room(requests))
+    }
+
+    /// Returns the number of requests that may be taken from a queue. Called for each queue in each
+    /// turn, so it accesses no disk, and no store if [there is room](Self::has_room) in this turn.
+    #[inline]
+    pub(crate) fn remaining(&self, number: usize) -> usize {
+        let Some(queue) = self.queues.get(number).filter(|of| !of.is_stopped) else { return 0 };
+        if self.has_room {
+            return queue.held_max.saturating_sub(queue.queued) as usize;
+        }
+        let room = REQUESTS_MAX - self.handle_begun().min(REQUESTS_MAX);
+        let Some(DiskIndex { store, slot }) = queue.index else { return room };
+        match self.stores.get(store) {
+            Some(of) if of.is_owed(slot) => 0,
+            Some(of) => {
+                room.min(of.remaining()).min(queue.held_max.saturating_sub(queue.queued) as usize)
+            }
+            None => room,
+        }
+    }
+
+    /// Pauses a queue: it is neither read nor watched until there is room for its requests.
+    pub(crate) fn pause_queue(&mut self, number: usize) {
+        if self.handle_begun() >= REQUESTS_MAX {
+            return;
+        }
+        let Some(queue) = self.queues.get_mut(number) else { return };
+        queue.is_paused = true;
+        let store = queue.index.and_then(|place| self.stores.get_mut(place.store));
+        if let Some(of) = store.filter(|of| queue.queued == 0 && of.waiting >= of.spec.waiting_max)
+        {
+            of.starved.push_back(number);
+        }
+    }
+
+    /// Resumes a paused queue: it is read again.
+    pub(crate) fn resume_queue(&mut self, number: usize) {
+        let Some(of) = self.queues.get_mut(number).filter(|of| of.is_paused) else { return };
+        of.is_paused = false;
+        of.empty_polls = 0;
+        if core::mem::take(&mut of.is_unwatched) {
+            self.to_watch.push(number);
+        }
+        self.active.add(number);
+    }
+
+    /// Resumes the paused queues of a disk.
+    pub(crate) fn resume_queues(&mut self, disk: usize) {
+        for number in self.queues.numbers() {
+            if self.queues.get(number).is_some_and(|of| of.disk == disk) {
+                self.resume_queue(number);
+            }
+        }
+    }
+
+    /// Resumes the paused queues of a store's slot.
+    pub(crate) fn resume_place(&mut self, place: DiskIndex) {
+        for number in self.queues.numbers() {
+            if self.queues.get(number).is_some_and(|of| of.index == Some(place)) {
+                self.resume_queue(number);
+            }
+        }
+    }
+
+    /// Adjusts the number of a store's queues, and the limit of queued requests per queue.
+    pub(crate) fn add_queues(&mut self, store: usize, count: i32) {
+        let Some(of) = self.stores.get_mut(store) else { return };
+        let before = of.each;
+        of.add_queues(count);
+        let (each, has_changed) = (of.each, of.each != before);
+        for number in self.queues.numbers().filter(|_| has_changed) {
+            let queue = self.queues.get_mut(number);
+            if let Some(queue) = queue.filter(|of| of.index.is_some_and(|of| of.store == store)) {
+                queue.held_max = each;
+            }
+        }
+    }
+
+    /// Returns the time of the next action that is due without another event.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        let stores = self.stores.numbers().filter_map(|number| self.stores.get(number));
+        let own = self.stalls_deadline().into_iter().chain(self.idle_deadline());
+        let own = own.chain(self.respites_deadline()).chain(self.full_deadline());
+        let own = own.chain(self.spares_deadline());
+        stores.filter_map(|of| of.next_deadline()).chain(own).min()
+    }
+
+    /// Passes the remaining completions of this turn to the schedulers. For stores with queued
+    /// requests, the next turn passes them and dispatches requests at once.
+    pub(crate) fn report_completions(&mut self) {
+        for number in self.stores.numbers() {
+            if let Some(of) = self.stores.get_mut(number).filter(|of| of.waiting == 0) {
+                of.report_completions(self.now);
+            }
+        }
+    }
+
+    /// Samples delivered operations of all stores, if due.
+    pub(crate) fn observe(&mut self) {
+        for number in self.stores.numbers() {
+            let Some(of) = self.stores.get_mut(number) else { continue };
+            let store = of.id;
+            for event in of.observe(self.now) {
+                self.notices.push(StorageNotice::Qos { store, event });
+            }
+        }
+    }
+}
+
+/// Reports the completion of a dispatched request to its store. `is_alone`: as in
+/// [`WorkerStore::handle_answered`]. A request for which there was no space has had no service.
+#[inline]
+pub(crate) fn report_to_store(
+    of: &mut WorkerStore,
+    now: Time,
+    place: DiskIndex,
+    request: &EngineRequest,
+    (outcome, is_alone): (DiskOutcome, bool),
+) {
+    if outcome == DiskOutcome::NoSpace {
+        return of.handle_undone(now, place.slot, request.bytes);
+    }
+    let latency_ns = request.moved.ns_since(request.sent);
+    let latency_ns = Some(latency_ns).filter(|ns| *ns > 0);
+    let (operation, bytes) = (request.operation(), request.bytes);
+    let ended = Completed { operation, bytes, requests: 1, latency_ns };
+    of.handle_answered(now, place.slot, ended, is_alone);
+}
+
+/// Returns the bytes that a request is charged; 0 for one operation.
+#[inline]
+fn counted_bytes(disk: &DiskState, request: &EngineRequest) -> u32 {
+    let counts = match request.op {
+        DiskOp::Read | DiskOp::Write { .. } => true,
+        DiskOp::WriteZeroes { may_unmap: true, .. } => {
+            !disk.layers.first().is_some_and(|own| own.can_punch)
+        }
+        DiskOp::WriteZeroes { .. } => true,
+        DiskOp::Flush | DiskOp::Discard | DiskOp::Status { .. } => false,
+    };
+    if counts { u32::try_from(request.range.len()).unwrap_or(u32::MAX) } else { 0 }
+}

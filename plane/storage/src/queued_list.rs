@@ -1,0 +1,102 @@
+//! Requests queued for their store, in order of submission.
+//!
+//! A linked list through the requests: insertion and removal access no other memory. This matters
+//! if many disks have one queued request each.
+
+use crate::request::EngineRequest;
+use crate::slab::Slab;
+
+/// Number of no request.
+const NOBODY: u32 = u32::MAX;
+
+/// Queued requests of a disk: numbers of the first and the last one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueuedList {
+    first: u32,
+    last: u32,
+}
+
+impl Default for QueuedList {
+    fn default() -> Self {
+        Self { first: NOBODY, last: NOBODY }
+    }
+}
+
+impl QueuedList {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.first == NOBODY
+    }
+
+    /// Appends a request to the list.
+    #[inline]
+    pub(crate) fn push(&mut self, requests: &mut Slab<EngineRequest>, number: usize) {
+        // The number of requests is bounded by a few thousand and the room of the stores.
+        let at = u32::try_from(number).unwrap_or(NOBODY);
+        let Some(request) = requests.get_mut(number).filter(|_| at != NOBODY) else { return };
+        request.behind = NOBODY;
+        if self.is_empty() {
+            self.first = at;
+        } else if let Some(last) = requests.get_mut(self.last as usize) {
+            last.behind = at;
+        }
+        self.last = at;
+    }
+
+    /// Removes and returns the first request.
+    #[inline]
+    pub(crate) fn pop(&mut self, requests: &Slab<EngineRequest>) -> Option<usize> {
+        let number = self.first as usize;
+        self.first = requests.get(number)?.behind;
+        Some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_image::ByteRange;
+    use suimon_ports::{DiskOp, DiskOutcome};
+    use suimon_quantity::Time;
+    use suimon_storage_qos::Phase;
+
+    use crate::request::Full;
+
+    use super::*;
+
+    fn request() -> EngineRequest {
+        EngineRequest {
+            disk: 0,
+            queue: 0,
+            is_mirror: false,
+            tag: 0,
+            op: DiskOp::Read,
+            range: ByteRange::new(0, 512).unwrap(),
+            taken: Time::ZERO,
+            sent: Time::ZERO,
+            moved: Time::ZERO,
+            charged: None,
+            phase: Phase::Data,
+            bytes: 0,
+            parts: 0,
+            outcome: DiskOutcome::Done,
+            full: Full::No,
+            behind: 0,
+        }
+    }
+
+    #[test]
+    fn those_of_two_disks_keep_their_order() {
+        let mut requests = Slab::default();
+        let numbers: Vec<usize> = (0..6).map(|_| requests.insert(request())).collect();
+        let (mut even, mut odd) = (QueuedList::default(), QueuedList::default());
+        for &number in numbers.iter().rev() {
+            if number % 2 == 0 { &mut even } else { &mut odd }.push(&mut requests, number);
+        }
+        assert_eq!((even.pop(&requests), even.pop(&requests)), (Some(4), Some(2)));
+        even.push(&mut requests, 2);
+        let rest: Vec<usize> = core::iter::from_fn(|| even.pop(&requests)).collect();
+        assert_eq!((rest, even.is_empty()), (vec![0, 2], true));
+        odd.push(&mut requests, 4);
+        let rest: Vec<usize> = core::iter::from_fn(|| odd.pop(&requests)).collect();
+        assert_eq!(rest, [5, 3, 1, 4]);
+    }
+}

@@ -1,0 +1,174 @@
+//! Adaptive polling: how long workers poll before they sleep.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use suimon_quantity::Time;
+
+/// Default time to poll; about the cost of a wake-up for both sides.
+const PATIENCE_DEFAULT: Duration = Duration::from_micros(50);
+
+/// Time that a worker polls its rings after the last work before it arms notifications. All workers
+/// share one value, which only idle workers read.
+pub(crate) struct PollingTime {
+    ns: AtomicU64,
+}
+
+impl Default for PollingTime {
+    fn default() -> Self {
+        let polling_time = Self { ns: AtomicU64::new(0) };
+        polling_time.set(PATIENCE_DEFAULT);
+        polling_time
+    }
+}
+
+impl PollingTime {
+    pub(crate) fn get(&self) -> Duration {
+        Duration::from_nanos(self.ns.load(Relaxed))
+    }
+
+    pub(crate) fn set(&self, polling_time: Duration) {
+        self.ns.store(u64::try_from(polling_time.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+    }
+}
+
+/// Longest polling for completions that are certain to arrive, as a multiple of the time for rings.
+const ANSWERS_TIMES: u32 = 4;
+
+/// Interval at which a worker that polls for completions yields its CPU. Kernel threads on the same
+/// CPU may be the ones that produce the completions.
+const GIVES_WAY_EVERY: Duration = Duration::from_micros(4);
+
+/// Longest absence after a yield that does not count as competition for the CPU. Kernel threads
+/// that produce completions take about ten microseconds.
+const AWAY_MAX: Duration = Duration::from_micros(500);
+
+/// Length of the pause in polling, as a multiple of the absence: the other thread then costs at
+/// most 2 % of the worker's time. While other threads use the CPU, it does not enter idle states
+/// and wake-ups are cheap.
+const RESTS_TIMES: u32 = 50;
+const RESTS_MAX: Duration = Duration::from_secs(1);
+
+/// Adaptive polling of one worker for completions of files and devices. The time to poll is twice
+/// the idle time before the last completion for which the worker slept. The worker does not sleep
+/// for a device that completes soon. A device slower than the longest polling is polled no longer
+/// than rings are. While other threads compete for the CPU, completions are not polled.
+#[derive(Debug, Default)]
+pub(crate) struct Polling {
+    for_answers: Duration,
+    /// Time at which the worker last continued after a yield.
+    was_back: Time,
+    rests_until: Time,
+}
+
+impl Polling {
+    /// Returns how long after the last work completions are polled, if rings are polled for
+    /// `patience`.
+    pub(crate) fn for_answers(&self, now: Time, polling_time: Duration) -> Duration {
+        if now < self.rests_until { Duration::ZERO } else { self.learned(polling_time) }
+    }
+
+    fn learned(&self, polling_time: Duration) -> Duration {
+        self.for_answers.clamp(polling_time, longest(polling_time))
+    }
+
+    /// Adapts to a sleep while requests were in flight, with the first completion `idle` after the
+    /// last work.
+    pub(crate) fn handle_slept(&mut self, idle: Duration, polling_time: Duration) {
+        self.for_answers = if idle <= longest(polling_time) {
+            idle.saturating_mul(2).min(longest(polling_time))
+        } else {
+            self.learned(polling_time) / 2
+        };
+    }
+
+    /// Returns true if a worker that polls for completions has to yield now.
+    pub(crate) fn should_yield(&self, now: Time) -> bool {
+        now >= self.rests_until && now.since(self.was_back) >= GIVES_WAY_EVERY
+    }
+
+    /// Records a yield from `gone` to `now`. Returns the end of the pause in polling if other
+    /// threads compete for the CPU.
+    pub(crate) fn handle_back(&mut self, gone: Time, now: Time) -> Option<Time> {
+        self.was_back = now;
+        let away = now.since(gone);
+        if away <= AWAY_MAX {
+            return None;
+        }
+        self.rests_until = now + away.saturating_mul(RESTS_TIMES).min(RESTS_MAX);
+        Some(self.rests_until)
+    }
+}
+
+fn longest(polling_time: Duration) -> Duration {
+    polling_time.saturating_mul(ANSWERS_TIMES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_micros(50);
+
+    fn us(us: u64) -> Duration {
+        Duration::from_micros(us)
+    }
+
+    const NOW: Time = Time::from_ns(1 << 40);
+
+    #[test]
+    fn answers_that_come_soon_are_polled_for_and_those_that_do_not_are_not() {
+        let mut polling = Polling::default();
+        let polls_for = |polling: &Polling| polling.for_answers(NOW, PATIENCE);
+        assert_eq!(polls_for(&polling), PATIENCE, "nothing is known");
+        polling.handle_slept(us(60), PATIENCE);
+        assert_eq!(polls_for(&polling), us(120));
+        polling.handle_slept(us(180), PATIENCE);
+        assert_eq!(polls_for(&polling), us(200), "not longer than four times");
+        // One slow completion halves the time to poll; several reduce it to the minimum.
+        polling.handle_slept(us(8000), PATIENCE);
+        assert_eq!(polls_for(&polling), us(100));
+        polling.handle_slept(us(8000), PATIENCE);
+        polling.handle_slept(us(8000), PATIENCE);
+        assert_eq!(polls_for(&polling), PATIENCE);
+    }
+
+    #[test]
+    fn who_does_not_poll_does_not_poll_for_answers() {
+        let mut polling = Polling::default();
+        polling.handle_slept(us(60), PATIENCE);
+        assert_eq!(polling.for_answers(NOW, Duration::ZERO), Duration::ZERO);
+        polling.handle_slept(us(60), Duration::ZERO);
+        assert_eq!(polling.for_answers(NOW, PATIENCE), PATIENCE);
+    }
+
+    #[test]
+    fn who_is_back_soon_goes_on_polling_and_gives_way_again() {
+        let mut polling = Polling::default();
+        assert!(polling.should_yield(NOW));
+        let back = NOW + us(60);
+        assert_eq!(polling.handle_back(NOW, back), None);
+        assert_eq!(polling.for_answers(back, PATIENCE), PATIENCE);
+        assert!(!polling.should_yield(back + us(3)));
+        assert!(polling.should_yield(back + us(4)));
+    }
+
+    #[test]
+    fn who_is_back_late_rests_and_remembers_what_it_learned() {
+        let mut polling = Polling::default();
+        polling.handle_slept(us(60), PATIENCE);
+        let back = NOW + us(3000);
+        assert_eq!(polling.handle_back(NOW, back), Some(back + us(150_000)));
+        let before = back + us(149_999);
+        assert_eq!(polling.for_answers(before, PATIENCE), Duration::ZERO);
+        assert!(!polling.should_yield(before));
+        let after = back + us(150_000);
+        assert_eq!(polling.for_answers(after, PATIENCE), us(120));
+        assert!(polling.should_yield(after));
+        // The pause is bounded even after a long absence, for example when the whole machine was
+        // suspended.
+        let (gone, back) = (after, after + Duration::from_secs(3600));
+        assert_eq!(polling.handle_back(gone, back), Some(back + RESTS_MAX));
+        assert!(polling.should_yield(back + RESTS_MAX));
+    }
+}

@@ -1,0 +1,85 @@
+//! Routes of the egress queues, computed once per generation.
+
+use std::collections::BTreeMap;
+
+use suimon_quantity::{QueueId, WorkerId};
+
+use crate::handover::{QueueLocation, QueueLocations};
+use crate::link::Parcel;
+use crate::published::Published;
+
+/// Route of frames for an egress queue.
+#[derive(Clone, Copy)]
+pub(crate) enum Route {
+    /// Sink with this index.
+    Sink(usize),
+    /// Mailbox of another worker.
+    At(WorkerId),
+    /// Frames are held: the queue is being moved here.
+    Hold,
+    Nowhere,
+}
+
+/// Action for frames to a port.
+#[derive(Clone, Copy)]
+pub(crate) enum EgressTarget {
+    /// Deliver to the sink with this index: the port's only egress queue is here and there is no
+    /// capture. No other table is read for such frames, so that many ports use little of the cache.
+    Sink(u32),
+    /// Select one of the port's queues.
+    Queues,
+    /// Select a member of the team with this index.
+    Team(u32),
+}
+
+#[derive(Default)]
+pub(crate) struct Routes {
+    /// Parallel to [`Published::owners`].
+    of_queues: Vec<Route>,
+    /// Parallel to [`Published::ports`].
+    exits: Vec<EgressTarget>,
+}
+
+impl Routes {
+    /// Computes all routes.
+    pub(crate) fn find(
+        &mut self,
+        published: &Published,
+        routes: &QueueLocations<Parcel>,
+        sink_of: &BTreeMap<QueueId, usize>,
+    ) {
+        self.of_queues.clear();
+        self.of_queues.extend(published.owners.iter().map(
+            |(queue, _)| match routes.route(*queue) {
+                QueueLocation::Here => {
+                    sink_of.get(queue).map_or(Route::Nowhere, |at| Route::Sink(*at))
+                }
+                QueueLocation::At(owner) => Route::At(owner),
+                QueueLocation::Hold => Route::Hold,
+                QueueLocation::Nowhere => Route::Nowhere,
+            },
+        ));
+        self.exits.clear();
+        self.exits.extend(published.ports.iter().map(|port| {
+            match (port.team, self.of_queues.get(port.egress.clone())) {
+                // Numbers of sinks and teams are far below 2^32.
+                (Some(team), _) => EgressTarget::Team(team as u32),
+                (None, Some(&[Route::Sink(at)])) if port.capture.is_none() => {
+                    EgressTarget::Sink(at as u32)
+                }
+                _ => EgressTarget::Queues,
+            }
+        }));
+    }
+
+    /// Returns the route of the egress queue at an index of [`Published::owners`].
+    pub(crate) fn of_queue(&self, at: usize) -> Route {
+        self.of_queues.get(at).copied().unwrap_or(Route::Nowhere)
+    }
+
+    /// Returns the action for the port at an index of [`Published::ports`].
+    #[inline]
+    pub(crate) fn exit(&self, place: usize) -> EgressTarget {
+        self.exits.get(place).copied().unwrap_or(EgressTarget::Queues)
+    }
+}

@@ -1,0 +1,111 @@
+//! Polling of the ingress queues in one round, and processing of a batch.
+
+use suimon_ports::ServedDevice;
+
+use super::{EMPTY_POLLS_MAX, WorkerLoop};
+use crate::owned::{Readiness, unwatchable};
+use crate::stage::Stage;
+use crate::stages::Sides;
+
+impl WorkerLoop {
+    pub(super) fn poll_sources(&mut self) -> bool {
+        let mut had_frames = false;
+        for nth in 0..self.sources.active() {
+            let Some(token) = self.sources.active_token(nth) else { break };
+            let Some(source) = self.sources.get_mut(token) else { continue };
+            match source.owned.readiness {
+                Readiness::Polling => {}
+                Readiness::Waiting => continue,
+                Readiness::Throttled(until) if self.now < until => continue,
+                Readiness::Throttled(_) => {
+                    source.owned.readiness = Readiness::Polling;
+                    if let Err(error) = self.wait.watch(source.owned.source.wake_fd(), token as u64)
+                    {
+                        let fault = unwatchable(&error);
+                        self.give_up(token, fault);
+                        continue;
+                    }
+                }
+            }
+            had_frames |= self.poll_source(token);
+        }
+        self.sources.forget_waiting();
+        had_frames
+    }
+
+    /// Receives one batch from one queue and forwards it. Returns true if there were frames.
+    fn poll_source(&mut self, token: usize) -> bool {
+        let published = self.engine.published();
+        let Some(source) = self.sources.get_mut(token) else { return false };
+        let owned = &mut source.owned;
+        let port = owned.ingress.and_then(|of| published.ports.get(of.slot.index()));
+        let bandwidth = port.and_then(|port| port.bandwidth.as_ref());
+        if let Some(limit) = bandwidth {
+            if let Err(until) = limit.check(self.now) {
+                owned.source.disarm();
+                self.wait.unwatch(owned.source.wake_fd());
+                owned.readiness = Readiness::Throttled(until);
+                return false;
+            }
+        }
+        self.batch.clear();
+        self.link.pulse.serving.set(ServedDevice::Port(owned.id.port));
+        let outcome = owned.source.receive(&mut self.batch);
+        let frames = self.batch.len();
+        if frames > 0 {
+            source.empty_polls = 0;
+            let bytes = self.batch.bytes();
+            owned.count(frames as u64, bytes as u64);
+            self.link.tally.batches.add(1);
+            self.link.tally.frames.add(frames as u64);
+            if let Some(limit) = bandwidth {
+                // A batch is far smaller than 2^32 bytes.
+                limit.charge(self.now, bytes as u32);
+            }
+            if let Some(ingress) = owned.ingress {
+                let before = self.stages.sides();
+                let mut probe = self.stages.probe(&*self.wait);
+                self.engine.handle_batch(self.now, ingress, &mut self.batch, &mut probe);
+                self.charge(token, (frames as u64, bytes as u64), before);
+            }
+            if self.batch.has_tails() {
+                self.release(token);
+            }
+        } else if outcome.is_ok() {
+            source.empty_polls += u32::from(self.has_moved);
+            if owned.source.is_polled_by_fd() || source.empty_polls > EMPTY_POLLS_MAX {
+                source.empty_polls = 0;
+                self.sources.arm(token);
+            }
+            self.mark(Stage::Poll);
+        }
+        if let Err(fault) = outcome {
+            self.give_up(token, fault);
+        }
+        frames > 0
+    }
+
+    /// Charges the queue for the batch, and learns from its duration if this round is timed.
+    fn charge(&mut self, token: usize, (frames, bytes): (u64, u64), before: Option<Sides>) {
+        let Some(source) = self.sources.get_mut(token) else { return };
+        let cost = &source.owned.cost;
+        let is_all_posted = !self.engine.has_to_flush();
+        let ledger = self.engine.ledger();
+        ledger.charge_ingress(cost, frames, bytes);
+        if let (Some(before), Some(after)) = (before, self.stages.sides()) {
+            let posted_ns = if is_all_posted { after.egress_ns - before.egress_ns } else { 0 };
+            let ns = after.ingress_ns - before.ingress_ns;
+            ledger.learn_ingress(cost, (frames, bytes), ns, posted_ns);
+        }
+    }
+
+    /// Releases the buffers of a processed batch: no tail is used any more, and the source may
+    /// return their memory to the guest.
+    fn release(&mut self, token: usize) {
+        self.batch.clear();
+        if let Some(source) = self.sources.get_mut(token) {
+            source.owned.source.release();
+        }
+        self.mark(Stage::Notify);
+    }
+}

@@ -1,0 +1,69 @@
+//! Sleep of a worker, and check of descriptors without sleep.
+
+use suimon_ports::{ExpectedInput, TaskDescriptors};
+use suimon_quantity::Time;
+
+use super::{SLEEP_MAX, WorkerLoop};
+use crate::owned::Readiness;
+
+impl WorkerLoop {
+    pub(super) fn sleep(&mut self) {
+        self.account();
+        self.engine.forwarder().handle_age(self.now);
+        self.link.tally.sleeps.add(1);
+        let until = self.next_deadline();
+        self.now = self.wait.now();
+        // Rounds that moved frames are not followed by a sleep.
+        self.stages.end_round(self.now, false);
+        self.engine.ledger().settle();
+        self.stages.publish(&self.link.tally.stages, true);
+        let expects = self.work.expects();
+        self.link.pulse.sleep();
+        self.wait_until(Some(until));
+        self.now = self.wait.now();
+        self.link.pulse.begin(self.now);
+        self.has_slept_for_answers |= expects == ExpectedInput::Completions;
+        self.stages.end_sleep(self.now);
+        self.stages.publish(&self.link.tally.stages, false);
+        self.wake_ready();
+    }
+
+    fn next_deadline(&self) -> Time {
+        let throttled = self.sources.iter_active().filter_map(|owned| match owned.readiness {
+            Readiness::Throttled(until) => Some(until),
+            _ => None,
+        });
+        let ageing = self.engine.next_deadline();
+        throttled
+            .chain(ageing)
+            .chain(self.work.next_deadline())
+            .min()
+            .unwrap_or(Time::NEVER)
+            .min(self.now + SLEEP_MAX)
+    }
+
+    /// Checks descriptors without blocking and serves the readable queues.
+    pub(super) fn poll(&mut self) {
+        self.wait_until(None);
+        self.wake_ready();
+    }
+
+    /// Determines the queues whose descriptors are readable. Blocks until one is, at most until
+    /// `until`; `None` does not block.
+    fn wait_until(&mut self, until: Option<Time>) {
+        self.ready.clear();
+        if let Err(error) = self.wait.wait(until, &mut self.ready) {
+            tracing::error!(worker = %self.link.id, %error, "cannot poll queues");
+        }
+    }
+
+    fn wake_ready(&mut self) {
+        self.looked = self.now;
+        for token in &self.ready {
+            match TaskDescriptors::token(*token) {
+                Some(token) => self.work.wake(token),
+                None => self.sources.wake(usize::try_from(*token).unwrap_or(usize::MAX)),
+            }
+        }
+    }
+}

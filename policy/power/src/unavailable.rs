@@ -1,0 +1,101 @@
+//! Reasons for which settings are not available.
+
+use core::fmt;
+
+use thiserror::Error;
+
+/// Reason for which a required setting is not available, with a remedy.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unavailable {
+    /// No CPU of the host has a frequency policy.
+    #[error(
+        "there is no cpufreq driver: the firmware or the hypervisor controls frequencies; enable \
+         frequency control by the operating system in the firmware setup, or set the plan on the \
+         hypervisor"
+    )]
+    NoDriver,
+    /// No frequency policy contains the CPU, but other CPUs have one.
+    #[error("no cpufreq driver serves this CPU")]
+    NotServed,
+    /// The driver supports none of the suitable governors.
+    #[error("driver {driver} has no governor {}; it has {}", Choice(.required), Choice(.offered))]
+    NoGovernor {
+        /// Name of the cpufreq driver.
+        driver: String,
+        /// Suitable governors of the plan.
+        required: Vec<String>,
+        /// Governors that the driver supports.
+        offered: Vec<String>,
+    },
+    /// The driver does not support energy-performance preferences.
+    #[error("driver {driver} has no energy-performance preference")]
+    NoPreferences {
+        /// Name of the cpufreq driver.
+        driver: String,
+    },
+    /// The driver does not support this preference.
+    #[error(
+        "driver {driver} has no energy-performance preference {required}; it has {}", Choice(.offered))]
+    NoPreference {
+        /// Name of the cpufreq driver.
+        driver: String,
+        /// Preference that the plan requires.
+        required: String,
+        /// Preferences that the driver supports.
+        offered: Vec<String>,
+    },
+    /// The driver accepts no other preference with this governor.
+    #[error("with governor performance, driver {driver} accepts no preference but performance")]
+    GovernorForbids {
+        /// Name of the cpufreq driver.
+        driver: String,
+    },
+    /// The driver does not report its frequency range.
+    #[error("driver {driver} does not report the lowest and highest frequency of the CPU")]
+    NoFrequencies {
+        /// Name of the cpufreq driver.
+        driver: String,
+    },
+    /// No file switches turbo.
+    #[error(
+        "there is no turbo switch (intel_pstate/no_turbo, cpufreq/boost): the CPU has no turbo, \
+         or the firmware controls it"
+    )]
+    NoTurbo,
+    /// The CPU has no idle states that the kernel can select.
+    #[error("the kernel offers no idle states for this CPU")]
+    NoIdleStates,
+    /// The CPU has no idle state with this name.
+    #[error("the CPU has no idle state {required}; it has {}", Choice(.offered))]
+    NoIdleState {
+        /// Required name of the idle state.
+        required: String,
+        /// Names of the existing idle states.
+        offered: Vec<String>,
+    },
+    /// The exit latency of even the shallowest state exceeds the limit.
+    #[error(
+        "no idle state has a latency of at most {limit_us} us; the shallowest, {name}, with \
+         {latency_us} us, stays enabled"
+    )]
+    AllTooSlow {
+        /// Maximum exit latency in microseconds.
+        limit_us: u32,
+        /// Name of the shallowest state.
+        name: String,
+        /// Exit latency of that state in microseconds.
+        latency_us: u32,
+    },
+}
+
+/// Comma-separated list of alternatives.
+struct Choice<'a>(&'a [String]);
+
+impl fmt::Display for Choice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => f.write_str("none"),
+            words => f.write_str(&words.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! Store used by several workers: the sum of their dispatches equals that of a single scheduler,
+//! for any delay of messages.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use crate::array::{Dice, Log, SECOND, limits};
+use proptest::prelude::*;
+use suimon_quantity::{DiskId, Time, WorkerId};
+use suimon_storage_qos::{
+    Assignment, Borrower, CATCH_UP, Capacity, Completion, DiskSlot, Grant, GrantKind, HELD_MAX,
+    Limits, LoanReport, Next, Normalization, Operation, Proposal, RequestTime, Store, StoreBudget,
+    StoreSpec, Submitted, WorkerTime,
+};
+
+/// Largest delay of a message.
+const DELAY_MAX_NS: u64 = 100_000;
+
+struct Worker {
+    borrower: Borrower,
+    reports: VecDeque<(u64, LoanReport)>,
+    grants: VecDeque<(u64, Grant)>,
+    spent: Vec<LoanReport>,
+    /// Requests of each disk in the order of submission.
+    waiting: BTreeMap<u32, VecDeque<u32>>,
+}
+
+struct Host {
+    budget: StoreBudget,
+    store: Store,
+    workers: Vec<Worker>,
+    now: u64,
+    dice: Dice,
+    sizes: BTreeMap<u32, u32>,
+    next_tag: u32,
+    device: Vec<(u64, usize, u32, u32, u64)>,
+    logs: BTreeMap<u32, Log>,
+    at_once: u64,
+    dispatched: u64,
+    service_ns: u64,
+    /// Sum of the latencies of completed requests by disk.
+    latencies_ns: BTreeMap<u32, u64>,
+}
+
+impl Host {
+    fn new(workers: usize, disks: &[Limits], seed: u64, service_ns: u64) -> Self {
+        let now = 1 << 44;
+        let mut store = Store::new(Capacity::Measured(10_000_000));
+        let proposals: Vec<Proposal> = (0u32..)
+            .zip(disks)
+            .map(|(disk, limits)| Proposal::Disk(DiskId(disk), Assignment::Own(*limits)))
+            .collect();
+        let mut budget = StoreBudget::new(StoreSpec::default());
+        for change in store.propose(&proposals, false).unwrap() {
+            budget.apply(Time::from_ns(now), change);
+        }
+        let worker = |_| {
+            let mut borrower = Borrower::new(Normalization::default(), 4096);
+            (0u32..).zip(disks).for_each(|(disk, _)| borrower.add(DiskSlot(disk)));
+            let waiting = BTreeMap::new();
+            let (reports, grants, spent) = (VecDeque::new(), VecDeque::new(), Vec::new());
+            Worker { borrower, reports, grants, spent, waiting }
+        };
+        Self {
+            budget,
+            store,
+            workers: (0..workers).map(worker).collect(),
+            now,
+            dice: Dice(seed),
+            sizes: BTreeMap::new(),
+            next_tag: 0,
+            device: Vec::new(),
+            logs: BTreeMap::new(),
+            at_once: 0,
+            dispatched: 0,
+            service_ns,
+            latencies_ns: BTreeMap::new(),
+        }
+    }
+
+    fn time(&self) -> Time {
+        Time::from_ns(self.now)
+    }
+
+    fn submit(&mut self, at: usize, disk: u32, bytes: u32) {
+        let now = self.time();
+        self.next_tag += 1;
+        let tag = self.next_tag;
+        self.sizes.insert(tag, bytes);
+        let worker = &mut self.workers[at];
+        match worker.borrower.submit(now, DiskSlot(disk), bytes, tag).unwrap() {
+            Submitted::Queued => worker.waiting.entry(disk).or_default().push_back(tag),
+            Submitted::Dispatch => {
+                assert!(worker.waiting.get(&disk).is_none_or(VecDeque::is_empty), "overtaken");
+                self.at_once += 1;
+                self.send(at, disk, tag);
+            }
+        }
+    }
+
+    fn send(&mut self, at: usize, disk: u32, tag: u32) {
+        let bytes = self.sizes.remove(&tag).unwrap();
+        let cost = u64::from(Normalization::default().cost(bytes));
+        self.dispatched += 1;
+        self.logs.entry(disk).or_default().dispatched.push((self.now, cost, bytes.into()));
+        let takes = self.service_ns + self.dice.below(self.service_ns);
+        self.device.push((self.now + takes, at, disk, bytes, self.now));
+    }
+
+    /// Advances time in small steps in which messages are delivered.
+    fn run(&mut self, span_ns: u64, mut each: impl FnMut(&mut Self)) {
+        let until = self.now + span_ns;
+        while self.now < until {
+            self.now += 10_000 + self.dice.below(20_000);
+            each(self);
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        let now = self.now;
+        let (done, device) = self.device.drain(..).partition(|request| request.0 <= now);
+        self.device = device;
+        for (_, at, disk, bytes, since) in done {
+            let latency = Duration::from_nanos(now - since);
+            *self.latencies_ns.entry(disk).or_default() += now - since;
+            let (disk, operation, latency) = (DiskSlot(disk), Operation::Read, Some(latency));
+            let of = Completion { disk, operation, bytes, latency };
+            self.workers[at].borrower.handle_completion(Time::from_ns(now), of);
+        }
+        for at in 0..self.workers.len() {
+            let time = self.time();
+            let delay = self.dice.below(DELAY_MAX_NS);
+            let worker = &mut self.workers[at];
+            let spent = worker.spent.pop().unwrap_or_default();
+            match worker.borrower.poll_report(time, spent) {
+                Ok(report) => {
+                    let earliest = worker.reports.back().map_or(0, |last| last.0);
+                    worker.reports.push_back(((now + delay).max(earliest), report));
+                }
+                Err(spent) => worker.spent.push(spent),
+            }
+            while worker.reports.front().is_some_and(|(due, _)| *due <= now) {
+                let Some((_, report)) = worker.reports.pop_front() else { break };
+                self.budget.handle_report(time, WorkerId(at as u16), &report);
+                worker.spent.push(report);
+            }
+            while worker.grants.front().is_some_and(|(due, _)| *due <= now) {
+                let Some((_, grant)) = worker.grants.pop_front() else { break };
+                worker.borrower.handle_grant(time, grant);
+            }
+            while let Next::Dispatch { disk, tag } =
+                self.workers[at].borrower.poll(Time::from_ns(now))
+            {
+                let waiting = self.workers[at].waiting.get_mut(&disk.0).unwrap();
+                assert_eq!(waiting.pop_front(), Some(tag), "out of order");
+                self.send(at, disk.0, tag);
+            }
+        }
+        while let Some(grant) = self.budget.poll_grant(self.time()) {
+            let delay = self.dice.below(DELAY_MAX_NS);
+            let grants = &mut self.workers[usize::from(grant.worker.0)].grants;
+            let earliest = grants.back().map_or(0, |last| last.0);
+            grants.push_back(((now + delay).max(earliest), grant));
+        }
+    }
+
+    /// Permitted excess over a single scheduler: loans and requests in messages.
+    fn late(rate: u64) -> f64 {
+        let ns = CATCH_UP.as_nanos() as u64 + HELD_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
+        (rate * ns) as f64 / SECOND as f64
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// For any load on any worker: each request is dispatched once and in order, the sum keeps to
+    /// the maximums, and all loans are returned in the end.
+    #[test]
+    fn the_sum_is_exact(
+        seed in any::<u64>(),
+        workers in 1usize..5,
+        maximums in prop::collection::vec(prop_oneof![Just(0u64), 200u64..20_000], 1..5),
+        bursts in prop::collection::vec((0usize..5, 0u32..5, 1u32..200_000, 1u32..40, 0u64..20_000_000), 1..60),
+    ) {
+        let disks: Vec<Limits> = maximums.iter().map(|max| limits(0, *max, 100)).collect();
+        let mut host = Host::new(workers, &disks, seed, 200_000);
+        let mut submitted = 0;
+        for (at, disk, bytes, count, pause_ns) in bursts {
+            for _ in 0..count {
+                host.submit(at % workers, disk % disks.len() as u32, bytes);
+                submitted += 1;
+            }
+            host.run(pause_ns, |_| ());
+        }
+        // 60 bursts of 40 requests of 25 operations take 300 s at the lowest maximum.
+        let mut tenths = 0;
+        while host.dispatched < submitted && tenths < 6000 {
+            host.run(SECOND / 10, |_| ());
+            tenths += 1;
+        }
+        prop_assert_eq!(host.dispatched, submitted);
+        host.run(SECOND / 50, |_| ());
+        prop_assert!(host.device.is_empty());
+        prop_assert_eq!(host.budget.in_flight(), 0, "lent and never returned");
+        for (disk, max) in (0u32..).zip(&maximums).filter(|(_, max)| **max > 0) {
+            let Some(log) = host.logs.get(&disk) else { continue };
+            let largest = log.dispatched.iter().map(|entry| entry.1).max().unwrap_or_default();
+            let excess = log.excess(*max, false);
+            let bound = Host::late(*max) + largest as f64 + 1.0;
+            prop_assert!(excess <= bound, "disk {disk}: {excess} above {bound}");
+        }
+    }
+}
+
+/// A limit divided between shards loses what a shard does not use. No limit is divided here: 1000
+/// IOPS are delivered regardless of the workers that have the requests.
+#[test]
+fn nothing_is_lost_where_one_worker_has_most() {
+    for shares in [[100, 0, 0, 0], [97, 1, 1, 1], [25, 25, 25, 25], [50, 0, 50, 0]] {
+        let mut host = Host::new(4, &[limits(0, 1000, 100)], 3, 300_000);
+        let (mut outstanding, began) = (0u64, host.now);
+        host.run(12 * SECOND, |host| {
+            while outstanding < host.dispatched + 40 {
+                let mut die = host.dice.below(100);
+                let at = shares.iter().position(|share| {
+                    let is_it = die < *share;
+                    die = die.saturating_sub(*share);
+                    is_it
+                });
+                host.submit(at.unwrap_or_default(), 0, 4096);
+                outstanding += 1;
+            }
+        });
+        let log = &host.logs[&0];
+        for second in 1..7 {
+            let (from, until) = (began + second * SECOND, began + (second + 5) * SECOND);
+            let within = log.dispatched.iter().filter(|entry| entry.0 >= from && entry.0 < until);
+            let got = within.map(|entry| entry.1).sum::<u64>();
+            assert!(got.abs_diff(5000) <= 100, "{shares:?}: {got} of 5000");
+        }
+        assert!(host.store.effective(DiskId(0)).is_some());
+    }
+}
+
+/// The cost of a report depends on the disks whose requests changed, not on the disks that have
+/// requests in flight.
+#[test]
+fn a_report_lists_only_disks_with_changed_requests() {
+    const BUSY: u32 = 200;
+    const REPORTS: u64 = 400;
+    let start = Time::from_ns(SECOND);
+    let at = |number: u64| start + Duration::from_micros(10 * number);
+    let mut borrower = Borrower::new(Normalization::default(), 4096);
+    (0..BUSY).for_each(|disk| borrower.add(DiskSlot(disk)));
+    let grant = |disk| Grant { worker: WorkerId(0), disk, of: GrantKind::Waiting(1) };
+    for disk in (0..BUSY).map(DiskSlot) {
+        borrower.submit(start, disk, 4096, disk.0).unwrap();
+        borrower.handle_grant(start, grant(disk));
+    }
+    while let Next::Dispatch { .. } = borrower.poll(start) {}
+    let first = borrower.poll_report(start, LoanReport::default()).unwrap();
+    assert_eq!(first.times.len(), BUSY as usize);
+    let (mut in_flight_ns, mut listed) = (0, 0);
+    // One disk completes a request and submits the next one before each report.
+    for number in 1..=REPORTS {
+        let now = at(number);
+        let (disk, operation, latency) = (DiskSlot(7), Operation::Read, None);
+        borrower.handle_completion(now, Completion { disk, operation, bytes: 4096, latency });
+        borrower.submit(now, disk, 4096, 7).unwrap();
+        borrower.handle_grant(now, grant(disk));
+        assert!(matches!(borrower.poll(now), Next::Dispatch { .. }));
+        let report = borrower.poll_report(now, LoanReport::default()).unwrap();
+        listed += report.times.len() as u64;
+        in_flight_ns += report.times.iter().map(|of| of.time.in_flight_ns).sum::<u64>();
+    }
+    assert_eq!(listed, REPORTS, "one disk changes between two reports");
+    let last = borrower.next_deadline().unwrap();
+    let all = borrower.poll_report(last, LoanReport::default()).unwrap();
+    assert_eq!(all.times.len(), BUSY as usize);
+    in_flight_ns += all.times.iter().map(|of| of.time.in_flight_ns).sum::<u64>();
+    assert_eq!(in_flight_ns, u64::from(BUSY) * last.ns_since(start), "no time is lost");
+}
+
+/// While a budget moves, a worker's later report may arrive before an earlier one, which was sent
+/// to the budget's former worker.
+#[test]
+fn requests_in_flight_are_counted_in_any_order_of_reports() {
+    let now = Time::from_ns(SECOND);
+    let mut budget = Host::new(1, &[limits(0, 0, 1)], 1, 100_000).budget;
+    let report = |in_flight_change| {
+        let of = WorkerTime { disk: DiskSlot(0), time: RequestTime::default(), in_flight_change };
+        LoanReport { times: vec![of], ..LoanReport::default() }
+    };
+    for (change, in_flight) in [(-1, 0), (3, 2), (-2, 0)] {
+        budget.handle_report(now, WorkerId(0), &report(change));
+        assert_eq!(budget.in_device(), in_flight);
+        assert_eq!(budget.view(now, DiskSlot(0)).unwrap().in_flight, in_flight);
+    }
+}
+
+/// A disk with repeated requests finds loans, and its requests are dispatched at once while no
+/// other disk has demand.
+#[test]
+fn what_is_borrowed_ahead_goes_at_once() {
+    let mut host = Host::new(2, &[Limits::default()], 5, 100_000);
+    host.run(SECOND / 5, |host| {
+        if host.dice.below(5) == 0 {
+            host.submit(1, 0, 4096);
+        }
+    });
+    assert!(host.at_once * 2 > host.dispatched, "{} of {}", host.at_once, host.dispatched);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// A disk that is removed while its requests are on several workers leaves no charges: its
+    /// requests and loans are returned, and the next disk in its slot has its full share.
+    #[test]
+    fn a_disk_that_goes_takes_nothing_with_it(
+        seed in any::<u64>(),
+        max in prop_oneof![Just(0u64), 200u64..5000],
+        counts in prop::collection::vec(1u32..60, 3),
+        pause_ns in 0u64..2_000_000,
+        late in any::<bool>(),
+    ) {
+        let mut host = Host::new(3, &[limits(0, max, 100)], seed, 200_000);
+        for (at, count) in counts.iter().enumerate() {
+            for _ in 0..*count {
+                host.submit(at, 0, 16_384);
+            }
+        }
+        host.run(pause_ns, |_| ());
+        let changes = host.store.propose(&[Proposal::RemoveDisk(DiskId(0))], false).unwrap();
+        changes.iter().for_each(|change| host.budget.apply(host.time(), *change));
+        if late {
+            host.run(300_000, |_| ());
+        }
+        for worker in &mut host.workers {
+            let waiting = worker.waiting.remove(&0).unwrap_or_default();
+            let back: Vec<u32> =
+                std::iter::from_fn(|| worker.borrower.withdraw(DiskSlot(0))).collect();
+            prop_assert_eq!(back, Vec::from(waiting));
+        }
+        host.run(SECOND / 20, |_| ());
+        prop_assert!(host.device.is_empty());
+        prop_assert_eq!(host.budget.in_flight(), 0, "lent and never returned");
+        let new = Proposal::Disk(DiskId(9), Assignment::Own(limits(0, 1000, 100)));
+        let changes = host.store.propose(&[new], false).unwrap();
+        changes.iter().for_each(|change| host.budget.apply(host.time(), *change));
+        host.logs.clear();
+        for number in 0..400 {
+            host.submit(number % 3, 0, 8192);
+        }
+        host.run(SECOND / 10, |_| ());
+        let done = host.logs[&0].dispatched.len();
+        prop_assert!((100..=124).contains(&done), "{done} in a tenth of a second");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Little's law across workers: the time in flight that workers report is the sum of the
+    /// latencies of their requests; loans are not requests.
+    #[test]
+    fn reported_time_in_flight_is_the_sum_of_latencies(
+        seed in any::<u64>(),
+        workers in 1usize..4,
+        bursts in prop::collection::vec((0usize..4, 0u32..2, 1u32..20, 0u64..80_000_000), 1..30),
+    ) {
+        let disks = [Limits::default(), limits(0, 2000, 100)];
+        let mut host = Host::new(workers, &disks, seed, 400_000);
+        host.budget.observe(host.time());
+        let began = host.now;
+        for (at, disk, count, pause_ns) in bursts {
+            for _ in 0..count {
+                host.submit(at % workers, disk, 4096);
+            }
+            host.run(pause_ns, |_| ());
+        }
+        host.run(SECOND, |_| ());
+        prop_assert!(host.device.is_empty());
+        for disk in 0..2 {
+            let view = host.budget.view(host.time(), DiskSlot(disk)).unwrap();
+            let expected = host.latencies_ns.get(&disk).copied().unwrap_or_default();
+            let time = view.short.time;
+            prop_assert_eq!((time.in_flight_ns, view.in_flight), (expected, 0));
+            prop_assert!(time.device_ns == expected && time.own_ns <= expected);
+            prop_assert!(view.done.busy_ns <= host.now - began);
+            prop_assert!(view.done.busy_ns <= time.busy_ns);
+        }
+        prop_assert_eq!(host.budget.in_device(), 0);
+    }
+}

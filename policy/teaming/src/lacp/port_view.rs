@@ -1,0 +1,100 @@
+//! Properties of a port for the Selection Logic, and its rank within its group.
+
+use super::lag::LagId;
+use super::port::{Claim, Port};
+use super::{ChurnState, LacpSpec, Selected};
+use crate::MEMBERS_MAX;
+
+/// Properties of a port that the Selection Logic uses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PortView {
+    /// Group that the port is eligible to join.
+    pub(crate) claim: Claim,
+    /// Group that the port is selected for, if any.
+    pub(crate) lag: Option<LagId>,
+    pub(crate) is_selected: bool,
+    pub(crate) is_attached: bool,
+    pub(crate) is_in_use: bool,
+    /// True if the port is not attached and its wait time has not expired.
+    pub(crate) is_waiting: bool,
+    /// True unless the Partner has been out of sync for 60 s, which indicates that it does not use
+    /// the link.
+    pub(crate) is_wanted: bool,
+    pub(crate) speed_mbps: u64,
+    /// Local Port Identifier.
+    pub(crate) port_id: u32,
+    rank: Rank,
+    /// Number of ports of the group with a better rank.
+    pub(crate) rank_index: usize,
+}
+
+/// Order in which links of one group are used; lower first. The Port Identifiers of the System with
+/// the lower Identifier decide, so that both ends select the same links (IEEE 802.1AX-2014, 6.7.1).
+/// Links that the Partner does not use come last.
+type Rank = (bool, u32, u32);
+
+impl PortView {
+    fn of(team: &LacpSpec, port: &Port) -> Self {
+        let (actor, partner) = (&port.vars.actor, &port.vars.partner);
+        let decides = if actor.system_id() < partner.system_id() { actor } else { partner };
+        let is_wanted = port.partner_churn.state != ChurnState::Churn;
+        Self {
+            claim: port.claim(team),
+            lag: port.lag,
+            is_selected: port.vars.selected == Selected::Selected,
+            is_attached: port.is_attached(),
+            is_in_use: port.is_in_use(),
+            is_waiting: !port.is_attached() && !port.vars.ready_n,
+            is_wanted,
+            speed_mbps: port.link.map_or(0, |link| u64::from(link.speed_mbps.max(1))),
+            port_id: actor.port_id(),
+            rank: (!is_wanted, decides.port_id(), actor.port_id()),
+            rank_index: 0,
+        }
+    }
+
+    /// Returns the group that the port is eligible to join.
+    pub(crate) const fn group(&self) -> Option<LagId> {
+        match self.claim {
+            Claim::Group(lag) => Some(lag),
+            Claim::KeepCurrent | Claim::Ineligible(_) => None,
+        }
+    }
+
+    /// Returns the group that the port is selected for and may stay in without a Partner.
+    pub(crate) fn held_group(&self) -> Option<LagId> {
+        if self.claim == Claim::KeepCurrent && self.is_selected { self.lag } else { None }
+    }
+}
+
+/// Ports of a team in ascending order of members.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PortViews([Option<PortView>; MEMBERS_MAX]);
+
+impl PortViews {
+    pub(crate) fn of(team: &LacpSpec, ports: &[Port]) -> Self {
+        let mut seats = [None; MEMBERS_MAX];
+        for (seat, port) in seats.iter_mut().zip(ports) {
+            *seat = Some(PortView::of(team, port));
+        }
+        let all = Self(seats);
+        for seat in seats.iter_mut().flatten() {
+            let same = |other: &&PortView| match seat.group() {
+                Some(lag) => other.group() == Some(lag),
+                None => other.held_group().is_some() && other.held_group() == seat.held_group(),
+            };
+            seat.rank_index =
+                all.iter().filter(same).filter(|other| other.rank < seat.rank).count();
+        }
+        Self(seats)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &PortView> + Clone {
+        self.0.iter().flatten()
+    }
+
+    /// Returns the ports that are eligible for the group.
+    pub(crate) fn claiming(&self, lag: LagId) -> impl Iterator<Item = &PortView> + Clone {
+        self.iter().filter(move |seat| seat.group() == Some(lag))
+    }
+}

@@ -1,0 +1,58 @@
+//! State of a processor.
+
+use suimon_quantity::Time;
+
+use crate::WorkerSpec;
+use crate::load::LastTwo;
+use crate::marks::COOL;
+
+/// Processor of the host, permitted or not.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerState {
+    pub worker: WorkerSpec,
+    /// Position in the order of use; `None` if not permitted.
+    pub rank: Option<usize>,
+    /// Total load of the processor.
+    pub busy: LastTwo,
+    /// Load of other work on the processor.
+    pub other: LastTwo,
+    /// Busy time in the current measurement, in ns.
+    pub busy_ns: u64,
+    /// True if a queue came or went in this measurement, so that the load of other work is unknown.
+    pub is_disturbed: bool,
+    /// Time since which it could have been emptied continuously.
+    pub packable_since: Option<Time>,
+    /// Time at which it was last hot.
+    pub hot_at: Time,
+    /// True if it is hot after a long time of not being hot.
+    pub is_newly_hot: bool,
+    /// True if a queue moved here for a larger share got less, so that shares are unequal here.
+    pub has_unequal_shares: bool,
+}
+
+impl WorkerState {
+    pub(crate) fn new(processor: WorkerSpec, now: Time) -> Self {
+        Self {
+            worker: processor,
+            rank: None,
+            busy: LastTwo::default(),
+            other: LastTwo::default(),
+            busy_ns: 0,
+            is_disturbed: false,
+            packable_since: None,
+            hot_at: now,
+            is_newly_hot: false,
+            has_unequal_shares: false,
+        }
+    }
+
+    /// Records whether the processor is hot in this measurement.
+    pub(crate) fn note_heat(&mut self, is_hot: bool, now: Time) {
+        if !is_hot {
+            self.is_newly_hot = false;
+            return;
+        }
+        self.is_newly_hot |= now.since(self.hot_at) >= COOL;
+        self.hot_at = now;
+    }
+}

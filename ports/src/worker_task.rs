@@ -1,0 +1,141 @@
+//! Work of a worker other than switching frames, such as servicing disk queues.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use suimon_quantity::{Time, WorkerId};
+
+use crate::{Serving, Wait, Waker};
+
+/// First [`Wait`] token of the other work; lower tokens belong to frame queues.
+const FIRST_TOKEN: u64 = 1 << 63;
+
+/// Descriptors that a worker watches for its other work.
+pub struct TaskDescriptors<'a>(&'a mut dyn Wait);
+
+impl<'a> TaskDescriptors<'a> {
+    /// Wraps the wait of a worker.
+    pub fn new(wait: &'a mut dyn Wait) -> Self {
+        Self(wait)
+    }
+
+    /// Registers a descriptor for readability; [`WorkerTask::wake`] reports it by `token`.
+    ///
+    /// # Errors
+    /// Error of the system call.
+    pub fn watch(&mut self, fd: BorrowedFd<'_>, token: u32) -> io::Result<()> {
+        self.0.watch(fd, FIRST_TOKEN | u64::from(token))
+    }
+
+    /// Returns the current time, which may be later than the start of the polling round.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.0.now()
+    }
+
+    /// Unregisters a descriptor. Unknown descriptors are ignored.
+    pub fn unwatch(&mut self, fd: BorrowedFd<'_>) {
+        self.0.unwatch(fd);
+    }
+
+    /// Converts a token returned by [`Wait::wait`] to a token of the other work; `None` if it
+    /// belongs to a frame queue.
+    pub fn token(token: u64) -> Option<u32> {
+        u32::try_from(token.checked_sub(FIRST_TOKEN)?).ok()
+    }
+}
+
+/// Expected input of a worker's other work; determines how long polling is worthwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpectedInput {
+    /// No input that polling detects sooner than a wake-up.
+    None,
+    /// Possibly more of the requests that arrived recently.
+    Requests,
+    /// Completions, which are certain to arrive.
+    Completions,
+}
+
+/// Non-frame work of a worker, serviced alternately with its frame queues. The worker polls it once
+/// per round and sleeps only after [`WorkerTask::arm`] returned true.
+pub trait WorkerTask: Send {
+    /// Performs the pending work without blocking and returns true if there was any. Nearly free of
+    /// cost if there is none. `is_busy`: the worker's last round made progress, so that
+    /// unsuccessful polling takes time from other queues.
+    fn poll(&mut self, now: Time, is_busy: bool, watches: &mut TaskDescriptors<'_>) -> bool;
+
+    /// Reports that the worker's thread was runnable but not running for `span`, which has just
+    /// ended. Called before [`WorkerTask::poll`].
+    fn handle_unscheduled(&mut self, _span: Duration) {}
+
+    /// Sets where the work records the device that it serves. Called once, before the first poll.
+    fn set_serving(&mut self, _serving: Arc<Serving>) {}
+
+    /// Reports that a watched descriptor is readable.
+    fn wake(&mut self, token: u32);
+
+    /// Returns true if a descriptor is watched that a busy worker must check from time to time.
+    fn is_waiting(&self) -> bool;
+
+    /// Returns the input that may arrive soon and that polling detects immediately.
+    fn expects(&self) -> ExpectedInput;
+
+    /// Enables notifications. Returns true if no work is pending: the worker may sleep until a
+    /// watched descriptor is readable, its waker is called or the deadline passes.
+    fn arm(&mut self) -> bool;
+
+    /// Returns the time at which work is due even without a wake-up.
+    fn next_deadline(&self) -> Option<Time>;
+}
+
+/// Creates the other work of workers.
+pub trait WorkerTasks: Send + Sync {
+    /// Creates the work of a worker that is about to start. `waker` wakes that worker.
+    fn create(&self, processor: WorkerId, waker: Arc<dyn Waker>) -> Box<dyn WorkerTask>;
+
+    /// Reports that these workers are about to stop. Blocks until their work has moved to other
+    /// workers.
+    fn retire(&self, processors: &[WorkerId]);
+
+    /// Reports that all workers have stopped.
+    fn handle_workers_ended(&self);
+}
+
+/// Work of workers that switch frames only: none.
+pub struct NoTasks;
+
+impl WorkerTasks for NoTasks {
+    fn create(&self, _processor: WorkerId, _waker: Arc<dyn Waker>) -> Box<dyn WorkerTask> {
+        Box::new(Self)
+    }
+
+    fn retire(&self, _processors: &[WorkerId]) {}
+
+    fn handle_workers_ended(&self) {}
+}
+
+impl WorkerTask for NoTasks {
+    fn poll(&mut self, _now: Time, _is_busy: bool, _watches: &mut TaskDescriptors<'_>) -> bool {
+        false
+    }
+
+    fn wake(&mut self, _token: u32) {}
+
+    fn is_waiting(&self) -> bool {
+        false
+    }
+
+    fn expects(&self) -> ExpectedInput {
+        ExpectedInput::None
+    }
+
+    fn arm(&mut self) -> bool {
+        true
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        None
+    }
+}

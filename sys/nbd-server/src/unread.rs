@@ -1,0 +1,55 @@
+//! Detection of sent data that a client has not read.
+
+use core::ffi::c_int;
+use std::os::fd::OwnedFd;
+
+use rustix::net::AddressFamily;
+
+/// `TIOCOUTQ`, which is `SIOCOUTQ` for sockets (`asm-generic/ioctls.h`).
+const SIOCOUTQ: rustix::ioctl::Opcode = 0x5411;
+
+/// Returns true if the socket reports whether the peer has read the data: a TCP socket only reports
+/// its arrival.
+pub(crate) fn reports_unread(socket: &OwnedFd) -> bool {
+    rustix::net::sockopt::socket_domain(socket).is_ok_and(|family| family == AddressFamily::UNIX)
+}
+
+/// Returns true if the peer has not read all sent data.
+#[allow(unsafe_code, reason = "asks the kernel of a socket")]
+pub(crate) fn has_unread(socket: &OwnedFd) -> bool {
+    // SAFETY: this request writes one `int`.
+    let query = unsafe { rustix::ioctl::Getter::<SIOCOUTQ, c_int>::new() };
+    // SAFETY: the descriptor is a socket, for which the request is defined, and the request changes
+    // nothing.
+    let bytes = unsafe { rustix::ioctl::ioctl(socket, query) };
+    bytes.is_ok_and(|bytes| bytes > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn what_was_sent_is_untaken_until_all_of_it_was_read() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut sender = ours.try_clone().unwrap();
+        let ours = OwnedFd::from(ours);
+        assert!(reports_unread(&ours) && !has_unread(&ours));
+        sender.write_all(&[7; 10_000]).unwrap();
+        theirs.read_exact(&mut [0; 9_999]).unwrap();
+        assert!(has_unread(&ours));
+        theirs.read_exact(&mut [0]).unwrap();
+        assert!(!has_unread(&ours));
+    }
+
+    #[test]
+    fn over_tcp_nobody_can_tell() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert!(!reports_unread(&OwnedFd::from(stream)));
+    }
+}

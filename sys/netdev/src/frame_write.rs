@@ -1,0 +1,29 @@
+//! Transmission of a frame to the kernel in one system call.
+
+use std::io::IoSlice;
+use std::os::fd::AsFd;
+
+use rustix::io::{Errno, writev};
+use suimon_frame::WireFrame;
+
+/// Writes a frame behind its encoded virtio-net header, with its VLAN tag inserted.
+///
+/// # Errors
+/// The errno of the call; never `EINTR`.
+pub(crate) fn write_frame(fd: impl AsFd, header: &[u8], wire: &WireFrame<'_>) -> Result<(), Errno> {
+    let tag = wire.tag.unwrap_or_default();
+    let parts = [
+        IoSlice::new(header),
+        IoSlice::new(wire.front),
+        IoSlice::new(&tag),
+        IoSlice::new(wire.rest),
+    ];
+    let used = if wire.tag.is_some() { parts.len() } else { 2 };
+    loop {
+        match writev(&fd, parts.get(..used).unwrap_or_default()) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}

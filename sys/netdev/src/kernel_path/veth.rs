@@ -1,0 +1,119 @@
+//! The veth pair of a TAP's kernel path, and its programs. [`super::programs`] describes the
+//! topology.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+use suimon_bpf::Purpose;
+use suimon_netif::rtnetlink::{Hook, Settings};
+use suimon_ports::{DeviceError, DeviceErrorKind};
+
+use super::programs::{self, MapFds};
+use crate::explain::{error, host};
+use crate::link::Link;
+
+/// Configuration key that errors name.
+pub(super) const FIELD: &str = "kernel_path";
+/// MTU of the pair in bytes: the largest frame of a TAP, so that the pair does not limit lengths.
+const WAY_MTU: u32 = 65_535;
+/// Name pattern of the pair's end in the daemon's namespace; the kernel inserts a number.
+const WAY_PATTERN: &str = "smk%d";
+
+/// Removes the kernel path of the TAP with this index in the calling thread's namespace, also one
+/// attached by another process.
+pub(crate) fn remove_pair(tap: u32) {
+    let Ok(mut settings) = Settings::open() else { return };
+    // First, frames pass to the TAP again; then the pair is deleted.
+    match settings.detach(tap, Hook::Egress) {
+        Ok(()) | Err(Errno::NOENT | Errno::INVAL | Errno::NODEV) => {}
+        Err(errno) => tracing::warn!(
+            %errno,
+            tap,
+            "cannot remove the kernel path's program from a TAP device"
+        ),
+    }
+    let veth = Link::new(&name(tap)).and_then(|link| link.index());
+    let Ok(veth) = veth else { return };
+    if let Err(errno) = settings.delete(veth) {
+        tracing::warn!(%errno, tap, "cannot delete the device of a kernel path");
+    }
+}
+
+/// Returns the name of the pair's end in the TAP's namespace.
+pub(super) fn name(tap: u32) -> String {
+    format!("smk{tap}")
+}
+
+/// Indices of both ends of a pair, each in its namespace.
+pub(super) struct VethPair {
+    pub(super) index: u32,
+    pub(super) other: u32,
+}
+
+/// Creates the pair, in the guest's namespace.
+///
+/// # Errors
+/// The kernel's error, with advice.
+pub(super) fn create(tap: u32, ours: &OwnedFd) -> Result<VethPair, DeviceError> {
+    let name = name(tap);
+    let made = || {
+        let mut settings = Settings::open()?;
+        settings.make_pair(&name, WAY_MTU, WAY_PATTERN, ours.as_fd())?;
+        Ok(settings)
+    };
+    let mut settings = made().map_err(|errno: Errno| explain(&errno.into()))?;
+    let index = Link::new(&name)?.index()?;
+    settings.keep_without_address(index);
+    let other = settings.other_end(index).map_err(|errno| explain(&errno.into()))?;
+    Ok(VethPair { index, other })
+}
+
+/// Attaches the programs to the end in the daemon's namespace and sets it up.
+///
+/// # Errors
+/// The kernel's error, with advice.
+pub(super) fn attach_far_end(maps: MapFds, slot: u32, other: u32) -> Result<(), DeviceError> {
+    guard_end(maps, slot, other).map_err(|cause| explain(&cause))
+}
+
+fn guard_end(maps: MapFds, slot: u32, other: u32) -> io::Result<()> {
+    let mut settings = Settings::open()?;
+    settings.keep_without_address(other);
+    let cross = suimon_bpf::load(Purpose::Classifier, &programs::forward(maps, slot))?;
+    settings.attach(other, Hook::Ingress, cross.as_fd())?;
+    let shut = suimon_bpf::load(Purpose::Classifier, &programs::drop_all())?;
+    settings.attach(other, Hook::Egress, shut.as_fd())?;
+    settings.bring_up(other)?;
+    Ok(())
+}
+
+/// Connects a TAP with its pair, in the guest's namespace.
+///
+/// # Errors
+/// The kernel's error, with advice.
+pub(super) fn connect_pair(maps: MapFds, slot: u32, tap: u32, way: u32) -> Result<(), DeviceError> {
+    connect_tap(maps, slot, tap, way).map_err(|cause| explain(&cause))
+}
+
+fn connect_tap(maps: MapFds, slot: u32, tap: u32, way: u32) -> io::Result<()> {
+    let mut settings = Settings::open()?;
+    let arrive = suimon_bpf::load(Purpose::Classifier, &programs::tap_delivery(tap))?;
+    settings.attach(way, Hook::Ingress, arrive.as_fd())?;
+    settings.bring_up(way)?;
+    let leave = suimon_bpf::load(Purpose::Classifier, &programs::tap_egress(maps, slot, way))?;
+    settings.attach(tap, Hook::Egress, leave.as_fd())?;
+    Ok(())
+}
+
+fn explain(cause: &io::Error) -> DeviceError {
+    if cause.raw_os_error() == Some(Errno::NOENT.raw_os_error()) {
+        return error(
+            DeviceErrorKind::Unsupported,
+            FIELD,
+            "this kernel has no classifier for BPF programs (CONFIG_NET_CLS_BPF, \
+             CONFIG_NET_SCH_INGRESS); load `cls_bpf` and `sch_ingress`",
+        );
+    }
+    host(FIELD, "creating the kernel path", cause)
+}

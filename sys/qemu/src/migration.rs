@@ -1,0 +1,117 @@
+//! Live migration of a VM to another QEMU: layout of its devices, and transfer of its memory over a
+//! connection.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
+
+use serde_json::Value;
+use suimon_frame::MacAddr;
+use suimon_ports::{
+    MigrationSpec, MigrationStatus, PluggedDevice, SendingPhase, VmDevice, VmError, VmErrorKind,
+    VmHardware,
+};
+use suimon_qmp::MigrationCapability::{
+    AutoConverge, LateBlockActivate, PauseBeforeSwitchover, ReturnPath,
+};
+use suimon_qmp::{Command, MigrationStage, base_memory, machine_name, migration, qom_properties};
+
+use crate::devices::{device_of, port_id};
+use crate::spec_check::PORTS;
+use crate::translated_memory::check_recorded;
+use crate::vm::{QemuVm, invalid_reply};
+
+/// Name under which QEMU keeps the descriptor of the connection.
+const LINE: &str = "migration";
+
+/// Returns the command that prepares QEMU for an incoming VM.
+pub(crate) fn ready_to_receive() -> Command {
+    Command::MigrateSetCapabilities(vec![ReturnPath, LateBlockActivate])
+}
+
+impl QemuVm {
+    /// Returns the QOM path of the device behind a root port, if there is one.
+    pub(crate) fn behind_port(&self, number: usize) -> Result<Option<String>, VmError> {
+        let port = port_id(number);
+        let path = format!("/machine/peripheral/{port}/{port}");
+        let properties = qom_properties(&self.request(&Command::QomList { path: path.clone() })?);
+        let properties = properties.map_err(invalid_reply)?;
+        let Some(child) = properties.into_iter().find(|of| of.name.starts_with("child[")) else {
+            return Ok(None);
+        };
+        let link = self.property(&path, &child.name)?;
+        Ok(Some(link.as_str().unwrap_or_default().to_owned()))
+    }
+
+    pub(crate) fn query_hardware(&self) -> Result<VmHardware, VmError> {
+        let memory =
+            base_memory(&self.request(&Command::QueryMemorySizeSummary)?).map_err(invalid_reply)?;
+        check_recorded(self.machine, memory)?;
+        let machine = machine_name(&self.property("/machine", "type")?).map_err(invalid_reply)?;
+        let (mut plugged, began) = (Vec::new(), Instant::now());
+        for number in 0..PORTS {
+            self.shared().check_time(began, "a query of the ports")?;
+            let Some(path) = self.behind_port(number)? else { continue };
+            let id = path.rsplit('/').next().unwrap_or_default();
+            if let (Some(device), Ok(port)) = (device_of(id), u8::try_from(number)) {
+                let mac = match device {
+                    VmDevice::Nic(_) => Some(self.mac_of(&path)?),
+                    VmDevice::Disk(_) | VmDevice::Vf(_) => None,
+                };
+                plugged.push(PluggedDevice { device, port, mac });
+            }
+        }
+        Ok(VmHardware { machine, plugged })
+    }
+
+    fn property(&self, path: &str, property: &str) -> Result<Value, VmError> {
+        self.request(&Command::QomGet { path: path.to_owned(), property: property.to_owned() })
+    }
+
+    /// Returns the MAC address of a NIC, which QEMU may have chosen.
+    fn mac_of(&self, path: &str) -> Result<MacAddr, VmError> {
+        let told = self.property(path, "mac")?;
+        let mac = told.as_str().and_then(|mac| mac.parse().ok());
+        mac.ok_or_else(|| {
+            // A response may have any length.
+            let told: String = told.to_string().chars().take(40).collect();
+            let text = format!("invalid response of QEMU: {path} has the address {told}");
+            VmError::new(VmErrorKind::Refused, text)
+        })
+    }
+
+    pub(crate) fn begin_sending(
+        &self,
+        line: &OwnedFd,
+        spec: &MigrationSpec,
+    ) -> Result<(), VmError> {
+        let ways = vec![ReturnPath, PauseBeforeSwitchover, AutoConverge];
+        self.execute_command(&Command::MigrateSetCapabilities(ways))?;
+        self.execute_command(&Command::MigrateSetParameters {
+            downtime_ms: u64::try_from(spec.downtime.as_millis()).unwrap_or(u64::MAX),
+            bytes_per_second: spec.bytes_per_second.unwrap_or(0),
+        })?;
+        self.shared().hand_over(LINE, line.as_fd())?;
+        self.execute_command(&Command::Migrate { fd: LINE })
+    }
+
+    pub(crate) fn begin_receiving(&self, line: &OwnedFd) -> Result<(), VmError> {
+        self.shared().hand_over(LINE, line.as_fd())?;
+        self.execute_command(&Command::MigrateIncoming { fd: LINE })
+    }
+
+    pub(crate) fn query_migration_status(&self) -> Result<MigrationStatus, VmError> {
+        let read = migration(&self.request(&Command::QueryMigrate)?).map_err(invalid_reply)?;
+        let phase = match read.stage {
+            MigrationStage::None => SendingPhase::None,
+            MigrationStage::Active => SendingPhase::Copying,
+            MigrationStage::PreSwitchover => SendingPhase::Waiting,
+            MigrationStage::Device => SendingPhase::Finishing,
+            MigrationStage::Completed => SendingPhase::Done,
+            MigrationStage::Failed(reason) => SendingPhase::Failed(reason),
+            MigrationStage::Cancelled => {
+                SendingPhase::Failed("the migration was cancelled".to_owned())
+            }
+        };
+        Ok(MigrationStatus { phase, bytes_sent: read.bytes_sent, bytes_left: read.bytes_left })
+    }
+}

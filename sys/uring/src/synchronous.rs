@@ -1,0 +1,93 @@
+//! Synchronous reads, writes and flushes of files in memory, without the ring.
+//!
+//! Where the file has pages, they are copied directly ([`MappedFile`](crate::mapped_file)); the
+//! rest is transferred by system calls.
+//!
+//! The kernel cannot tell whether an operation on tmpfs would block. Therefore it hands each one
+//! submitted by io_uring to a kernel thread, which costs several times the copy itself. A
+//! synchronous operation blocks only if the host swaps, for its swap device.
+#![allow(unsafe_code, reason = "hands pointers to the kernel")]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use crate::host_file::HostFile;
+use crate::operation::{Operation, OperationKind};
+
+/// Maximum size in bytes of a synchronous operation. Larger ones are executed by kernel threads, so
+/// that other work of the worker is not delayed.
+const BYTES_MAX: u64 = 256 << 10;
+
+/// Returns true if the operation must be executed synchronously.
+pub(crate) fn is_at_once(file: &HostFile, operation: &Operation) -> bool {
+    file.is_in_memory()
+        && operation.len <= BYTES_MAX
+        && matches!(
+            operation.kind,
+            OperationKind::Read | OperationKind::Write { .. } | OperationKind::Flush
+        )
+}
+
+/// Executes one step of an operation. Returns the number of bytes transferred or a negative error
+/// number, like a completion of io_uring.
+pub(crate) fn step(file: &HostFile, operation: &Operation) -> i32 {
+    if operation.kind == OperationKind::Flush {
+        // There is nothing to flush to.
+        return 0;
+    }
+    let place = operation.start();
+    if is_copied(file, operation, place) {
+        // At most `BYTES_MAX` bytes are transferred.
+        return i32::try_from(operation.len.saturating_sub(operation.done)).unwrap_or(i32::MAX);
+    }
+    let moved = submit(file, operation, place);
+    if let (OperationKind::Write { .. }, Ok(moved @ 1..)) = (operation.kind, u64::try_from(moved)) {
+        file.handle_written(place, moved);
+    }
+    moved
+}
+
+/// Copies the rest of an operation from or to the file's mapped pages. Returns false if not all
+/// pages are mapped, or the file was truncated.
+fn is_copied(file: &HostFile, operation: &Operation, place: u64) -> bool {
+    let Some(mapped) = file.mapped() else { return false };
+    // SAFETY: the memory of the pieces is valid for reads, and for writes if the operation reads;
+    // no reference into it exists while the operation lasts.
+    unsafe {
+        match operation.kind {
+            OperationKind::Read => mapped.read(place, &operation.pieces),
+            // Writes to memory are as durable as this file can be.
+            OperationKind::Write { .. } => mapped.write(place, &operation.pieces),
+            _ => false,
+        }
+    }
+}
+
+/// Executes one step by a system call.
+fn submit(file: &HostFile, operation: &Operation, place: u64) -> i32 {
+    let fd = file.as_fd().as_raw_fd();
+    let Ok(place) = libc::off_t::try_from(place) else { return -libc::EINVAL };
+    let (pieces, count) = operation.list();
+    let Ok(count) = libc::c_int::try_from(count) else { return -libc::EINVAL };
+    let read = || match operation.only_piece() {
+        // SAFETY: the piece is valid for writes of its length, and is held by the operation, which
+        // outlives the call.
+        Some((pointer, len)) => unsafe { libc::pread(fd, pointer.cast(), len as usize, place) },
+        // SAFETY: as above, for each of the `count` pieces of the list.
+        None => unsafe { libc::preadv(fd, pieces, count, place) },
+    };
+    let write = |flags| {
+        // SAFETY: as above; the pieces are valid for reads.
+        unsafe { libc::pwritev2(fd, pieces, count, place, flags) }
+    };
+    let moved = match operation.kind {
+        OperationKind::Read => read(),
+        OperationKind::Write { is_durable } => write(if is_durable { libc::RWF_DSYNC } else { 0 }),
+        _ => return -libc::EINVAL,
+    };
+    if moved < 0 {
+        return -io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+    }
+    // A system call transfers less than 2^31 bytes.
+    i32::try_from(moved).unwrap_or(i32::MAX)
+}

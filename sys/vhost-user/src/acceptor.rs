@@ -1,0 +1,269 @@
+//! Acceptance of front-ends, one at a time.
+//!
+//! A process that connects to the socket is not yet a front-end. A connection on which nothing was
+//! sent is kept aside, causes no notice, and cannot block a VM that connects later. The first
+//! connection that sends something becomes the front-end. The others are closed, as are those that
+//! arrive while it is served.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use suimon_ports::{DeviceError, VhostUserMode};
+use suimon_socket_runtime::{SocketRuntime, Stop, Task, Watched, blocking};
+use suimon_unix_socket::{accept, connect_to, probe_connecting, probe_listening};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::sleep;
+
+use crate::connection::{Connection, Pending};
+use crate::model::DeviceName;
+use crate::peer_limits::PeerLimits;
+
+/// Maximum number of connections that have sent nothing. A further one replaces the oldest.
+const SILENT_MAX: usize = 8;
+/// Initial and maximum interval between two attempts to connect.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(1);
+/// Time until the next attempt if the host has no descriptor for a connection.
+const SHORTAGE: Duration = Duration::from_millis(200);
+
+/// Reason why no more connections are turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TurnedAway {
+    /// The host has no descriptor left.
+    Shortage,
+    /// A pending connection replaces the front-end that is served.
+    Replaced,
+}
+
+/// Source of connections of front-ends.
+pub(crate) enum Acceptor {
+    /// The device listens on its socket.
+    Listens(Watched),
+    /// The front-end listens. A task of another runtime connects, because the threads that read
+    /// messages of front-ends may not open files.
+    Connects {
+        /// Channel that requests a connection.
+        requests: Sender<()>,
+        /// Channel that receives the requested connection.
+        sockets: Receiver<OwnedFd>,
+    },
+}
+
+impl Acceptor {
+    /// Creates a source that accepts connections of `listener`.
+    ///
+    /// # Errors
+    /// The kernel cannot watch the socket.
+    pub(crate) fn listens(listener: OwnedFd, runtime: &SocketRuntime) -> io::Result<Self> {
+        let _guard = runtime.enter();
+        Ok(Self::Listens(Watched::readable(listener)?))
+    }
+
+    /// Creates a source that connects to front-ends listening on `path`, in a task of `runtime`.
+    pub(crate) fn connects(path: PathBuf, runtime: &SocketRuntime) -> (Self, Task) {
+        let (wants, requests) = channel(1);
+        let (made, sockets) = channel(1);
+        let task = runtime.spawn(|mut stop: Stop| async move {
+            tokio::select! {
+                () = stop.wait() => {}
+                () = connect_on_request(path, requests, made) => {}
+            }
+        });
+        (Self::Connects { requests: wants, sockets }, task)
+    }
+
+    /// Waits for the next front-end: a connection on which something was sent. Returns `None` if
+    /// the task that connects has ended.
+    pub(crate) async fn next(&mut self, name: DeviceName) -> Option<Connection> {
+        match self {
+            Self::Listens(listener) => Some(next_speaker(listener, name).await),
+            Self::Connects { requests: wants, sockets } => loop {
+                wants.send(()).await.ok()?;
+                match Connection::new(sockets.recv().await?) {
+                    Ok(connection) => return Some(connection),
+                    Err(error) => pause_for_shortage(name, &error).await,
+                }
+            },
+        }
+    }
+
+    /// Closes connections that arrive while the front-end of `served` is served, at a limited rate.
+    /// Completes if the host has no descriptor left to accept them, or if a connection replaces
+    /// `served`: that is permitted with `may_replace`, after the process of `served` has exited.
+    /// Cancel safe.
+    pub(crate) async fn reject(
+        &self,
+        name: DeviceName,
+        (served, may_replace): (&Connection, bool),
+        limits: &mut PeerLimits,
+    ) -> TurnedAway {
+        let Self::Listens(listener) = self else { return std::future::pending().await };
+        loop {
+            sleep(limits.turned_away.delay(Instant::now())).await;
+            let closed =
+                listener.read(|listener| accept_other(listener, served, may_replace)).await;
+            if matches!(closed, Ok(None)) {
+                return TurnedAway::Replaced;
+            }
+            let now = Instant::now();
+            limits.turned_away.note(now);
+            if let Some(left_out) = limits.turned_away_log.next(now) {
+                match &closed {
+                    Ok(_) => {
+                        tracing::warn!(device = %name, left_out, "another front-end was rejected");
+                    }
+                    Err(error) => {
+                        tracing::warn!(
+                            device = %name, %error, left_out,
+                            "cannot reject another front-end"
+                        );
+                    }
+                }
+            }
+            if closed.is_err() {
+                return TurnedAway::Shortage;
+            }
+        }
+    }
+}
+
+/// Accepts a connection that arrived while `served` is served. If the front-end of `served` has
+/// disconnected, the connection is its successor's and stays pending. The same holds if its process
+/// has exited and `may_replace` is set; the result is `None` then.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] if there is none to close, and the errors of [`accept`].
+fn accept_other(
+    listener: BorrowedFd<'_>,
+    served: &Connection,
+    may_replace: bool,
+) -> io::Result<Option<OwnedFd>> {
+    if served.is_hung_up()? {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    if may_replace && served.has_peer_exited() {
+        return if is_readable(listener)? {
+            Ok(None)
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
+        };
+    }
+    accept(listener).map(Some)
+}
+
+/// Returns true if a connection is pending.
+fn is_readable(listener: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut polled = [PollFd::new(&listener, PollFlags::IN)];
+    Ok(poll(&mut polled, Some(&Timespec::default()))? == 1)
+}
+
+/// Checks whether a device's socket could be opened, without changing anything.
+///
+/// # Errors
+/// The error that opening it would return.
+pub(crate) fn probe(socket: &Path, mode: VhostUserMode) -> Result<(), DeviceError> {
+    match mode {
+        VhostUserMode::Server => probe_listening(socket),
+        VhostUserMode::Client => probe_connecting(socket),
+    }
+}
+
+/// Connects once for each request, and retries until that succeeds.
+async fn connect_on_request(path: PathBuf, mut requests: Receiver<()>, made: Sender<OwnedFd>) {
+    while requests.recv().await.is_some() {
+        let mut retry = RETRY_MIN;
+        let socket = loop {
+            let path = path.clone();
+            // In a thread for blocking calls: the path may be on a file system that does not
+            // respond.
+            if let Ok(Ok(socket)) = blocking(move || connect_to(&path)).await {
+                break socket;
+            }
+            sleep(retry).await;
+            retry = (retry * 2).min(RETRY_MAX);
+        };
+        if made.send(socket).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Accepts connections until something was sent on one of them, and returns that one.
+async fn next_speaker(listener: &Watched, name: DeviceName) -> Connection {
+    let mut silent: VecDeque<Connection> = VecDeque::new();
+    loop {
+        tokio::select! {
+            biased;
+            (nth, pending) = first_pending(&silent) => {
+                // A connection that was only closed is dropped here.
+                if let (Some(connection), Pending::Bytes) = (silent.remove(nth), pending) {
+                    return connection;
+                }
+            }
+            accepted = listener.read(accept) => match accepted.and_then(Connection::new) {
+                Ok(connection) => {
+                    if silent.len() >= SILENT_MAX {
+                        silent.pop_front();
+                    }
+                    silent.push_back(connection);
+                }
+                Err(error) => pause_for_shortage(name, &error).await,
+            },
+        }
+    }
+}
+
+/// Returns the index of the first connection that has something to receive. Cancel safe.
+async fn first_pending(connections: &VecDeque<Connection>) -> (usize, Pending) {
+    let mut waits: Vec<_> = connections.iter().map(|of| Box::pin(of.wait())).collect();
+    poll_fn(|context| {
+        for (nth, wait) in waits.iter_mut().enumerate() {
+            if let Poll::Ready(pending) = wait.as_mut().poll(context) {
+                return Poll::Ready((nth, pending));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+async fn pause_for_shortage(name: DeviceName, error: &io::Error) {
+    tracing::warn!(device = %name, %error, "cannot accept a front-end");
+    sleep(SHORTAGE).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use suimon_socket_runtime::ThreadHooks;
+
+    use super::*;
+
+    #[test]
+    fn the_successor_of_a_front_end_that_has_just_left_is_not_turned_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let runtime = SocketRuntime::new("door", 1, ThreadHooks::default()).unwrap();
+        let _guard = runtime.enter();
+        let (front_end, ours) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let served = Connection::new(ours.into()).unwrap();
+        let other = UnixStream::connect(&path).unwrap();
+        assert!(accept_other(listener.as_fd(), &served, false).is_ok(), "it is turned away");
+        drop((front_end, other));
+        let _successor = UnixStream::connect(&path).unwrap();
+        let error = accept_other(listener.as_fd(), &served, false).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert!(accept(listener.as_fd()).is_ok(), "it was closed");
+    }
+}
