@@ -9,7 +9,7 @@ use suimon_quantity::{DiskId, PortId};
 pub enum ServedDevice {
     /// A NIC, uplink or other port of a switch.
     Port(PortId),
-    /// A disk.
+    /// Disk served by the worker.
     Disk(DiskId),
 }
 
@@ -22,7 +22,7 @@ impl Serving {
     const PORT: u64 = 1 << 32;
     const DISK: u64 = 2 << 32;
 
-    /// Sets the device.
+    /// Records that the worker serves a queue of this device.
     #[inline]
     pub fn set(&self, device: ServedDevice) {
         let code = match device {

@@ -26,10 +26,11 @@ const WITH_CYCLES: &[&str] = &[
     "suimond",
 ];
 
-/// Prints the cycles of one crate, or of all, with the names that tie the files together.
+/// Prints the import cycles between files of one crate, or of all crates, and the imported names
+/// that cause them.
 ///
 /// # Errors
-/// There is a cycle, no such crate, or a file cannot be read.
+/// Fails if there is a cycle, if the crate does not exist, or if a file cannot be read.
 pub(crate) fn check(root: &Path, name: Option<&str>) -> Result<()> {
     let metadata = metadata::read(root)?;
     let chosen: Vec<&Package> = metadata

@@ -16,8 +16,8 @@ use crate::workspace;
 /// Interval at which the end of a child and received signals are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Signals received by this process: SIGINT (Ctrl-C), SIGTERM and SIGHUP. They no longer end the
-/// process, so that it can remove what the tests leave behind.
+/// Signals received by this process: SIGINT (Ctrl-C), SIGTERM and SIGHUP. They are recorded and do
+/// not end the process, so that it first removes the resources of the tests.
 #[derive(Debug)]
 pub(crate) struct Interrupt {
     received: Arc<AtomicBool>,

@@ -68,7 +68,8 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    /// Removes what earlier runs left behind.
+    /// Removes the processes, namespaces, devices and files that killed tests of earlier runs have
+    /// left.
     ///
     /// # Errors
     /// cargo cannot report the target directory.

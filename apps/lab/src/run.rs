@@ -206,7 +206,7 @@ impl RunFlags {
     }
 
     fn tell(&self, results: &Results, ids: &[String]) -> Result<()> {
-        // The report is written beside the run with JSON output, too.
+        // Creates the report beside the run also if the output is JSON, which does not contain it.
         let told: Vec<String> =
             ids.iter().map(|id| report::after(results, id)).collect::<Result<_>>()?;
         if self.json {

@@ -141,7 +141,7 @@ impl RequestLoop<'_> {
         Ok(job.done())
     }
 
-    /// Ends withdrawn requests, except one.
+    /// Ends requests that were withdrawn before they started, except the request `but`.
     fn withdraw_all(&self, but: Option<&Path>) -> Result<()> {
         for path in with_extension(&self.requests, "stop")? {
             let request = path.with_extension("json");

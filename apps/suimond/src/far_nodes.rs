@@ -22,7 +22,7 @@ use crate::line::{copy, local};
 const LINE_THREADS: usize = 2;
 /// Time limit for a node to report its state.
 const HOST_TIME: Duration = Duration::from_secs(4);
-/// Time limit for other responses.
+/// Time limit for a node's response to a request other than that for its state.
 const ANSWER_TIME: Duration = Duration::from_secs(15);
 /// Time for which a node is requested to wait for the end of an operation.
 const OPERATION_TIME: Duration = Duration::from_secs(5);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Interval of the calls. An idle daemon wakes up for each.
+/// Interval at which free pages are returned. An idle daemon wakes up for each call.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Returns free pages of the allocator to the system every 5 s. Never ends.

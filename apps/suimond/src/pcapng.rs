@@ -114,7 +114,7 @@ fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(out, value.len());
 }
 
-/// The upper 32 bits precede the lower ones (section 4.3).
+/// Appends a timestamp. Its upper 32 bits precede the lower ones (section 4.3).
 fn timestamp(out: &mut Vec<u8>, time_unix_ns: u64) {
     let [a, b, c, d, e, f, g, h] = time_unix_ns.to_le_bytes();
     out.extend([e, f, g, h, a, b, c, d]);
@@ -124,7 +124,7 @@ fn pad(out: &mut Vec<u8>, len: usize) {
     out.extend(std::iter::repeat_n(0, len.next_multiple_of(4) - len));
 }
 
-/// Frames and texts are far smaller than 4 GiB.
+/// Converts a length to 32 bits. Frames and texts are far smaller than 4 GiB.
 fn length(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

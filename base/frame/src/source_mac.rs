@@ -1,4 +1,5 @@
-//! Frames with a source address that receivers evaluate.
+//! Detection of frames whose source MAC address must be preserved, because receivers evaluate it:
+//! IGMP, ICMPv6 multicast listener and neighbour discovery, and requests of DHCP clients.
 
 use crate::ip::{IpHeader, Network, protocol};
 use crate::octets::{array, u8_at};

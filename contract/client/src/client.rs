@@ -52,9 +52,9 @@ impl Captured for UplinkConfig {}
 pub struct CaptureOptions {
     /// Bytes captured of each frame.
     pub snaplen: Option<u32>,
-    /// Number of frames after which it ends.
+    /// Number of frames after which the capture ends.
     pub frames_max: Option<u64>,
-    /// Number of bytes after which it ends.
+    /// Number of bytes after which the capture ends.
     pub bytes_max: Option<u64>,
 }
 

@@ -51,7 +51,9 @@ impl Client {
         self.change(Method::DELETE, PATH.to_owned(), None, options).await
     }
 
-    /// Returns the disks of all nodes on shared stores, as far as reports contain them.
+    /// Returns guaranteed, demanded and delivered IOPS of disks on shared stores, as reported by
+    /// all nodes. Each node reports the 8 disks furthest above and the 8 disks furthest below their
+    /// guarantee.
     pub async fn cluster_flows(&self) -> Result<Vec<ClusterDisk>, ClientError> {
         transport::json(self, Call::get(format!("{PATH}/flows"))).await
     }

@@ -1,4 +1,4 @@
-//! HTTP/1.1, one connection per request.
+//! HTTP/1.1 transport of the client; each request uses a new connection.
 
 use core::time::Duration;
 

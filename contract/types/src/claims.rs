@@ -47,8 +47,8 @@ fn listeners(config: &HostConfig) -> impl Iterator<Item = Claimed> {
     })
 }
 
-/// Returns the claims of a host in the order of the file: API, console, uplinks, teams, switches,
-/// NICs, stores, disks, VMs, adapters, other nodes.
+/// Returns the exclusive claims of all objects in a host's configuration, in the order of the file:
+/// API, console, uplinks, teams, switches, NICs, stores, disks, VMs, adapters, other nodes.
 pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     let mut claims = Vec::new();
     let device = |netns: Option<&String>, name: &str| Claim::Device {

@@ -10,7 +10,7 @@ pub(crate) struct FindingLocation {
     pub(crate) index: usize,
 }
 
-/// Fault found by a check.
+/// Fault of a host's configuration, found by validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) place: FindingLocation,

@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::finding::{Finding, FindingLocation};
 use crate::{DiskConfig, DiskNbd, ErrorCode, HostConfig, Kind};
 
-/// Access rules of `socket`.
+/// Keys with the access rules of a disk's `socket`.
 const SOCKET_ACCESS_KEYS: [&str; 2] = ["users", "groups"];
-/// Access rules of `listen`.
+/// Keys with the access rules of a disk's `listen` address.
 const LISTEN_ACCESS_KEYS: [&str; 6] =
     ["tls_certificate", "tls_key", "tls_client_ca", "tls_clients", "addresses", "plaintext"];
 

@@ -1,4 +1,4 @@
-//! Policies that replay their recorded inputs, by kind.
+//! Creation of the policy that replays the recorded inputs, for each kind of policy.
 
 use suimon_cluster_qos::{Allocator, Member};
 use suimon_quantity::Time;

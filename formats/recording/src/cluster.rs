@@ -1,4 +1,4 @@
-//! Recording of cluster storage QoS.
+//! Recording of the inputs and decisions of cluster-wide Storage QoS.
 
 use std::sync::Arc;
 
@@ -32,9 +32,9 @@ pub enum MemberInput {
     /// Initial step without input: collects the actions of a new member.
     #[serde(rename = "begun")]
     Start,
-    /// [`Member::handle`].
+    /// Call of [`Member::handle`].
     Event(MemberEvent),
-    /// [`Member::handle_deadline`].
+    /// Call of [`Member::handle_deadline`].
     Deadline,
 }
 
@@ -43,9 +43,9 @@ pub enum MemberInput {
 #[serde(rename_all = "kebab-case")]
 #[allow(clippy::large_enum_variant, reason = "most are events, and there is one at a time")]
 pub enum AllocatorInput {
-    /// [`Allocator::handle`].
+    /// Call of [`Allocator::handle`].
     Event(AllocatorEvent),
-    /// [`Allocator::handle_deadline`].
+    /// Call of [`Allocator::handle_deadline`].
     Deadline,
 }
 

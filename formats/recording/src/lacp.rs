@@ -1,4 +1,4 @@
-//! Recording of a team's LACP.
+//! Recording of the inputs and decisions of a team's LACP state machines.
 
 use std::sync::Arc;
 
@@ -13,32 +13,32 @@ use crate::{Kind, Policy, Recorded, Sink};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LacpInput {
-    /// [`Lacp::set_spec`].
+    /// Call of [`Lacp::set_spec`].
     Spec(LacpSpec),
-    /// [`Lacp::add_member`].
+    /// Call of [`Lacp::add_member`].
     Add {
         /// Identifier of the new member.
         member: MemberId,
         /// Configuration of the member's port.
         spec: PortSpec,
     },
-    /// [`Lacp::set_member`].
+    /// Call of [`Lacp::set_member`].
     Set {
         /// Member that the change concerns.
         member: MemberId,
         /// New configuration of the member's port.
         spec: PortSpec,
     },
-    /// [`Lacp::remove_member`].
+    /// Call of [`Lacp::remove_member`].
     Remove(MemberId),
-    /// [`Lacp::handle_link`].
+    /// Call of [`Lacp::handle_link`].
     Link {
         /// Member that the link belongs to.
         member: MemberId,
         /// Link state; `None` if the link is down.
         link: Option<Link>,
     },
-    /// [`Lacp::handle_frame`].
+    /// Call of [`Lacp::handle_frame`].
     Frame {
         /// Member that received the frame.
         member: MemberId,

@@ -1,4 +1,4 @@
-//! Policies with JSON records.
+//! Policies whose inputs and decisions are recorded as JSON.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,4 +1,4 @@
-//! Buffering of a policy's records.
+//! Buffer for the records of one policy, before they are written to the file.
 
 use core::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Recording of teams.
+//! Recording of the inputs and decisions of a team of uplinks ([`Team`]).
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use crate::{Kind, Policy, Recorded, Sink};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TeamInput {
-    /// [`Team::handle_member`].
+    /// Call of [`Team::handle_member`].
     Member {
         /// Member that the link belongs to.
         member: MemberId,
         /// State of the member's link.
         link: MemberLink,
     },
-    /// [`Team::handle_ports`].
+    /// Call of [`Team::handle_ports`].
     Ports(Vec<TeamPort>),
-    /// [`Team::set_spec`].
+    /// Call of [`Team::set_spec`].
     Spec(TeamSpec),
     /// [`Team::handle_loads`]: buckets with load or an assigned member.
     Loads(Vec<(u16, BucketLoad)>),

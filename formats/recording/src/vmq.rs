@@ -1,4 +1,4 @@
-//! Recording of VMQ placement.
+//! Recording of the inputs and decisions of VMQ placement.
 
 use std::sync::Arc;
 
@@ -24,11 +24,11 @@ pub struct VmqInitialState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VmqInput {
-    /// [`Vmq::configure`].
+    /// Call of [`Vmq::configure`].
     Configure(VmqInitialState),
-    /// [`Vmq::forget_history`].
+    /// Call of [`Vmq::forget_history`].
     ForgetHistory,
-    /// [`Vmq::set_nic`].
+    /// Call of [`Vmq::set_nic`].
     SetNic {
         /// Port of the NIC concerned.
         nic: PortId,
@@ -37,27 +37,27 @@ pub enum VmqInput {
         /// Maximum number of queues of the NIC's device.
         queues_max: u16,
     },
-    /// [`Vmq::remove_nic`].
+    /// Call of [`Vmq::remove_nic`].
     RemoveNic(PortId),
-    /// [`Vmq::add_queue`].
+    /// Call of [`Vmq::add_queue`].
     AddQueue(QueueId),
-    /// [`Vmq::remove_queue`].
+    /// Call of [`Vmq::remove_queue`].
     RemoveQueue(QueueId),
-    /// [`Vmq::handle_moved_externally`].
+    /// Call of [`Vmq::handle_moved_externally`].
     Found {
         /// Queue found at an unexpected worker.
         queue: QueueId,
         /// Worker that services the queue.
         at: WorkerId,
     },
-    /// [`Vmq::handle_moved`].
+    /// Call of [`Vmq::handle_moved`].
     Moved {
         /// Queue that completed its move.
         queue: QueueId,
         /// Worker that services the queue now.
         at: WorkerId,
     },
-    /// [`Vmq::observe`].
+    /// Call of [`Vmq::observe`].
     Observe(Measurements),
 }
 

@@ -20,12 +20,13 @@ const ZEROING_MB_MAX: u32 = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Occupancy {
     words: Vec<u64>,
-    /// Megabytes changed by the log, which payload must not use.
+    /// Ranges of the file, in megabytes, that entries of the log change. No payload may be written
+    /// there.
     logged: Vec<(u32, u32)>,
 }
 
 impl Occupancy {
-    /// Sets the megabytes in which payload is rejected, in ascending order.
+    /// Sets the ranges of the file in megabytes, in ascending order, in which payload is rejected.
     pub(crate) fn set_logged(&mut self, logged: Vec<(u32, u32)>) {
         self.logged = logged;
     }

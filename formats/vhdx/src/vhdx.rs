@@ -41,8 +41,8 @@ pub(crate) struct PendingBlock {
 pub(crate) struct WriteState {
     pub space: Space,
     pub log: Writer,
-    /// Pages of the last log entry if a commit failed after the entry was durable: some of them may be
-    /// missing or torn in their places. All of them are dirty.
+    /// Pages of the last log entry, if a commit failed after the entry was durable. Some of the
+    /// pages may be missing or torn at their offsets in the file. All of them are dirty.
     pub unapplied: Vec<Page>,
     /// Blocks with their first write in flight.
     pub pending: BTreeMap<u64, PendingBlock>,

@@ -28,7 +28,7 @@ pub(crate) struct DetachedDisk {
     pub(crate) queues: Vec<DetachedQueueState>,
 }
 
-/// A queue of a disk that nobody serves.
+/// Queue of a disk that no worker serves.
 pub(crate) struct DetachedQueueState {
     pub(crate) key: QueueKey,
     pub(crate) queue: Box<dyn DiskQueue>,
@@ -71,7 +71,7 @@ pub(crate) enum Command {
         reply: Sender<Result<(), NotAttached>>,
     },
     AddQueue(DiskId, QueueKey, Box<dyn DiskQueue>),
-    /// Sets or ends the copy of a disk.
+    /// Sets or removes the state of a disk's copy on the disk's worker.
     Mirror(DiskId, Mirrored, Sender<()>),
     /// Sets the waiting times of a disk's requests while its store is full.
     Full(DiskId, FullPolicy, Sender<()>),

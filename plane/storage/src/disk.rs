@@ -149,10 +149,10 @@ impl OnePiece {
     }
 }
 
-/// Source of a queue's requests.
+/// Kind of a queue, by the client that submits its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueueKind {
-    /// Ring of a VM.
+    /// Virtqueue of a VM.
     Ring,
     /// Connection of an NBD client.
     Client,
@@ -222,10 +222,10 @@ impl QueueState {
         self.kind == QueueKind::Mirror
     }
 
-    /// Returns true if the queue, which is waited for, is polled from now on because a request
-    /// completed. Its client will probably submit further requests, and would have to wake the
-    /// worker for them. A queue whose poll costs a system call is polled only when all its requests
-    /// have completed.
+    /// Resumes polling of a queue that waits for its descriptor, because a request has completed.
+    /// Its client will probably submit further requests, and would otherwise have to wake the
+    /// worker. A queue whose poll costs a system call is polled again only when all its requests
+    /// have completed. Returns true if polling was resumed.
     #[inline]
     pub(crate) fn is_polled_behind_answer(&mut self) -> bool {
         let is_polled = self.is_waiting
@@ -266,7 +266,7 @@ impl QueueState {
 /// Operation that must end before further requests of a disk are translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockedBy {
-    /// Read of this range of this layer's file, for the layer's image.
+    /// Read of image metadata: number of the layer, and range of its file.
     Metadata(usize, ByteRange),
     /// Commit that has not begun yet.
     Commit,

@@ -12,10 +12,10 @@ use suimon_quantity::Time;
 /// Duration of polling after the completions: about the cost of a wake-up on both sides.
 const LOOK: Duration = Duration::from_micros(50);
 
-/// Binary logarithm of the largest number of waits between two attempts.
+/// Binary logarithm of the maximum number of waits between two attempts to poll.
 const PASSES_LOG_MAX: u32 = 10;
 
-/// Results of polling a queue.
+/// History of the attempts to poll one queue.
 #[derive(Debug, Default)]
 pub(crate) struct BusyPoll {
     /// End of the current poll; `None` if there is none.
@@ -49,7 +49,8 @@ impl BusyPoll {
         false
     }
 
-    /// Records that the queue is waited for.
+    /// Records that polling ended without a request, and that the worker waits for the queue's
+    /// descriptor.
     pub(crate) fn handle_end(&mut self) {
         if self.until.take().is_some() {
             self.passes = 1 << self.misses.min(PASSES_LOG_MAX);

@@ -39,7 +39,7 @@ pub(crate) struct Device {
     servers: BinaryHeap<Reverse<u64>>,
     /// Times and operations of the requests begun, by disk.
     pub(crate) begun: BTreeMap<u32, Vec<(u64, u64)>>,
-    /// Queues of the requests begun, by the address of their payloads.
+    /// Requests begun, in order: address of the queue's payloads, and tag.
     order: Vec<(usize, u32)>,
 }
 
@@ -247,7 +247,7 @@ impl Bench {
         self.add_of_spec(at, disk, spec(disk));
     }
 
-    /// Adds such a disk with these images.
+    /// Adds a disk that has a slot in the store, with these images.
     pub(crate) fn add_of_spec(&mut self, at: usize, disk: u32, spec: DiskSpec) {
         let place = DiskLocation { store: STORE, slot: self.slot(disk) };
         let number = self.works[at].add_disk(spec, Some(place)).unwrap();
@@ -287,7 +287,7 @@ impl Bench {
         self.seats.len() - 1
     }
 
-    /// Advances time.
+    /// Advances the simulated time by `span_ns`, with all events in it.
     pub(crate) fn run(&mut self, span_ns: u64) {
         let until = self.device().now + span_ns;
         loop {

@@ -45,20 +45,21 @@ pub(crate) struct EngineRequest {
 /// State of a request with respect to space on its store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// The request has not been without space.
+    /// The store has had space for the request so far.
     #[default]
     No,
-    /// Queued for a repetition. There was no space first at this time.
+    /// The request is queued to be repeated. The store first had no space for it at this time.
     Queued(Time),
-    /// Being repeated. There was no space first at this time.
+    /// The request is being repeated. The store first had no space for it at this time.
     Repeated(Time),
 }
 
-/// Requests of one queue that found the store full: their tags, and when each first did.
+/// Requests of one queue for which the store had no space: their tags, and the time at which this
+/// first happened to each.
 pub(crate) type FoundFull = Vec<(u32, Time)>;
 
 impl Full {
-    /// When it first found the store full.
+    /// Returns the time at which the store first had no space for the request.
     pub(crate) fn first(self) -> Option<Time> {
         match self {
             Self::No => None,

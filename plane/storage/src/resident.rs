@@ -390,7 +390,8 @@ impl StorageWorker {
         has_worked
     }
 
-    /// Passes on what the engine has closed or suspended.
+    /// Passes queues that the engine has closed and disks that it has suspended to the waiting
+    /// callers.
     fn return_disk(&mut self, watches: &mut TaskDescriptors<'_>) {
         let Some(work) = &mut self.work else { return };
         while let Some((number, queue)) = work.poll_closed_queue() {

@@ -5,7 +5,7 @@ use suimon_image::{ByteRange, Extent, ImageError, ImageFault, Location, Translat
 use crate::disk::{BlockedBy, DiskState};
 use crate::request::{Part, PartAction};
 
-/// Result of a translation.
+/// Result of translating a range of a disk to ranges of files.
 pub(crate) enum Resolved {
     /// The whole range is translated.
     Ready,

@@ -24,10 +24,10 @@ const STEP: Duration = Duration::from_micros(8);
 /// have processed all completions, so their state is not queried.
 const REQUESTS_MIN: usize = 2;
 
-/// Binary logarithm of the largest number of polls between two attempts.
+/// Binary logarithm of the maximum number of polls between two attempts to pause.
 const PASSES_LOG_MAX: u32 = 10;
 
-/// Effect of the pauses on a queue's client.
+/// Adaptation of the pauses between polls of one queue, by their effect on the queue's client.
 #[derive(Debug)]
 pub(crate) struct PollPause {
     /// Length of the next pause.
@@ -76,12 +76,13 @@ impl PollPause {
         Some(now + self.length)
     }
 
-    /// Accounts for a poll without requests: the client waits for nothing.
+    /// Accounts for a poll without requests: the client has no request queued, so the pause has
+    /// delayed nothing.
     pub(crate) fn handle_nothing(&mut self) {
         self.is_over = false;
     }
 
-    /// Adjusts the length after a pause.
+    /// Adjusts the length of the next pause after a pause has ended.
     fn adjust(&mut self, has_answers: bool) {
         if has_answers {
             self.misses = 0;

@@ -62,7 +62,7 @@ pub(crate) enum Mode {
         home: WorkerId,
         own: Box<Borrower>,
     },
-    /// Placeholder during a change of the mode.
+    /// Placeholder while the mode is replaced.
     Between,
 }
 
@@ -77,7 +77,7 @@ impl Mode {
     }
 }
 
-/// Store on a worker.
+/// State of a store on this worker.
 pub(crate) struct WorkerStore {
     pub(crate) id: StoreId,
     pub(crate) spec: StoreSpec,
@@ -278,8 +278,8 @@ impl WorkerStore {
         }
     }
 
-    /// Accounts for a dispatch. Returns true if it was the placeholder of a request that has
-    /// already begun.
+    /// Accounts for a request that the scheduler has dispatched. Returns true if it was only the
+    /// placeholder of a request that has already begun ([`StoreUse::owed`]).
     #[inline]
     pub(crate) fn handle_dispatched(&mut self, now: Time, slot: DiskSlot) -> bool {
         self.waiting = self.waiting.saturating_sub(1);

@@ -16,7 +16,7 @@ pub struct OpTally {
     pub failed: u64,
     /// Sum of the times from receipt to completion, in nanoseconds.
     pub latency_ns: u64,
-    /// Percentiles of these times.
+    /// Percentiles of the times from receipt to completion.
     pub latencies: Latencies,
 }
 

@@ -102,12 +102,12 @@ pub struct StorageEngine {
     pub(crate) spare_look: SpareLook,
     pub(crate) lost_time: LostTime,
     taken: Vec<DiskRequest>,
-    /// Requests that a queue brought in one turn, and their sizes.
+    /// Requests that were received from a queue in one turn, and their sizes in bytes.
     pub(crate) arrived: Vec<usize>,
     pub(crate) sizes: Vec<u32>,
     done: Vec<FileCompletion>,
     closed_queues: Vec<(usize, Box<dyn DiskQueue>)>,
-    /// What closed queues have taken back, by their numbers.
+    /// Requests of closed queues for which the store had no space, by the queue's number.
     pub(crate) found_full: BTreeMap<usize, FoundFull>,
     pub(crate) closed_disks: Vec<(usize, DiskSpec)>,
     pub(crate) suspended_disks: VecDeque<(usize, Option<DiskSpec>)>,
@@ -567,7 +567,8 @@ impl StorageEngine {
         });
     }
 
-    /// Returns the time at which the next of these pauses ends.
+    /// Returns the earliest end of a pause between two polls of a queue ([`Respite`]); `None` if no
+    /// queue pauses.
     pub(crate) fn respites_deadline(&self) -> Option<Time> {
         self.left_alone.iter().filter_map(|&number| self.queues.get(number)?.left_alone).min()
     }

@@ -53,7 +53,8 @@ impl DataPlane {
         }
     }
 
-    /// Requests a queue back, and returns what waits for it.
+    /// Starts to detach a queue. Returns a handle with which the caller waits for the worker to
+    /// release the queue.
     pub(crate) fn begin_detach_queue(&self, id: QueueId) -> Box<dyn DetachingQueue> {
         match self.request_back(id) {
             Some(detaching) => Box::new(detaching),

@@ -31,7 +31,8 @@ pub(crate) const PARCELS_MAX: usize = 2048;
 /// Mail from one worker to another. Mail of each sender arrives in the order in which it was sent.
 pub(crate) enum LinkMessage {
     Parcel(Parcel),
-    /// See [`crate::handover`].
+    /// Fence behind the last frames for a queue that moves to another worker; see
+    /// [`crate::handover`].
     Fence(QueueId),
     /// Ingress queue, and the latch to count down on its arrival.
     Source(Box<OwnedSource>, Latch),

@@ -14,13 +14,13 @@ use crate::notice::ReportLimiter;
 use crate::tally::PortTally;
 use crate::team_shared::TeamShared;
 
-/// One immutable generation of tables.
+/// One immutable generation of the tables that all workers use.
 pub(crate) struct Published {
     pub tables: Arc<Tables>,
-    /// By slot of `tables`, followed by the members of teams. An index into this list is called a
-    /// *place*.
+    /// Ports by slot of `tables`, followed by the members of teams. An index into this list is
+    /// called a *place*.
     pub ports: Vec<PortRuntime>,
-    /// In ascending order of ports.
+    /// Members of teams by the port of their device, in ascending order.
     pub members: Vec<(PortId, MemberTableSlot)>,
     pub teams: Vec<TeamRuntime>,
     /// All egress queues of `ports` and their owners.

@@ -46,7 +46,7 @@ struct RunningWorker {
 
 /// Running workers, topology, queues and ports.
 pub(crate) struct Registry {
-    /// By [`WorkerId`]; a stopped worker leaves its index free.
+    /// Running workers by [`WorkerId`]; a stopped worker leaves its index free.
     running: Vec<Option<RunningWorker>>,
     pub topology: Topology,
     pub queues: BTreeMap<QueueId, QueueRecord>,

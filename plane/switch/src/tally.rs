@@ -46,7 +46,7 @@ pub(crate) struct QueueTally {
     pub bytes: OwnTally,
     pub full: OwnTally,
     pub moves: OwnTally,
-    /// See [`crate::ledger`].
+    /// Worker time attributed to the queue in ns; see [`crate::ledger`].
     pub busy_ns: OwnTally,
 }
 

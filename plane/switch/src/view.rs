@@ -56,10 +56,10 @@ pub struct WorkerView {
     pub sleeps: u64,
     /// True if the worker sleeps.
     pub asleep: bool,
-    /// Number of times it stopped polling for completions of devices for a while, because other
-    /// threads compete for its CPU.
+    /// Number of times the worker paused polling for completions of devices, because other threads
+    /// compete for its CPU.
     pub polling_pauses: u64,
-    /// True while polling is paused for that reason.
+    /// True while polling is paused because other threads compete for the worker's CPU.
     pub is_polling_paused: bool,
 }
 

@@ -48,7 +48,8 @@ const ACCOUNT_PERIOD: Duration = Duration::from_millis(1);
 /// call.
 const RUN_DELAY_PERIOD: Duration = Duration::from_millis(1);
 
-/// Shorter delays are those of an ordinary wake-up.
+/// Minimum run delay that is attributed to a lack of CPU time. Shorter delays are those of an
+/// ordinary wake-up.
 const RUN_DELAY_MIN: Duration = Duration::from_micros(50);
 
 /// Consecutive empty polls, each after a round that moved frames of other queues, after which a
@@ -59,10 +60,10 @@ const EMPTY_POLLS_MAX: u32 = 1024;
 /// Maximum amount of mail read in one round, so that no queue starves.
 const MAIL_PER_ROUND: usize = 64;
 
-/// Longest sleep; an upper bound for deadlines without further meaning.
+/// Maximum duration of a sleep. Workers without a deadline wake up after this time.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
-/// Whether the worker continues after a command.
+/// Continuation of the worker after a command.
 enum Next {
     GoOn,
     Stop,
@@ -201,7 +202,7 @@ impl WorkerLoop {
         }
     }
 
-    /// Polls the other work. Returns true if it did something.
+    /// Polls the worker's task besides frames. Returns true if the task did something.
     fn poll_work(&mut self) -> bool {
         let watches = &mut TaskDescriptors::new(&mut *self.wait);
         let had_work = self.work.poll(self.now, self.has_moved, watches);

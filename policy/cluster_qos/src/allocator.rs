@@ -157,9 +157,9 @@ pub(crate) struct LeaderState {
     pub(crate) unmet: UnmetMinimums,
     pub(crate) elected: Time,
     pub(crate) is_writing: bool,
-    /// A round of decisions is due.
+    /// True if a round of decisions is due.
     pub(crate) is_due: bool,
-    /// A node could get more once other nodes release shares.
+    /// True if a node can get a larger share once other nodes have released theirs.
     pub(crate) has_pending_demand: bool,
     pub(crate) last_round: Option<Time>,
 }

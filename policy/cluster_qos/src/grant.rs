@@ -54,7 +54,7 @@ pub struct Grant {
     pub at: Time,
     /// Duration of the lease, from the answered report on.
     pub lease: Duration,
-    /// Rate of all nodes together.
+    /// Maximum rate of all nodes together, in normalised operations per second.
     pub limit_iops: u64,
     /// Share of the store's capacity.
     pub store: Share,

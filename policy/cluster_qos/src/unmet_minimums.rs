@@ -14,9 +14,9 @@ const UNMET_PER_NODE_MAX: usize = 64;
 /// Minimum that a disk does not reach although it has demand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnmetMinimum {
-    /// Time of the first report that names it.
+    /// Time of the first of the node's consecutive reports that name the disk.
     pub(crate) since: Time,
-    /// Newest report of it.
+    /// Entry for the disk in the newest report that names it.
     pub(crate) last: NamedDisk,
     /// True if a notice was sent.
     pub(crate) is_reported: bool,
@@ -29,10 +29,8 @@ pub(crate) struct UnmetMinimums {
 }
 
 impl UnmetMinimums {
-    /// Processes the unmet minimums in a report and returns notices for those now met.
-    ///
-    /// A report with [`NAMED_MAX`] unmet minimums may leave out others, so that nothing is known
-    /// of those that it does not name.
+    /// A report names at most [`NAMED_MAX`] disks. If it names that many, disks that it does not
+    /// name keep their state.
     pub(crate) fn handle_report(&mut self, now: Time, report: &Report) -> Vec<Notice> {
         let node = report.node;
         let named: Vec<&NamedDisk> = report.unmet.iter().take(NAMED_MAX).collect();
@@ -66,7 +64,7 @@ impl UnmetMinimums {
         self.minimums.keys().filter(|(of, _)| *of == node).count()
     }
 
-    /// Removes what is known of a node.
+    /// Removes the unmet minimums of a node.
     pub(crate) fn forget(&mut self, node: NodeId) {
         self.minimums.retain(|(of, _), _| *of != node);
     }

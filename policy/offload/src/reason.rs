@@ -46,14 +46,14 @@ impl fmt::Display for OffloadCapability {
 pub enum Reason {
     /// The capability is in use.
     On,
-    /// The other side of the port does not support it.
+    /// The guest or device at the port does not support the capability.
     NotNegotiated,
-    /// The operator has switched it off.
+    /// The operator has switched the capability off.
     SwitchedOff {
         /// Switch that controls the capability.
         switch: Switch,
     },
-    /// It requires another capability that is not in use.
+    /// The capability requires another one that is not in use.
     Needs {
         /// Required capability that is not in use.
         other: OffloadCapability,
@@ -79,7 +79,7 @@ impl fmt::Display for Reason {
 /// Line of `suimon nic show`: a capability with the reason for which it is in use or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Capability that was judged.
+    /// Capability that the line is about.
     pub capability: OffloadCapability,
     /// Reason for which it is in use or not.
     #[serde(flatten)]

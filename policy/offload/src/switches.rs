@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OffloadSwitches {
-    /// [`Switch::TxChecksum`].
+    /// State of the switch [`Switch::TxChecksum`].
     pub tx_checksum: bool,
-    /// [`Switch::RxChecksum`].
+    /// State of the switch [`Switch::RxChecksum`].
     pub rx_checksum: bool,
-    /// [`Switch::TxIpChecksum`].
+    /// State of the switch [`Switch::TxIpChecksum`].
     pub tx_ip_checksum: bool,
-    /// [`Switch::RxIpChecksum`].
+    /// State of the switch [`Switch::RxIpChecksum`].
     pub rx_ip_checksum: bool,
-    /// [`Switch::Segmentation`].
+    /// State of the switch [`Switch::Segmentation`].
     pub segmentation: bool,
-    /// [`Switch::ReceiveCoalescing`].
+    /// State of the switch [`Switch::ReceiveCoalescing`].
     pub receive_coalescing: bool,
 }
 

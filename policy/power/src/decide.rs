@@ -26,7 +26,7 @@ pub enum Scope {
 /// Single requirement of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Host or CPUs it applies to.
+    /// Host or CPUs that the requirement applies to.
     pub whom: Scope,
     /// Kind of the setting, as shown to users.
     pub kind: SettingKind,

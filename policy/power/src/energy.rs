@@ -12,7 +12,7 @@ use suimon_quantity::Time;
 const ZONE_MILLIWATTS_MAX: u64 = 2_000_000;
 /// Minimum interval between readings, in ns. Counters advance in steps of about a millisecond.
 const APART_MIN_NS: u64 = 20_000_000;
-/// Maximum number of zones recorded; a machine has a few per socket.
+/// Maximum number of power zones (powercap) that are recorded. A machine has a few per socket.
 const ZONES_MAX: usize = 256;
 
 /// Energy counter of one zone, as read.

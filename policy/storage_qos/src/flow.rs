@@ -294,7 +294,8 @@ impl Flow {
         self.waiting > 0 || self.in_flight > 0
     }
 
-    /// Records that the flow is behind although others are held back. Returns the time since when.
+    /// Records that the flow is behind its minimum although other flows are held back for it.
+    /// Returns the time since which this has been so.
     pub(crate) fn handle_late(&mut self, now: Time) -> Time {
         self.is_late = true;
         *self.behind_since.get_or_insert(now)

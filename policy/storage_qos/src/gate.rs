@@ -29,7 +29,7 @@ struct Limit {
     seen: Time,
     /// Credit that may be used at once; negative after dispatches beyond the credit.
     credit: i128,
-    /// True if the last evaluation permitted no dispatch.
+    /// True if the cap permitted no dispatch when it was last evaluated.
     is_closed: bool,
 }
 

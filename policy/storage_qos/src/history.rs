@@ -15,7 +15,7 @@ const READINGS: usize = 11;
 pub const SAMPLE: Duration = Duration::from_millis(500);
 /// Time between readings of the long window.
 const LONG_EVERY: Duration = Duration::from_secs(30);
-/// Lengths of the windows.
+/// Lengths of the short and the long window.
 const SHORT: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(300);
 
@@ -196,7 +196,7 @@ impl Window {
     }
 }
 
-/// Windows that are kept.
+/// Window over which delivered operations and request times are averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Window {

@@ -67,7 +67,7 @@ impl Minimum {
         self.due = if due < clock { due.max(oldest) } else { self.due.max(clock) };
     }
 
-    /// Returns the time by which the minimum is late.
+    /// Returns the time by which the minimum is behind.
     #[inline]
     pub(crate) fn lag(&self, clock: FixedNs) -> FixedNs {
         clock.saturating_sub(self.due)

@@ -108,7 +108,7 @@ impl StoreScheduler {
         self.place_free(of);
     }
 
-    /// Updates the orders of a flow that no maximum holds.
+    /// Adds a flow that no maximum holds to the orders by weight and by minimum.
     #[inline]
     fn place_free(&mut self, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };

@@ -1,6 +1,6 @@
 //! Records of queued requests: one block of memory with a linked list for each disk.
 
-/// Index of no record.
+/// Index that means "none": the end of a list.
 const NONE: u32 = u32::MAX;
 
 /// Amount that a request is charged.

@@ -44,7 +44,7 @@ pub(crate) struct Admission {
     pub(crate) is_free: bool,
 }
 
-/// The one logical queue of a store.
+/// Scheduler of a store: one logical queue for the requests of all its disks.
 #[derive(Clone, Debug)]
 pub struct StoreScheduler {
     pub(crate) spec: StoreSpec,

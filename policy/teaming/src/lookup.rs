@@ -10,8 +10,9 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Exclusive upper bound of keys.
 const KEY_END: u64 = 1 << 55;
 
-/// Hash map from keys below 2^55 to slots. Its load factor is at most one half and its keys come
-/// from the operator's configuration, so lookups of keys chosen by others stay short.
+/// Hash map from keys below 2^55 to slots. Its load factor is at most one half, and only the
+/// operator's configuration determines its keys. Lookups therefore stay short, whichever keys a
+/// peer chooses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Lookup {
     /// Entries: key + 1 above eight bits of the slot number; 0 if empty.

@@ -24,11 +24,11 @@ pub enum SpecError {
     /// Two members have the same address.
     #[error("members {member} and {other} both have MAC address {mac}; set different ones")]
     DuplicateAddress {
-        /// Later member.
+        /// Member that is listed later.
         member: MemberId,
-        /// Earlier member.
+        /// Member that is listed earlier.
         other: MemberId,
-        /// Address of both.
+        /// Address that both members have.
         mac: MacAddr,
     },
     /// The address of a member is a group address or zero.

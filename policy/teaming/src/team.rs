@@ -22,7 +22,7 @@ use crate::{
 /// Port of the switch that uses the team as its uplink; excludes the port of the team itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TeamPort {
-    /// Port identifier.
+    /// Identifier of a port on the team's switch.
     pub id: PortId,
     /// Configured MAC address of the port, if any.
     pub mac: Option<MacAddr>,

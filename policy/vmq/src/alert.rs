@@ -38,11 +38,11 @@ impl Past {
 pub(crate) struct ShedPacing {
     /// End of the alert; `None`: it starts with the next shed queue.
     until: Option<Time>,
-    /// Interval between the last shed queue and the next.
+    /// Minimum interval between the last single shed queue and the next.
     interval: Duration,
     rest_until: Time,
-    /// End of the time in which further queues may follow the last one shed after a rest, to
-    /// processors with room.
+    /// End of the time in which further queues may follow the last single shed queue, to processors
+    /// with room.
     followed_until: Time,
     /// Reference of the sum of queue loads.
     sums: Past,
@@ -50,7 +50,8 @@ pub(crate) struct ShedPacing {
     means: Past,
     /// Start of the last alert.
     began_at: Time,
-    /// Queues shed since then without a prepaid return move.
+    /// Number of queues shed since the last alert began, except those that packing had moved and
+    /// that return.
     unpaid: u32,
     /// Time at which a processor with queues was last hot.
     hot_at: Time,
@@ -108,7 +109,7 @@ impl ShedPacing {
         self.until.is_none_or(|until| now <= until)
     }
 
-    /// Records a shed queue without a prepaid return move.
+    /// Records a shed queue that is not the return of a queue moved by packing.
     pub(crate) const fn note_not_prepaid(&mut self) {
         self.unpaid = self.unpaid.saturating_add(1);
     }
@@ -129,12 +130,13 @@ impl ShedPacing {
         self.rest_until
     }
 
-    /// Returns true if further queues may follow the last one shed after a rest.
+    /// Returns true if further queues may follow the last single shed queue.
     pub(crate) fn is_followed(&self, now: Time) -> bool {
         now <= self.followed_until
     }
 
-    /// Records that a queue was shed after a rest.
+    /// Records that a single queue was shed outside of an alert, and extends the interval until the
+    /// next.
     pub(crate) fn handle_shed_after_rest(&mut self, now: Time) {
         self.interval = self.interval.saturating_mul(2).clamp(REST_NEXT, REST_MAX);
         self.rest_until = now + self.interval;

@@ -105,7 +105,7 @@ pub enum QueueError {
     IndexTooHigh {
         /// Queue with the index.
         queue: QueueId,
-        /// Number of queues of its NIC.
+        /// Number of queues of the NIC.
         queues: u16,
     },
 }

@@ -35,15 +35,15 @@ pub enum StayReason {
     /// The processor is above the high mark and a move would help, but the budget of moves is used
     /// up.
     AllowanceUsedUp {
-        /// Minimum time until a move is available.
+        /// Minimum time until the budget permits a move.
         left: Duration,
     },
     /// The processor is above the high mark, but no other is better for this queue.
     #[serde(rename = "no_better_place")]
     NoBetterWorker,
-    /// The processor will be emptied if that stays possible.
+    /// The processor is under-used. It is emptied if its queues fit elsewhere until then.
     Packable {
-        /// Time until it is emptied.
+        /// Time until the processor is emptied.
         left: Duration,
     },
     /// The processor is below the high mark, and emptying it would overfill another or free none.
@@ -57,7 +57,7 @@ pub enum StayReason {
 pub struct Explanation {
     /// NIC that the queues belong to.
     pub nic: PortId,
-    /// Explanations of its queues.
+    /// Explanations of the NIC's queues.
     pub queues: Vec<QueueExplanation>,
 }
 

@@ -11,7 +11,8 @@ pub const SHED_TO: Load = Load::percent(75);
 /// Load up to which a processor accepts queues of emptied ones. Far below [`HIGH`], so that normal
 /// variation does not make it hot.
 pub const FIT: Load = Load::percent(60);
-/// Low mark: a processor whose queues take at most this is under-used.
+/// Low mark: a processor with at most this load of queues is under-used, and its queues are moved
+/// to others.
 pub const LOW: Load = Load::percent(30);
 /// Load from which a processor counts as saturated, so that its demand is unknown.
 pub const SATURATED: Load = Load::percent(97);
@@ -20,7 +21,7 @@ pub const SATURATED: Load = Load::percent(97);
 pub const GAIN_MIN: Load = Load::percent(10);
 /// Load below which a queue is shed only if that alone solves the overload.
 pub const SHED_MIN: Load = Load::percent(1);
-/// Load of other work up to which a processor without queues parks.
+/// Other load of a CPU up to which a processor without queues can be parked there.
 pub const PARKED_MAX: Load = Load::percent(5);
 
 /// Largest weight of a NIC, as in Hyper-V.
@@ -32,20 +33,20 @@ pub const PERIOD_MIN: Duration = Duration::from_millis(200);
 /// none hot; [`HOLD_BESIDE_HOT`] times as long if one was. The hold grows after a wrong decision:
 /// queues had to be shed within two [`MOVE_EVERY`] per move, or [`REGRET_MIN`] if longer.
 pub const HOLD_MIN: Duration = Duration::from_secs(4);
-/// Minimum time for a wrong decision; see [`HOLD_MIN`].
+/// Minimum time within which shedding makes an earlier decision wrong; see [`HOLD_MIN`].
 pub const REGRET_MIN: Duration = Duration::from_secs(60);
 /// Increase of the hold after each of the first [`HOLD_STEPS`] wrong decisions. Later ones at least
 /// double it and make it longer than the period of low load.
 pub const HOLD_STEP: Duration = Duration::from_secs(2);
 /// Number of small increases; see [`HOLD_STEP`].
 pub const HOLD_STEPS: u32 = 2;
-/// Factor of the hold while a processor is hot; see [`HOLD_MIN`]. Processors short of CPU time
-/// occasionally appear idle.
+/// Factor of the hold while a processor is hot; see [`HOLD_MIN`]. Processors that the kernel gives
+/// too little CPU time occasionally appear idle.
 pub const HOLD_BESIDE_HOT: u32 = 15;
-/// Upper limit of the hold; see [`HOLD_MIN`].
+/// Maximum hold, reached after repeated wrong decisions; see [`HOLD_MIN`].
 pub const HOLD_MAX: Duration = Duration::from_secs(15 * 60);
-/// Time without a wrong decision after which the hold is halved. Rests are reset after the same
-/// time.
+/// Time without a wrong decision after which the hold is halved. The interval between single shed
+/// queues ([`REST_NEXT`]) is reset after the same time.
 pub const FORGET: Duration = Duration::from_secs(30 * 60);
 
 /// Average interval between load-induced moves.
@@ -66,9 +67,10 @@ pub const REST_NEXT: Duration = MOVE_EVERY;
 /// Time after a shed queue in which others may follow, from processors usually above [`FOLLOWS`] to
 /// those with room: steps are detected late if loads vary strongly.
 pub const FOLLOWED: Duration = Duration::from_secs(10);
-/// Usual load above which queues may follow; see [`FOLLOWED`].
+/// Usual load above which a processor may shed a further queue within [`FOLLOWED`] of the previous
+/// one.
 pub const FOLLOWS: Load = Load::percent(90);
-/// Maximum interval; see [`REST_NEXT`].
+/// Maximum interval between single shed queues; see [`REST_NEXT`].
 pub const REST_MAX: Duration = Duration::from_secs(15 * 60);
 /// Minimum excess of a load step over the recent maximum; at least twice the difference between
 /// that maximum and the mean is required too.

@@ -56,9 +56,9 @@ pub enum Reason {
     },
     /// The processor is under-used, and its queues fit elsewhere.
     Underused {
-        /// Total load of its queues.
+        /// Total load of the processor's queues.
         queues_load: Load,
-        /// Time for which this was so.
+        /// Time for which the processor could have been emptied continuously.
         for_time: Duration,
     },
     /// More than the permitted number of processors are in use.

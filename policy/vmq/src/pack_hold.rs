@@ -15,15 +15,13 @@ struct Packed {
     moves: u32,
 }
 
-/// Adaptive hold.
-///
-/// It grows when queues had to be shed so soon after packing that such moves would exceed one a
-/// minute: at first by small steps, then beyond the duration of the low load. It shrinks after a
-/// long time without such a case.
+/// The hold grows if queues had to be shed so soon after packing that such moves would exceed one
+/// per minute: at first by small steps, then beyond the duration of the low load. It shrinks after
+/// a long time without such moves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PackHold {
     hold: Duration,
-    /// Number of increases not yet undone.
+    /// Number of increases of the hold that time has not undone.
     regrets: u32,
     packed: Option<Packed>,
     changed_at: Time,
@@ -67,7 +65,7 @@ impl PackHold {
         self.changed_at = now;
     }
 
-    /// Processes the passage of time.
+    /// Halves a grown hold if [`FORGET`] has passed since its last change.
     pub(crate) fn handle_time(&mut self, now: Time) {
         let is_grown = self.regrets > 0 || self.hold > HOLD_MIN;
         if is_grown && now.since(self.changed_at) >= FORGET {

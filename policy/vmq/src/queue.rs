@@ -45,12 +45,13 @@ impl Queue {
         }
     }
 
-    /// Returns true if its load on the current processor is known.
+    /// Returns true if the queue's load on its current processor is known.
     pub(crate) const fn is_known(&self) -> bool {
         self.measured >= MEASURED_MIN
     }
 
-    /// Returns true if it may be moved because of load.
+    /// Returns true if the queue may be moved because of load: it is not in transit, and no failed
+    /// move waits for its repetition.
     pub(crate) fn may_move(&self, now: Time) -> bool {
         self.coming_from.is_none() && self.retry_at <= now
     }

@@ -36,7 +36,7 @@ pub enum PlacementReason {
         #[serde(rename = "wanted")]
         preferred: WorkerId,
     },
-    /// The queue was found there, moved by an external agent.
+    /// The queue was found on its processor, where an external agent has moved it.
     #[serde(rename = "found")]
     MovedExternally,
 }

@@ -20,11 +20,11 @@ pub(crate) struct WorkerState {
     pub busy_ns: u64,
     /// True if a queue came or went in this measurement, so that the load of other work is unknown.
     pub is_disturbed: bool,
-    /// Time since which it could have been emptied continuously.
+    /// Time since which the processor could have been emptied continuously.
     pub packable_since: Option<Time>,
-    /// Time at which it was last hot.
+    /// Time at which the processor was last hot.
     pub hot_at: Time,
-    /// True if it is hot after a long time of not being hot.
+    /// True if the processor is hot after a long time of not being hot.
     pub is_newly_hot: bool,
     /// True if a queue moved here for a larger share got less, so that shares are unequal here.
     pub has_unequal_shares: bool,

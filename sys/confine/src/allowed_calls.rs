@@ -192,7 +192,7 @@ const SO_RCVTIMEO: u32 = 20;
 const SO_ACCEPTCONN: u32 = 30;
 const SO_DOMAIN: u32 = 39;
 const SO_SNDTIMEO: u32 = 21;
-/// The same options with 64-bit times, available since Linux 5.1.
+/// Socket options `SO_RCVTIMEO` and `SO_SNDTIMEO` with 64-bit times, available since Linux 5.1.
 const SO_RCVTIMEO_NEW: u32 = 66;
 const SO_SNDTIMEO_NEW: u32 = 67;
 /// Refusal of descriptors, available since Linux 6.16.

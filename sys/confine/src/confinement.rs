@@ -38,7 +38,8 @@ impl Role {
     }
 }
 
-/// Reason why a layer could not be installed. Missing features of the kernel are not errors.
+/// Reason why a layer of the confinement (seccomp filter, capabilities, Landlock) could not be
+/// installed. A layer that the kernel does not support is skipped and is not an error.
 #[derive(Debug, Error)]
 pub enum ConfineError {
     /// A filter could not be compiled.
@@ -197,8 +198,8 @@ impl Confinement {
     }
 }
 
-/// Reduces the capabilities of the launcher of VMs, which runs as a process of its own, to those that
-/// it needs, and prevents programs that it executes from gaining others.
+/// Reduces the capabilities of the calling process, the launcher of VMs, to those that it needs,
+/// and prevents programs that it executes from gaining others.
 ///
 /// # Errors
 /// The error of the kernel.

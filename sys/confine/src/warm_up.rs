@@ -17,7 +17,8 @@ const CHUNKS: usize = 64;
 /// Arenas of glibc's allocator per CPU, equal to its default.
 const ARENAS_PER_CPU: usize = 8;
 
-/// Triggers the initialisations.
+/// Triggers the initialisations of clocks, page size and allocator. Called before the process is
+/// confined.
 pub(crate) fn warm_up() {
     limit_arenas();
     // Both use the auxiliary vector.

@@ -109,7 +109,8 @@ fn cannot_write_to_sysfs() {
     }
 }
 
-/// Memory is writable through procfs whatever its protection is.
+/// Files in procfs cannot be opened for writing: `/proc/self/mem` would permit writes to read-only
+/// memory.
 fn cannot_write_to_proc() {
     for path in ["/proc/self/mem", "/proc/thread-self/mem", "/proc/self/oom_score_adj"] {
         match File::options().write(true).open(path) {

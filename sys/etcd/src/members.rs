@@ -82,7 +82,7 @@ impl Members {
         Ok((client, member))
     }
 
-    /// Records that a member replied.
+    /// Records that a member of etcd has replied.
     pub(crate) fn record_reply(&self) {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }

@@ -16,15 +16,16 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-/// Completions that a context has room for.
+/// Capacity of a context's completion queue.
 const EVENTS: usize = 64;
-/// Completions after which a context is emptied.
+/// Number of completions after which a context's completion queue is emptied.
 const EMPTY_AFTER: usize = 32;
 /// Contexts besides one per CPU, for threads of the control plane.
 const SPARE: usize = 4;
 /// Largest number of contexts. More threads share them.
 const CONTEXTS_MAX: usize = 128;
-/// Attempts to signal before the signal is dropped: the kernel has no memory left.
+/// Attempts to signal an eventfd. If all fail, the kernel has no memory left and the signal is
+/// dropped.
 const ATTEMPTS: usize = 4;
 
 /// `IOCB_CMD_PREAD` of `linux/aio_abi.h`.
@@ -59,7 +60,7 @@ struct Completion {
 /// Context of the kernel (`aio_context_t`).
 struct Context {
     id: c_ulong,
-    /// Completions since the context was emptied.
+    /// Number of completions since the completion queue was emptied.
     completions: usize,
 }
 

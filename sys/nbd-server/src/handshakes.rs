@@ -19,13 +19,15 @@ use tokio::sync::watch;
 
 use crate::origin::Origin;
 
-/// Number of negotiations of a peer from which silent ones are replaced.
+/// Number of concurrent negotiations of one peer from which on a new one replaces the oldest silent
+/// one.
 pub(crate) const PEER_MAX: usize = 32;
-/// Maximum number of negotiations of a peer.
+/// Maximum number of concurrent negotiations of one peer.
 pub(crate) const PEER_PEAK: usize = 256;
-/// Number of negotiations of a host from which silent ones are replaced.
+/// Number of concurrent negotiations on the host from which on a new one replaces a silent one of
+/// the peer with the most.
 pub(crate) const HOST_MAX: usize = 128;
-/// Maximum number of negotiations of a host.
+/// Maximum number of concurrent negotiations on the host.
 pub(crate) const HOST_PEAK: usize = 512;
 /// Time without bytes of the client after which a negotiation is silent.
 pub(crate) const SILENT_AFTER: Duration = Duration::from_millis(250);

@@ -80,7 +80,7 @@ pub(crate) struct Input {
     end: usize,
     /// Write whose payload is being received.
     arriving: Option<Arriving>,
-    /// Bytes to skip.
+    /// Number of bytes to discard: the rest of a rejected request's payload.
     skip: usize,
     /// Bytes to read ahead if the length of the next message is unknown.
     ahead: usize,

@@ -90,7 +90,7 @@ pub(crate) struct Level {
     bytes_max: AtomicU64,
 }
 
-/// Counters are independent of other memory.
+/// Memory ordering of the counters, which are independent of other memory.
 const ORDER: Ordering = Ordering::Relaxed;
 
 impl Level {

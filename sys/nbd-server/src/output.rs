@@ -14,7 +14,7 @@ const SLICES_MAX: usize = 256;
 
 /// Reply: head and payload.
 struct Reply {
-    /// Offset of its head in the stream of all heads.
+    /// Offset of the reply's head in the stream of all heads.
     head: u64,
     head_bytes: usize,
     /// Chunks of the payload, returned to the pool once they were sent.
@@ -28,9 +28,9 @@ struct Reply {
 #[derive(Default)]
 pub(crate) struct Output {
     replies: VecDeque<Reply>,
-    /// Concatenated heads of these replies.
+    /// Heads of the queued replies, concatenated.
     heads: Vec<u8>,
-    /// Number of bytes of heads that were sent and removed.
+    /// Number of bytes removed from the beginning of `heads` after they were sent.
     disconnected: u64,
 }
 

@@ -28,7 +28,8 @@ const RELEASED_MAX: usize = 256;
 struct Stack {
     /// Free chunks, the most recently freed one last.
     free: Vec<u32>,
-    /// Number of cold chunks, at the start of `free`.
+    /// Number of chunks that have not been used since creation, or since their memory was last
+    /// returned to the system. They are at the start of `free`.
     cold: usize,
     /// Least number of free chunks since memory was last released: this many were not used.
     unused: usize,

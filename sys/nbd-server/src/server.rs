@@ -59,7 +59,7 @@ pub struct NbdHost {
     pub exports: Arc<dyn NbdExports>,
     /// List of the servers' connections.
     pub clients: NbdClients,
-    /// Accounts of their connections and buffer memory, with the limits.
+    /// Accounts of all servers' connections and buffer memory, with the limits.
     pub budgets: NbdBudgets,
     /// Negotiations of the servers.
     pub(crate) handshakes: Handshakes,
@@ -156,7 +156,7 @@ impl NbdServer {
         Ok(server)
     }
 
-    /// Returns the TCP address on which it listens.
+    /// Returns the TCP address on which the server listens; `None` for a Unix socket.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.address

@@ -10,15 +10,15 @@ use crate::memory::SMALL_BYTES;
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) request: Request,
-    /// Chunks that contain its payload.
+    /// Chunks that contain the request's payload.
     pub(crate) chunks: Vec<u32>,
-    /// Allocation of its range, if that was requested.
+    /// Extents of the request's range, if the client has requested the allocation.
     pub(crate) extents: Vec<AllocationExtent>,
     /// True if a flush must follow before the reply.
     pub(crate) is_to_flush: bool,
 }
 
-/// Work of a command.
+/// Action that an NBD command requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// Operation of the disk.
@@ -29,7 +29,7 @@ pub(crate) enum Work {
     Overflow,
 }
 
-/// Returns the work of a command.
+/// Returns the action that an NBD command requires.
 pub(crate) fn work_of(command: &NbdCommand) -> Work {
     let (op, range) = match *command {
         NbdCommand::Read { range, .. } => (DiskOp::Read, range),

@@ -59,9 +59,9 @@ pub struct NbdTls {
 }
 
 impl NbdTls {
-    /// Loads a certificate chain and its key from PEM files. With `clients`, a PEM file of CA
-    /// certificates, a client must present a certificate that one of them has signed; with `names`,
-    /// one for one of these DNS names.
+    /// Loads a certificate chain and its key from PEM files. `clients` is a PEM file of CA
+    /// certificates: a client must then present a certificate that one of them has signed. With
+    /// `names`, the certificate must contain one of these DNS names.
     ///
     /// # Errors
     /// A file cannot be read or has unexpected contents.
@@ -128,7 +128,7 @@ fn certificates(file: TlsFile, path: &Path) -> Result<Vec<CertificateDer<'static
     Ok(all)
 }
 
-/// Verifier that accepts valid client certificates for one of these names.
+/// Verifier that accepts valid client certificates that contain one of the configured DNS names.
 #[derive(Debug)]
 struct NamedClients {
     good: Arc<dyn ClientCertVerifier>,
@@ -136,7 +136,8 @@ struct NamedClients {
 }
 
 impl NamedClients {
-    /// Returns `good` itself if there are no names.
+    /// Returns a verifier that accepts the certificates that `good` accepts, if they contain one of
+    /// `names`. Without names, `good` itself is returned.
     fn among(
         good: Arc<dyn ClientCertVerifier>,
         names: &[String],

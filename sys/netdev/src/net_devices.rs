@@ -174,8 +174,8 @@ impl NetDevices {
         }
     }
 
-    /// Returns the index of the device that has the name of an uplink's device now; `None` if there
-    /// is none, and for a TAP, which is created.
+    /// Returns the interface index of the uplink's device. `None` if no device with this name
+    /// exists at present, or if the uplink is a TAP, which the daemon creates itself.
     pub fn uplink_index(&self, spec: &UplinkSpec) -> Option<u32> {
         match spec.driver {
             UplinkDriver::AfPacket | UplinkDriver::AfXdp => {

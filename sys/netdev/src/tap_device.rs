@@ -24,7 +24,7 @@ use crate::watched_link::WatchSubject;
 pub(crate) struct TapParts<'a> {
     pub(crate) watcher: &'a LinkWatcher,
     pub(crate) kernel_paths: &'a KernelPaths,
-    /// Alias of created TAPs.
+    /// Interface alias (`IFLA_IFALIAS`) that marks TAPs created by the daemon.
     pub(crate) mark: &'a str,
 }
 

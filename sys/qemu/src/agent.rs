@@ -72,7 +72,7 @@ impl From<Failed> for VmError {
 }
 
 impl AgentSession {
-    /// Starts a session that ends after `limit`.
+    /// Starts a session with the VM's guest agent. The session fails after `limit`.
     fn begin(folder: &Path, limit: Duration) -> Result<Self, VmError> {
         let until = Instant::now() + limit;
         let stream = connect_in(folder, AGENT_SOCKET, limit).map_err(|error| {

@@ -173,8 +173,8 @@ fn root_port(number: usize) -> Device {
         .with("chassis", number + 1)
 }
 
-/// Adds NICs, then virtio disks, each behind its root port or the next free one, and emulated disks
-/// on the controllers of a PC.
+/// Adds NICs and then virtio disks, each on its configured root port or the next free one, and
+/// emulated disks on the controllers of a PC.
 fn add_devices(words: &mut ArgumentWords, spec: &VmSpec, machine: EmulatedMachine) {
     if spec.disks.iter().any(|disk| matches!(disk.kind, VmDiskKind::Ide { .. })) {
         words.device(&Device::new("piix3-ide").with("id", "piix"));

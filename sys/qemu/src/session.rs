@@ -57,7 +57,7 @@ pub(crate) struct Known {
     pub(crate) has_agent: bool,
     /// QEMU's reason for a shutdown of the machine.
     off_because: Option<String>,
-    /// How the process ended.
+    /// Description of the end of QEMU's process; `None` while it runs.
     ended: Option<String>,
 }
 

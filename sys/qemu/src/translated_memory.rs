@@ -19,7 +19,8 @@ const WORD_BYTES: u64 = 64 * 4096;
 /// Memory in bytes of a translated guest in addition to the configured size: the unit to which `-m`
 /// is rounded up.
 const EXTRA_BYTES: u64 = 8192;
-/// First version of QEMU with the correction.
+/// First version of QEMU that does not lose writes while it copies the memory of a translated
+/// guest.
 const CORRECTED_IN: Version = Version::new(9, 0, 0);
 
 /// Returns the memory size in bytes that a VM is started with. Both nodes of a migration compute

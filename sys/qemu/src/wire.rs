@@ -63,14 +63,14 @@ pub(crate) struct Started {
     pub(crate) remarks: Vec<String>,
 }
 
-/// How a process ended.
+/// End of a VM's process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ended {
     /// True if it exited with status 0; `None` if an earlier launcher had started it.
     pub(crate) is_success: Option<bool>,
     /// Description of the end, beginning with QEMU's name.
     pub(crate) status: String,
-    /// Last lines of its log.
+    /// Last lines of the log of QEMU's messages.
     pub(crate) log: String,
 }
 

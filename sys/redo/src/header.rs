@@ -23,13 +23,15 @@ pub(crate) struct Header {
     pub(crate) capacity: u32,
     /// Id of the boot of the host in which the record was created.
     pub(crate) boot_id: [u8; 16],
-    /// See [`suimon_image::ImageIdentity`].
+    /// Identifier of the image file while it is open for writing; see
+    /// [`suimon_image::ImageIdentity`].
     pub(crate) write_id: [u8; 16],
-    /// See [`suimon_image::Redo`]; zeros until the record is loaded for the first time.
+    /// Identifier that applying the record assigns to the image file; see [`suimon_image::Redo`].
+    /// Zeros until the record is loaded for the first time.
     pub(crate) replayed_id: [u8; 16],
     /// Number of the first entry that is kept.
     pub(crate) first: u64,
-    /// See [`suimon_image::ImageIdentity`].
+    /// Minimum length of the image file in bytes; see [`suimon_image::ImageIdentity`].
     pub(crate) file_len: u64,
 }
 

@@ -43,7 +43,7 @@ const COUNTER_AT: usize = 8;
 const REST_AT: usize = 16;
 const ADDR_AT: usize = 24;
 
-/// In-flight part while a ring uses it.
+/// Part of an in-flight region that belongs to a packed ring, while the ring uses it.
 pub(crate) struct PackedInflight {
     part: Part,
     counter: u64,

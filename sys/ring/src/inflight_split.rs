@@ -19,7 +19,7 @@ const USED_IDX_AT: usize = 14;
 const NEXT_AT: usize = 6;
 const COUNTER_AT: usize = 8;
 
-/// In-flight part while a ring uses it.
+/// Part of an in-flight region that belongs to a split ring, while the ring uses it.
 pub(crate) struct SplitInflight {
     part: Part,
     counter: u64,

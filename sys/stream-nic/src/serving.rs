@@ -36,7 +36,7 @@ pub(crate) struct Shared {
 /// Descriptors that the task watches.
 pub(crate) struct Descriptors {
     pub(crate) listener: Watched,
-    /// [`Shared::wake`].
+    /// Eventfd by which the owner and the workers wake the task ([`Shared::wake`]).
     pub(crate) wake: Watched,
 }
 

@@ -59,7 +59,7 @@ struct PendingData {
     sent: usize,
 }
 
-/// Connection of a QEMU.
+/// Connection of one QEMU process, for one NIC.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) socket: Arc<OwnedFd>,

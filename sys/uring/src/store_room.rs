@@ -21,7 +21,7 @@ impl StoreRoom {
         self.0.store(free_bytes, Ordering::Relaxed);
     }
 
-    /// See [`HostFile::claim_room`](crate::HostFile).
+    /// Claims free space for an extension; see [`HostFile::claim_room`](crate::HostFile).
     pub(crate) fn claim(&self, end: u64, needed: u64, len: u64) -> u64 {
         let free = self.0.load(Ordering::Relaxed);
         let allocated = if len.saturating_sub(needed) <= free / AHEAD_SHARE

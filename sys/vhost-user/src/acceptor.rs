@@ -194,7 +194,7 @@ async fn connect_on_request(path: PathBuf, mut requests: Receiver<()>, made: Sen
     }
 }
 
-/// Accepts connections until something was sent on one of them, and returns that one.
+/// Accepts connections until a client has sent bytes on one of them, and returns that connection.
 async fn next_speaker(listener: &Watched, name: DeviceName) -> Connection {
     let mut silent: VecDeque<Connection> = VecDeque::new();
     loop {

@@ -51,7 +51,8 @@ pub struct Device {
     announcement: Option<MacAddr>,
     channel: Option<BackendChannel>,
     records: Records,
-    /// See [`take_short_log`](Self::take_short_log).
+    /// Number of writes beyond the end of a dirty log that has ended; see
+    /// [`take_short_log`](Self::take_short_log).
     short_log: Option<u64>,
 }
 

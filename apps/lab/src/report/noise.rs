@@ -12,7 +12,7 @@ const SLOWER_MUCH: f64 = 25.0;
 /// Percentage of stolen CPU time above which the machine counts as loaded.
 const STEAL_MUCH: f64 = 2.0;
 
-/// Returns true if there was external load, and the sentence.
+/// Returns true if there was external load during the run, and a sentence about it for the report.
 pub(super) fn noise(machine: &MachineInfo) -> (bool, Words) {
     let of = &machine.noise;
     let load = of.load_before / machine.cpus.max(1) as f64;

@@ -10,8 +10,8 @@ use suimon_lab_run::folder::RequestResult;
 /// Number of ended requests that are kept.
 pub(super) const ENDED_KEPT: usize = 16;
 
-/// Writes the result of a request, then removes the request, so that observers always see one of
-/// them.
+/// Writes the result of a request, then removes the request. Observers therefore always find at
+/// least one of them.
 pub(super) fn end(request: &Path, done: &RequestResult) -> Result<()> {
     write(&request.with_extension("done"), done)?;
     remove(&request.with_extension("stop"))?;

@@ -225,7 +225,7 @@ fn refused(changes: &[(Time, Change)]) -> Option<String> {
     None
 }
 
-/// Result of a disk under other limits.
+/// Simulated result of a disk under the changed limits.
 #[derive(Clone, Debug, Default)]
 struct Did {
     operations: u64,
@@ -234,7 +234,7 @@ struct Did {
     is_out: bool,
 }
 
-/// State of a disk in the calculation.
+/// State of a disk while the recorded requests are replayed under the changed limits.
 #[derive(Debug, Default)]
 struct Going {
     /// Index of the next request, and the arrival time of the previous one.

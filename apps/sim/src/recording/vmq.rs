@@ -28,9 +28,9 @@ struct Sum {
     used_max: usize,
     /// Utilisation of the busiest worker in thousandths, multiplied by time.
     busiest: u64,
-    /// Time for which it was saturated.
+    /// Time in ns for which the busiest worker was saturated.
     saturated_ns: u64,
-    /// CPU time that queues would have lacked.
+    /// CPU time in ns that queues demanded and their workers lacked.
     short_ns: u64,
 }
 

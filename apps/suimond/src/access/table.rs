@@ -16,7 +16,7 @@ pub(super) const DELAY_MAX: Duration = Duration::from_secs(10);
 /// Largest delay of a response to the same wrong credentials as before. A client with an outdated token
 /// sends it again and again, and has to receive the response before its own time limit.
 pub(super) const SAME_MAX: Duration = Duration::from_secs(2);
-/// Time without wrong credentials after which a peer starts anew.
+/// Time without wrong credentials after which a peer's responses are no longer delayed.
 pub(super) const FORGET_AFTER: Duration = Duration::from_secs(600);
 /// Time from the first wrong credentials of a peer to the first report.
 pub(super) const REPORT_AFTER: Duration = Duration::from_secs(2);
@@ -44,14 +44,14 @@ impl Guarded {
     }
 }
 
-/// Wrong credentials of one peer that an event is due for.
+/// Report about the wrong credentials of one peer, from which an event is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) listener: Guarded,
-    /// `None` for peers without an entry.
+    /// Address of the peer; `None` for peers without an entry of their own.
     pub(super) peer: Option<IpAddr>,
     pub(super) count: u64,
-    /// Time from the first to the last.
+    /// Time from the first to the last of the reported requests with wrong credentials.
     pub(super) over: Duration,
 }
 

@@ -9,7 +9,7 @@ use crate::api::failure::Failure;
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
-/// Returns the router of these endpoints.
+/// Returns the router of the endpoints about the web console.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(log_in))
 }

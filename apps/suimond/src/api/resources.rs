@@ -278,7 +278,7 @@ const fn plural(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns what remains after a resource of this kind was deleted, as a sentence.
+/// Returns a sentence about the parts of a resource of this kind that remain after its deletion.
 const fn retained(kind: Kind) -> &'static str {
     match kind {
         Kind::Store => " The files in its directory stay.",

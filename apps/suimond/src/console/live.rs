@@ -20,10 +20,11 @@ use crate::api::{Failure, Notifications, Parameters};
 
 /// Interval of queries.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Idle time after which a comment is sent.
+/// Idle time after which an empty comment of the event stream is sent, so that the connection stays
+/// open.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const TOPICS_MAX: usize = 16;
-/// Time limit for one response.
+/// Time limit for an endpoint's response to one topic query.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// Largest number of log events sent at a time.
@@ -45,7 +46,7 @@ const LISTS: &[&str] = &[
     "top",
     "workers",
 ];
-/// Endpoints that also have a response for each name.
+/// Endpoints that respond with a list, and below `/NAME` with one object.
 const NAMED: &[&str] = &[
     "disks",
     "nics",

@@ -71,7 +71,7 @@ impl Logins {
         Ok(text)
     }
 
-    /// Consumes a code. Returns true if it was valid.
+    /// Consumes a one-time login code. Returns true if it was valid.
     pub(super) fn use_code(&mut self, now: Instant, shown: &str) -> bool {
         self.codes.retain(|code| now < code.until);
         let found = self.codes.iter().position(|code| code.secret.is(shown));

@@ -62,7 +62,8 @@ pub(super) async fn create(
     ))
 }
 
-/// Returns true for what the page shows in a frame or a tab of its own.
+/// Returns true for reports of lab runs. The page shows them in a frame or in another tab, for
+/// which it cannot send the session's header.
 fn is_loaded_by_address(path: &str) -> bool {
     let id = path.strip_prefix("/1.0/lab/runs/").and_then(|rest| rest.strip_suffix("/report"));
     id.is_some_and(|id| !id.is_empty() && !id.contains(['/', '?', '#']))

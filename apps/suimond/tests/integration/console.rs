@@ -105,7 +105,7 @@ impl Site {
     }
 }
 
-/// What a logged-in page sends.
+/// Credentials that a logged-in page sends with each request.
 struct Session {
     cookie: String,
     secret: String,
@@ -113,7 +113,7 @@ struct Session {
 }
 
 impl Session {
-    /// Headers of a request of the page.
+    /// Returns the headers of a request of the page.
     fn headers(&self) -> [(&'static str, &str); 4] {
         [
             ("cookie", self.cookie.as_str()),
@@ -123,7 +123,7 @@ impl Session {
         ]
     }
 
-    /// The same without the header of this name.
+    /// Returns the headers of a request of the page, without the one of this name.
     fn headers_without(&self, name: &str) -> Vec<(&'static str, &str)> {
         self.headers().into_iter().filter(|(header, _)| *header != name).collect()
     }

@@ -350,8 +350,9 @@ fn next_commit_includes_a_failed_one() {
     }
 }
 
-/// Carries out a commit up to a step that fails, if there are so many. Returns whether it failed, and
-/// whether it was durable.
+/// Carries out the first `completed` steps of a commit and reports that the next one failed; if
+/// there is no next step, reports success. Returns whether the commit failed, and whether one of
+/// the completed steps made it durable.
 fn fail_after(image: &mut Vhdx, file: &MemoryFile, completed: usize) -> (bool, bool) {
     let Commit { steps } = image.begin_commit().unwrap();
     let count = steps.len();
@@ -364,8 +365,8 @@ fn fail_after(image: &mut Vhdx, file: &MemoryFile, completed: usize) -> (bool, b
     (is_failed, is_durable)
 }
 
-/// The log's last entry protects pages whose writes failed. The next commit needs several entries, none
-/// of which contains all of these pages.
+/// The log's last entry protects pages that could not be written to their offsets. The next commit
+/// needs several entries, none of which contains all of these pages.
 #[test]
 fn a_commit_of_many_entries_keeps_what_the_log_protects_since_a_failure() {
     const STEP: u64 = 513 * MB;

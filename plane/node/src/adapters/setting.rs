@@ -27,7 +27,8 @@ pub(super) fn difference(
     }
 }
 
-/// Returns the target settings.
+/// Returns the settings that a VF must have: configured values, defaults for keys that were
+/// removed, and present values for others.
 fn required(is: &VfSettings, desired: &VfConfig, before: Option<&VfConfig>) -> VfSettings {
     // True if a key was configured before and is not any longer.
     let gone = |was_written: fn(&VfConfig) -> bool| {
@@ -136,7 +137,7 @@ pub(super) fn bps(mbps: u32) -> Option<u64> {
     (mbps > 0).then(|| u64::from(mbps) * MBPS)
 }
 
-/// Returns the MAC address; `None` if none has been assigned.
+/// Returns the address of a VF; `None` for the zero address, which means that none was assigned.
 pub(super) fn assigned_mac(mac: MacAddr) -> Option<MacAddr> {
     mac.is_station().then_some(mac)
 }

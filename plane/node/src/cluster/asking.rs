@@ -18,16 +18,16 @@ use suimon_quantity::Time;
 /// Time for which a reservation is kept until the change is made.
 const RESERVATION_KEPT: Duration = Duration::from_secs(30);
 
-/// Response of a leader.
+/// Response of a store's leader to a request to reserve minimums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Response {
-    /// The sum is reserved.
+    /// The requested sum of minimums is reserved.
     Reserved,
-    /// The sum exceeds what may be reserved.
+    /// The requested sum exceeds the reservable capacity of the store.
     Refused(AdmissionCheck),
 }
 
-/// Slot for the response.
+/// Slot for the leader's response. The thread that requests the change blocks on it.
 #[derive(Default)]
 pub(super) struct Slot {
     verdict: Mutex<Option<Response>>,

@@ -16,7 +16,8 @@ use suimon_quantity::Time;
 use thiserror::Error;
 
 const ENDING: &str = ".suimon-beat";
-/// Separator; not permitted in names.
+/// Separator between the parts of a heartbeat's file name; not permitted in names of clusters and
+/// nodes.
 const BETWEEN: char = '@';
 /// Interval at which a node writes its heartbeat and reads those of others.
 pub(super) const INTERVAL: Duration = Duration::from_secs(5);
@@ -142,7 +143,7 @@ pub(super) fn end(files: &dyn StoreFiles, own: &Heartbeat) -> Result<(), StoreFi
     Ok(())
 }
 
-/// Nodes seen on a store.
+/// Nodes with a heartbeat file on a store.
 #[derive(Default)]
 pub(super) struct SeenNodes {
     /// Last heartbeat by cluster and node, the time when it was first seen, and whether it has

@@ -49,7 +49,7 @@ use crate::shared::Shared;
 const RETRY: Duration = Duration::from_secs(1);
 /// Interval between attempts to be elected.
 const ELECT: Duration = Duration::from_millis(500);
-/// Interval at which the lease is checked.
+/// Interval at which the session's etcd lease is checked.
 const TEND: Duration = Duration::from_secs(1);
 
 /// Starts the cluster thread and the worker.
@@ -106,10 +106,10 @@ struct Driver {
     session: u64,
     config: Option<ClusterConfig>,
     link: Link,
-    /// Number of this node, and of the daemon's start.
+    /// Number of this node in the cluster, and number of the daemon's start.
     node: NodeId,
     incarnation: u64,
-    /// Number of heartbeats written.
+    /// Number of heartbeats that this process has written.
     heartbeats: u64,
     stores: BTreeMap<Name, SharedStore>,
     members: BTreeMap<String, MemberRecord>,
@@ -129,7 +129,7 @@ struct Driver {
     releasing: Option<Releasing>,
     /// Stores that this host does not share and that may have records of this node.
     withdrawals: BTreeSet<Name>,
-    /// Events of the current turn.
+    /// Events to append to the log at the end of the current iteration of the thread.
     drafts: RefCell<Vec<Draft>>,
 }
 
@@ -255,7 +255,7 @@ impl Driver {
         NameLookup { members, shared, policies: &self.policies }.name_of(node)
     }
 
-    /// Publishes the status.
+    /// Publishes the state of cluster and stores for status queries.
     fn show(&self, now: Time) {
         let mut view = self.shared.cluster.view();
         view.show(now, &self.stores, &self.members, &self.alive);

@@ -40,7 +40,8 @@ pub(super) struct Known {
     pub(super) key: String,
 }
 
-/// Result of comparing marks and record.
+/// Result of the comparison of the mark files in a store's directory with the store's record in
+/// etcd.
 enum Verdict {
     Right,
     Wrong(Mismatch),
@@ -89,7 +90,7 @@ pub(super) fn check(
     Err("other nodes create the identity file at the same time; the daemon retries".to_owned())
 }
 
-/// Returns cluster and bits of each mark.
+/// Returns the cluster's name and the random bits of each mark file.
 fn marks(names: &[FileName]) -> Vec<(String, String)> {
     let mark = |name: &FileName| {
         let (cluster, bits) = name.as_str().strip_suffix(ENDING)?.rsplit_once('.')?;

@@ -29,13 +29,13 @@ pub(super) const NEXT_NODE: &str = "next-node";
 /// Record of a member of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MemberRecord {
-    /// Number of the node.
+    /// Number of the node in the cluster.
     pub(super) id: NodeId,
     /// Identity of the host: 128 random bits, created once.
     pub(super) host: String,
     /// Number of the daemon's last start.
     pub(super) incarnation: u64,
-    /// Version of the daemon.
+    /// Version of the node's daemon.
     pub(super) version: String,
 }
 

@@ -12,7 +12,7 @@ use suimon_storage_qos::{DiskCounters, DiskFlow};
 use super::keys::disk_key;
 use crate::disks::Disks;
 
-/// Interval between samples.
+/// Interval between samples of the disks' load.
 pub(super) const LOOK: Duration = Duration::from_millis(500);
 /// Number of sampling intervals over which rates are computed.
 const LOOKS: usize = 2;
@@ -99,19 +99,19 @@ fn did(load: &mut DiskLoad, span: Duration, before: &DiskCounters, after: &DiskC
     load.is_busy = did.is_busy;
 }
 
-/// User of a store, and its limits.
+/// Disk on a store, with the limits in effect.
 struct Limited {
     disk: DiskId,
     name: String,
-    /// Policy that spans nodes.
+    /// QoS policy of the disk, if disks on several nodes share its limits.
     policy: Option<PolicyKey>,
     min_iops: u64,
     max_iops: Option<u64>,
     weight: u32,
 }
 
-/// Returns all users of a store on this host. The minimum of an aggregated policy of this host
-/// alone is divided equally among its disks on the store.
+/// Returns the disks of this host on a store, with their limits. The minimum of an aggregated
+/// policy that only this host uses is divided equally among its disks on the store.
 fn limits(
     (disks, config, policies): (&Disks, &HostConfig, &BTreeMap<Name, PolicyKey>),
     store: &Name,

@@ -27,7 +27,7 @@ pub(super) enum Task {
     Withdraw { store: Name },
     /// Add a policy to the cluster, unless a policy of that name exists.
     AddPolicy(Box<QosPolicyConfig>),
-    /// Check the lease, and renew it if it has expired.
+    /// Create a new etcd lease if the session's has expired, and repeat failed resignations.
     RenewLease,
     /// Leave the cluster.
     Leave { stores: Vec<Name> },

@@ -14,13 +14,13 @@ use super::shared_stores;
 
 /// Maximum time for giving back reservations.
 pub(super) const GIVING_BACK: Duration = Duration::from_secs(10);
-/// Interval at which it is checked whether they are given back.
+/// Interval at which the change checks whether the reservations are given back.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
 /// Progress of giving back what is reserved on a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Release {
-    /// The store stays shared.
+    /// The store stays shared; no reservation is given back.
     #[default]
     None,
     /// Reports contain no disks, so that the leader reduces the reservation to 0.

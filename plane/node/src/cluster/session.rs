@@ -28,7 +28,7 @@ const LEASE: Duration = Duration::from_secs(5);
 /// Number of attempts if other nodes write the same keys.
 const TRIES: usize = 5;
 
-/// Dependencies of a session.
+/// Dependencies of a session: connectors, state store, random numbers, inbox, version.
 pub(super) struct SessionContext {
     pub(super) stores: Arc<dyn ClusterStores>,
     pub(super) state: Arc<dyn StateStore>,
@@ -124,7 +124,8 @@ impl Session {
         format!("{}{short}", self.root)
     }
 
-    /// Returns node, host and start of the daemon.
+    /// Returns the value of the node's keys: node name, host identity and number of the daemon's
+    /// start.
     fn owner(&self) -> String {
         format!("{} {} {}", self.node, self.member.host, self.member.incarnation)
     }
@@ -250,8 +251,8 @@ impl Session {
         self.take_name()
     }
 
-    /// Removes the node's report on a store and the grant for it. What was reserved was given back
-    /// before. Returns false if the node is not a member any more.
+    /// Removes the node's report on a store and the grant for the node. The caller has given back
+    /// the reservation before. Returns false if the node is no longer a member of the cluster.
     pub(super) fn withdraw(&self, store: &Name) -> Result<bool, ClusterStoreError> {
         let keys = [report_key(store, self.member.id), grant_key(self.member.id, store)];
         let changes = keys.map(|key| ClusterChange::Remove(self.key(&key)));

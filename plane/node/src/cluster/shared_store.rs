@@ -39,7 +39,8 @@ pub(super) enum StoreAction {
     TellLeader(Notice),
 }
 
-/// Shared store.
+/// State of one shared store on this node: its member and, while this node leads the store, its
+/// allocator.
 pub(super) struct SharedStore {
     pub(super) name: Name,
     pub(super) id: StoreId,
@@ -51,7 +52,7 @@ pub(super) struct SharedStore {
     pub(super) durable: DurableState,
     /// Pending request to reserve minimums.
     pub(super) ask: Option<ReservationRequest>,
-    /// Minimums in effect.
+    /// Minimums that the cluster has reserved, which are in effect.
     pub(super) covered: Minimums,
     /// This node's parts of policies that span nodes.
     pub(super) policy_caps: Vec<PolicyCap>,
@@ -364,7 +365,7 @@ impl SharedStore {
         }
     }
 
-    /// Returns the next deadline.
+    /// Returns the next deadline of member and allocator; `None` if neither has one.
     pub(super) fn next_deadline(&self) -> Option<Time> {
         let both = [self.member.next_deadline(), self.allocator.next_deadline()];
         both.into_iter().flatten().min()

@@ -19,7 +19,7 @@ const NAMES_MAX: usize = 8192;
 /// Maximum number of aggressors shown per disk.
 const AGGRESSORS_MAX: usize = 8;
 
-/// Reachability of the cluster.
+/// Reachability of the cluster's etcd.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Reachability {
     /// The host is not a node of a cluster.
@@ -42,7 +42,7 @@ pub(crate) struct PublishedClusterStatus {
     stores: BTreeMap<Name, Seen>,
     members: BTreeMap<String, NodeId>,
     alive: BTreeSet<String>,
-    /// Numbers of shared policies.
+    /// Numbers of shared QoS policies by name.
     pub(super) policies: BTreeMap<Name, PolicyKey>,
 }
 

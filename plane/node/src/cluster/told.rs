@@ -18,7 +18,7 @@ fn of_store(kind: EventKind, store: &Name, text: impl Into<String>) -> Draft {
     Draft::new(kind, format!("store/{store}"), text)
 }
 
-/// Returns the event of a member's notice about this host.
+/// Returns the event for a notice of this host's cluster member about a shared store.
 pub(super) fn of_member(store: &Name, notice: MemberNotice, reserved_iops: u64) -> Draft {
     let draft = match notice {
         MemberNotice::Leased => of_store(
@@ -141,7 +141,7 @@ fn external_load(store: &Name, delivered_iops: u64, capability_iops: u64) -> Dra
         .with("capability_iops", capability_iops)
 }
 
-/// Something about a policy that disks of a node have.
+/// Returns an event about a shared QoS policy that disks of a node use.
 fn of_policy(
     kind: EventKind,
     store: &Name,

@@ -9,7 +9,7 @@ use super::elected::Elected;
 use super::session::{Session, SessionContext};
 use crate::cluster::messages::{Task, TaskResult};
 
-/// Queue of tasks.
+/// Queue of tasks for the worker thread.
 #[derive(Default)]
 pub(super) struct Tasks {
     queue: Mutex<Queue>,

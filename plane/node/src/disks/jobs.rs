@@ -13,7 +13,7 @@ use super::job_thread::{Done, JobState, NotDone};
 use super::unfinished::JobRecord;
 use crate::operations::OperationHandle;
 
-/// Job in progress.
+/// Job on a disk in progress.
 pub(crate) struct RunningJob {
     pub(super) entry: Arc<DiskEntry>,
     had_failed: bool,

@@ -17,7 +17,7 @@ pub(crate) use self::state::StoreInMeasurement;
 use super::entry::DiskEntry;
 use crate::operations::OperationHandle;
 
-/// Measurement in progress.
+/// Measurement of a store's capacity in progress.
 pub(crate) struct RunningMeasurement {
     store: StoreConfig,
     seconds: u64,

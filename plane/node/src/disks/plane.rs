@@ -68,11 +68,12 @@ pub trait DiskPlane: Send + Sync {
     /// for a stalled store.
     fn announce_removal(&self, disk: DiskId);
 
-    /// Takes a disk out of service. The caller must close its own image, the first one.
+    /// Takes a disk out of service and returns its images. The caller must close the first image,
+    /// which belongs to the disk itself; the others are parents, which are only read.
     ///
     /// # Errors
-    /// Fails if the disk is not in service, or its store does not respond; then the disk is closed
-    /// when it does.
+    /// Fails if the disk is not in service, or if its store does not complete requests. In the
+    /// second case, the disk is closed as soon as the store responds.
     fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError>;
 
     /// Suspends a disk: returns its images and files, of which the caller must close the first.

@@ -20,7 +20,8 @@ use crate::control::Controller;
 use crate::disks::records::load_measured;
 use crate::transaction::{Acquired, Phase};
 
-/// One step of a change.
+/// Step of a change of the desired state. Steps are carried out in order, and undone if a later one
+/// fails.
 pub(crate) enum DiskStep {
     /// Sets stores, policies and limits of this configuration. Those absent from it remain until
     /// the change is complete.
@@ -37,9 +38,9 @@ pub(crate) enum DiskStep {
     Open(Name, RequiredDisk),
 }
 
-/// Reversal of a step.
+/// Action that undoes a completed [`DiskStep`].
 pub(crate) enum DiskRollback {
-    /// Sets the former limits.
+    /// Restores the limits from before the change.
     Limits,
     /// Opens a closed disk again.
     Reopen(Arc<DiskEntry>),
@@ -51,7 +52,7 @@ pub(crate) enum DiskRollback {
     Discard(Arc<DiskEntry>, bool),
 }
 
-/// Reversals that remain after [`Controller::begin_rollback`].
+/// Actions that remain to be done after [`Controller::begin_rollback`].
 #[derive(Default)]
 pub(crate) struct PendingRollback {
     has_limits: bool,

@@ -40,7 +40,7 @@ const STORE_THREADS_MAX: usize = THREADS_MAX / 2;
 #[derive(Clone)]
 pub(crate) struct StoreThreads {
     state: Arc<Mutex<Threads>>,
-    /// Starts a thread.
+    /// Function that runs an operation in a new thread; tests replace it.
     spawn: fn(Operation) -> std::io::Result<()>,
 }
 

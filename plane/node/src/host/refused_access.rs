@@ -9,8 +9,8 @@ use crate::events::Draft;
 pub struct RefusedAccess {
     /// Section of the listener in the host file: `api` or `console`.
     pub listener: &'static str,
-    /// Address of the peer, or the network that stands for it; `None` for peers that are too many to
-    /// be told apart.
+    /// Address of the peer, or its network if the peers of a network are counted together. `None`
+    /// for peers that are too many to be counted separately.
     pub peer: Option<String>,
     /// Refused requests since the previous event about this peer.
     pub count: u64,

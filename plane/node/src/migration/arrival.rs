@@ -19,13 +19,13 @@ const ID_DIGITS: usize = 32;
 
 /// Request of the source node to the driver of an arriving VM.
 pub(crate) enum ArrivalCall {
-    /// Query the state; also reports that the source is alive.
+    /// Query the state of the migration. The request also shows that the source is alive.
     Query,
     /// Open a connection for the memory or a disk.
     Line(PeerStream),
     /// Make this node the owner of the VM.
     Activate,
-    /// Delete the VM here.
+    /// Abandon the migration, and delete the VM on this node.
     Abandon,
 }
 

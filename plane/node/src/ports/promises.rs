@@ -24,7 +24,7 @@ struct StoredNegotiatedFeatures {
 /// Minimum interval between commits: front-ends cause changes of promises at any rate.
 const WRITE_EVERY: Duration = Duration::from_millis(250);
 
-/// Promises of all NICs and disks.
+/// Promises by NIC or disk: features and queue pairs that the VM has negotiated and relies on.
 pub(crate) struct NegotiatedFeatureTable {
     store: Arc<dyn StateStore>,
     state: Mutex<State>,

@@ -29,9 +29,9 @@ pub(crate) enum PortStep {
 
 /// Reversal of a step.
 pub(crate) enum PortUndo {
-    /// Reopens the device of an old port.
+    /// Reopens the device of a port that the change closed.
     Reopen(Arc<Port>),
-    /// Restores the previous specification of an old port.
+    /// Restores the previous specification of a port that the change modified.
     Restore(Arc<Port>, PortSpec),
     /// Removes a port that the change created.
     Discard(Arc<Port>),

@@ -16,7 +16,7 @@ use crate::state::load_boot;
 /// turbo, one for the other settings, one to verify, and one for drivers that adjust values.
 const ROUNDS_MAX: usize = 4;
 
-/// Writer of settings.
+/// Writer of power settings, with the records of their previous values.
 pub(super) struct SettingsWriter {
     pub(super) host: Arc<dyn PowerHost>,
     store: Arc<dyn StateStore>,

@@ -63,7 +63,7 @@ pub trait PeerNode: Send + Sync {
     /// The operation does not exist, or the node cannot be reached.
     fn cancel_operation(&self, id: u64) -> Result<Operation, PeerError>;
 
-    /// Returns the state of an arrival.
+    /// Returns the state of an incoming migration (arrival) on the node.
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.

@@ -21,7 +21,7 @@ const WAITING_MAX: usize = 4096;
 /// Frames sent at once, followed by a pause of [`CONTROL_PAUSE`].
 const BURST: usize = 64;
 
-/// Queue of announcements.
+/// Queue of reverse ARP frames that announce moved addresses.
 #[derive(Default)]
 pub(crate) struct Announcing {
     waiting: BTreeMap<PortId, Waiting>,

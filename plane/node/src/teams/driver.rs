@@ -25,12 +25,12 @@ pub(crate) struct TeamDriver {
     jobs: SyncSender<Job>,
 }
 
-/// Result of a turn.
+/// Result of one iteration of the team thread ([`TeamDriver::turn`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnResult {
-    /// Deadline of the next turn; `None` if only events cause one.
+    /// Deadline of the next iteration; `None` if only events cause one.
     Until(Option<Time>),
-    /// The thread must end.
+    /// The daemon stops the thread.
     Stop,
 }
 

@@ -8,19 +8,19 @@ use suimon_teaming::lacp::SlowFrame;
 
 use crate::events::Draft;
 
-/// Pending effects.
+/// Effects that the team thread has not executed yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
     /// LACPDUs and Marker responses by the member's port. Their number is bounded by LACP's rate
     /// limit.
     pub(crate) frames: Vec<(PortId, SlowFrame)>,
-    /// Ports of the switch whose addresses must be announced, with the place.
+    /// Ports of the switch with addresses to announce, and the member that sends the announcements.
     pub(crate) announcements: BTreeMap<PortId, AnnounceAt>,
     /// Events; the log combines repeated ones.
     pub(crate) drafts: Vec<Draft>,
 }
 
-/// Place where a port's addresses must be announced.
+/// Switch and team member by which a port's addresses are announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AnnounceAt {
     /// Switch of the port.

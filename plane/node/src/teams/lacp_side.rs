@@ -22,7 +22,7 @@ const PORT_PRIORITY: u16 = 0x8000;
 /// have different keys as long as fewer ports were ever numbered.
 const KEYS: u32 = 2047;
 
-/// LACP of one team.
+/// LACP of one team: the protocol's state machines and the node's state of each member.
 #[derive(Clone, Debug)]
 pub(crate) struct TeamLacp {
     pub(crate) lacp: Recorded<Lacp>,

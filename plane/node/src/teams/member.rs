@@ -37,14 +37,14 @@ pub(crate) struct MemberInput {
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) properties: MemberInput,
-    /// Last reported link state.
+    /// Link state that the device reported last.
     pub(crate) link: LinkProperties,
     /// MAC address in the team: the device's, or a placeholder.
     pub(crate) mac: MacAddr,
     /// Reason why the member cannot be used although its device is open.
     pub(crate) exclusion: Option<String>,
     pub(crate) control: Control,
-    /// Decision of LACP. Meaningless in other modes.
+    /// Directions that LACP permits. Meaningless if the team's mode is not LACP.
     pub(crate) lacp: LacpDirections,
     pub(crate) rates: Rates,
 }
@@ -52,11 +52,11 @@ pub(crate) struct Member {
 /// State of the control socket, by which LACPDUs are exchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Control {
-    /// Being opened.
+    /// The socket is being opened.
     #[default]
     Opening,
     Open,
-    /// Could not be opened and is retried, with the reason.
+    /// The socket could not be opened, with the reason; opening is retried.
     Failed(String),
 }
 

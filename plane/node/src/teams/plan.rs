@@ -12,10 +12,10 @@ use super::member::MemberInput;
 #[derive(Clone, Debug)]
 pub(crate) struct TeamPlan {
     pub(crate) config: TeamConfig,
-    /// Port of the switch that the team is.
+    /// Port that represents the team on its switch.
     pub(crate) id: PortId,
     pub(crate) switch: SwitchId,
-    /// Other ports of the switch.
+    /// Ports of the switch besides the team's own.
     pub(crate) ports: Vec<TeamPort>,
     /// Members in configured order.
     pub(crate) members: Vec<MemberInput>,

@@ -36,7 +36,7 @@ impl RequiredSocket {
 pub(crate) struct Sockets {
     sockets: BTreeMap<PortId, MemberSocket>,
     retry_first: Duration,
-    /// Changes of state that the teams have not processed.
+    /// Changes of the sockets' states that the teams have not processed.
     changes: Vec<(PortId, Control)>,
     jobs: Vec<Job>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Sockets {
 struct MemberSocket {
     required: RequiredSocket,
     state: State,
-    /// Consecutive failed attempts.
+    /// Number of consecutive failed attempts to open the socket.
     failures: u32,
 }
 

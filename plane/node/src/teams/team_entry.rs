@@ -37,7 +37,7 @@ pub(crate) enum TeamError {
 #[derive(Clone)]
 pub(crate) struct TeamEntry {
     pub(crate) name: Name,
-    /// Port of the switch that the team is.
+    /// Port that represents the team on its switch.
     pub(crate) id: PortId,
     switch: SwitchId,
     pub(crate) team: Recorded<Team>,
@@ -51,7 +51,7 @@ pub(crate) struct TeamEntry {
     published: Option<Arc<Distribution>>,
     /// True if the plane has rejected the last distribution.
     is_refused: bool,
-    /// Time of the last tick.
+    /// Time of the last periodic rebalancing; see [`REBALANCE_PERIOD`].
     ticked: Time,
 }
 

@@ -9,7 +9,7 @@ use rustix::event::{EventfdFlags, eventfd};
 pub(crate) struct WakeEvent(OwnedFd);
 
 impl WakeEvent {
-    /// Creates the counter.
+    /// Creates the eventfd.
     ///
     /// # Errors
     /// Fails if file descriptors are exhausted.

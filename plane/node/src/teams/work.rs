@@ -9,11 +9,11 @@ use suimon_quantity::PortId;
 pub(super) use self::worker::work;
 use crate::events::Draft;
 
-/// Job of the worker.
+/// Job of the team worker thread.
 pub(crate) enum Job {
-    /// Append events to the log.
+    /// Append events to the event log.
     AppendEvents(Vec<Draft>),
-    /// Open a control socket. The result is returned by the inbox.
+    /// Open a control socket. The result is put into the inbox of the team thread.
     Open { port: PortId, generation: u64, device: String },
     /// Close a control socket.
     Close(Box<dyn ControlSocket>),

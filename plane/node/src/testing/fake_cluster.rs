@@ -82,7 +82,7 @@ impl FakeCluster {
         world.entries.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
     }
 
-    /// The value of a key, as text.
+    /// Returns the value of a key as text; `None` if the key does not exist.
     pub(crate) fn value(&self, key: &str) -> Option<String> {
         let (entry, _) = lock(&self.world).entries.get(key)?.clone();
         String::from_utf8(entry.value).ok()

@@ -40,7 +40,7 @@ impl HostState {
     }
 }
 
-/// Devices of one process.
+/// Fake device factory of one daemon process, with the host's state that survives the process.
 #[derive(Clone, Default)]
 pub(crate) struct FakeDevices {
     inner: Arc<Mutex<Inner>>,

@@ -77,7 +77,7 @@ struct World {
     records: MemoryRecords,
     /// Behavior of disks on a full store.
     full_policies: BTreeMap<DiskId, FullPolicy>,
-    /// All changes of it, in order.
+    /// Full-store policies that were set, oldest first.
     full_changes: Vec<FullPolicy>,
     /// Disks whose store is full.
     full: BTreeMap<DiskId, FullView>,
@@ -123,7 +123,7 @@ impl FakeDisks {
         self.lock().devices.clone()
     }
 
-    /// Sets the behavior of these devices.
+    /// Sets the behavior of the devices used by capacity measurements.
     pub(crate) fn set_pace(&self, pace: RateLimit) {
         self.devices().set(pace);
     }
@@ -284,7 +284,7 @@ impl FakeDisks {
         world.notices.extend(told);
     }
 
-    /// A flush of every disk fails.
+    /// Makes a flush of every disk in service fail with this error, and reports it.
     pub(crate) fn fail_flush(&self, detail: &str) {
         let mut world = self.lock();
         let disks: Vec<DiskId> = world.in_service.keys().copied().collect();

@@ -28,7 +28,7 @@ struct Inner {
     /// All published tables, oldest first.
     published: Vec<Topology>,
     placements: Vec<CpuAffinity>,
-    /// Called when the next notice is taken.
+    /// Function that is called when the next notice is taken.
     happened: Option<Box<dyn FnOnce() + Send>>,
     notices: VecDeque<PlaneNotice>,
     publishes_until_failure: Option<usize>,

@@ -42,7 +42,8 @@ impl From<&VfAddress> for StoredVfId {
 }
 
 impl StoredVfId {
-    /// Returns the VF; `None` if the record is invalid.
+    /// Returns the location of the VF; `None` if the stored adapter or PCI address cannot be
+    /// parsed.
     pub(crate) fn address(&self) -> Option<VfAddress> {
         let (adapter, address) = (self.adapter.parse().ok()?, self.address.parse().ok()?);
         Some(VfAddress { adapter, index: self.index, address })

@@ -14,7 +14,8 @@ const FLOATING_CORES: u32 = 1 << 16;
 pub(super) struct Numbering(Vec<(WorkerId, WorkerSpec)>);
 
 impl Numbering {
-    /// Returns the numbering of running workers: configured ones in their order, then others.
+    /// Returns the numbering of running workers: those of the configured placements in their order,
+    /// then the others.
     pub(super) fn of(wanted: &[CpuAffinity], views: &[WorkerView], places: &[CpuTopology]) -> Self {
         let mut left: Vec<_> = views.iter().map(|view| (view.id, view.placement)).collect();
         let mut running = Vec::new();

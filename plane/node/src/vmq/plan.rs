@@ -66,13 +66,13 @@ fn of_nic(nic: &NicConfig) -> (PortKey, NicSpec) {
     (PortKey::Nic(nic.name.clone()), spec)
 }
 
-/// Queues of an uplink have the default weight of a NIC.
+/// Returns key and specification of an uplink's port. Its queues have the default weight of a NIC.
 fn of_uplink(uplink: &UplinkConfig) -> (PortKey, NicSpec) {
     let spec = NicSpec { queues: uplink.queues, ..NicSpec::default() };
     (PortKey::Uplink(uplink.name.clone()), spec)
 }
 
-/// Returns the policy's specification.
+/// Returns the specification of the VMQ policy for a configuration and a power plan.
 pub(super) fn spec_of(config: &VmqConfig, share: DataPlaneShare) -> VmqSpec {
     VmqSpec {
         enabled: config.enabled,

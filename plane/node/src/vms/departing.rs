@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use crate::operations::OperationHandle;
 
-/// Deletion in progress.
+/// Deletion of the VM on this node in progress, after its migration to another node.
 pub(super) struct Departing {
     /// Time of the next attempt.
     pub(super) again_at: Instant,
     /// Operation of the migration, until the request to delete the VM is made.
     waiting: Option<OperationHandle>,
-    /// Operation that deletes the VM.
+    /// Id of the operation that deletes the VM; `None` until it is requested.
     request: Option<u64>,
 }

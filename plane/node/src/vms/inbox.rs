@@ -15,7 +15,7 @@ use super::work::VmAction;
 use crate::migration::ArrivalMessage;
 use crate::operations::OperationHandle;
 
-/// Notices that are taken in a row while messages are queued.
+/// Maximum number of notices returned in succession while messages are queued.
 const NEWS_IN_A_ROW: u32 = 16;
 
 /// Request to a VM's driver.
@@ -57,7 +57,7 @@ pub(crate) struct PendingNotices {
     pub(crate) ended: Option<(bool, String)>,
 }
 
-/// Next input of a driver.
+/// Next input of a VM's driver thread.
 pub(crate) enum Input {
     Message(Message),
     Notices(PendingNotices),
@@ -69,7 +69,7 @@ pub(crate) enum Input {
 struct PendingInput {
     messages: VecDeque<Message>,
     notices: Option<PendingNotices>,
-    /// Notices taken in a row while messages were queued.
+    /// Number of notices returned in succession while messages were queued.
     in_a_row: u32,
 }
 

@@ -14,7 +14,8 @@ pub(super) const FINAL_COPY_LIMIT: Duration = Duration::from_secs(REST_LIMIT_S a
 /// Limit on the transfer of the remaining state by QEMU, and on the cancellation of a migration.
 pub(super) const SWITCH_LIMIT: Duration = Duration::from_secs(SWITCH_LIMIT_S as u64);
 
-/// Time that requests between the nodes and the closing of disks add to these limits, in seconds.
+/// Time in seconds that requests between the nodes and the closing of disks take in addition to the
+/// limits of a migration.
 const MARGIN_S: u32 = 50;
 
 /// An arrival is abandoned after this silence of the source, in units of `Driver::peer_request_interval`

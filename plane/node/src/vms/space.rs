@@ -24,7 +24,7 @@ pub(super) struct SpaceWait {
     /// Time of the next query of its stores or, after an attempt, at which the attempt counts as
     /// successful.
     pub(super) look_at: Instant,
-    /// Interval of queries.
+    /// Interval at which the free space of the VM's stores is queried.
     every: Duration,
     since: Instant,
     /// Time of the last attempt to resume the VM; `None` before the first.

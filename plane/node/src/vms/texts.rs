@@ -106,7 +106,8 @@ pub(super) fn unplugged(entry: &VmEntry, what: &str) -> Draft {
     Draft::new(EventKind::VmDeviceUnplugged, entry.label(), text).with("device", what).repeated()
 }
 
-/// The guest controls the rate.
+/// Returns the event of a device that the guest has released without a request. Its rate is
+/// limited, because the guest determines how often it occurs.
 pub(super) fn released(entry: &VmEntry, what: &str, delay: Duration) -> Draft {
     let text = format!(
         "The guest has released {what} without a request. It is plugged in again in {:.1} s. To \

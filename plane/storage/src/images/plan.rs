@@ -78,7 +78,7 @@ pub struct DiskPlan {
     pub size: Option<u64>,
     /// File of the parent of a differencing image. `None`: the parent that the image records.
     pub parent: Option<FileName>,
-    /// True if nothing is written, and others may read the file meanwhile.
+    /// True if the disk is never written. Other processes may then read the file at the same time.
     pub is_read_only: bool,
     /// Logical sector size: 512 or 4096 bytes. An existing image must have the same size.
     pub logical_sector: u32,

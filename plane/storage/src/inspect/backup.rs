@@ -29,7 +29,7 @@ const TITLE: &str = "Suimon image backup 2";
 /// Largest size of a head in bytes: as many ranges as sectors may be written.
 const HEAD_MAX: u64 = 16 << 20;
 
-/// Bytes of a head that are read at a time.
+/// Number of bytes of a backup's head that are read at a time.
 const HEAD_PIECE: u64 = 64 << 10;
 
 /// Largest number of backups of one image per second.

@@ -23,7 +23,8 @@ use crate::images::{
 /// Suffix of the names of note files; the names begin with a dot.
 const NOTE_ENDING: &str = ".suimon-merge";
 
-/// Largest size of a note in bytes: a number of seconds.
+/// Maximum size of a note file in bytes. It contains a modification time as decimal seconds of Unix
+/// time.
 const NOTE_BYTES_MAX: u64 = 20;
 
 /// Merges a child into its parent in steps. Afterwards the disk is the parent's image, and the
@@ -38,7 +39,7 @@ pub struct MergeJob {
     merged: DiskPlan,
     /// Copy in progress; `None` once closed.
     copy: Option<Copy>,
-    /// Note beside a VHD parent, locked.
+    /// Note file beside a VHD parent, open and locked, with the parent's modification time.
     note: Option<(FileName, Arc<dyn DiskFile>)>,
     done: JobProgress,
 }
@@ -233,7 +234,7 @@ fn write_note(
     Ok((name, file))
 }
 
-/// Applies a note and removes it.
+/// Restores the parent's modification time from a note file, and removes the file.
 fn settle(files: &dyn StoreFiles, note: &FileName, file: &dyn DiskFile) -> Result<(), DiskError> {
     let last = note.file_name();
     let of = last.strip_prefix('.').and_then(|last| last.strip_suffix(NOTE_ENDING));
@@ -252,7 +253,8 @@ fn settle(files: &dyn StoreFiles, note: &FileName, file: &dyn DiskFile) -> Resul
     Ok(files.remove(note)?)
 }
 
-/// Applies a note if it exists and is not in use.
+/// Restores the parent's modification time from a note file that a killed process left. Returns
+/// false if there is none.
 fn recover(files: &dyn StoreFiles, note: &FileName) -> Result<bool, DiskError> {
     match files.open(note, FileLockMode::Write, 1) {
         Ok(file) => settle(files, note, file.as_ref()).map(|()| true),

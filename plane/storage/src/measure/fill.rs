@@ -8,13 +8,14 @@ use super::{FILE_BYTES_MIN, MIB, MeasureError, MeasuredDevice};
 
 /// Number of writes in flight.
 const DEPTH: usize = 8;
-/// Time limit on a slow device; the file is then as large as was written.
+/// Time limit for filling the file on a slow device. After it, the file keeps the size written so
+/// far.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Distance of unique stamps in bytes, so that no device can deduplicate the data.
 const STAMP_EVERY: usize = 512;
 const FLUSH: u64 = u64::MAX;
 
-/// State of the filling.
+/// State of writing the measurement's file for the first time.
 pub(super) struct Fill {
     bytes: u64,
     /// Position up to which writes were submitted.

@@ -134,7 +134,7 @@ pub enum MeasureError {
         /// Error that the system returned.
         error: io::Error,
     },
-    /// The system refused to create the I/O.
+    /// The kernel refused to create the io_uring instance.
     #[error("the measurement cannot submit I/O: {0}")]
     Ring(io::Error),
     /// No request completed.

@@ -28,7 +28,7 @@ struct SentRequest {
     is_write: bool,
 }
 
-/// Pattern in progress.
+/// Measurement of one pattern in progress.
 pub(super) struct PatternRun {
     pattern: Pattern,
     each: Duration,

@@ -4,10 +4,10 @@ use suimon_image::ByteRange;
 
 use crate::dirty::DirtyMap;
 
-/// Bytes copied at a time, unless a region is larger.
+/// Number of bytes that a thread claims at a time, unless a region is larger.
 const RUN_BYTES: u64 = 256 << 10;
 
-/// Regions that a thread copies.
+/// Regions of the disk that one thread copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
     /// Number by which the claim is returned.

@@ -22,7 +22,7 @@ pub(crate) struct FakeDisk {
     pub(crate) on_write: Mutex<Option<Hook>>,
     /// True if requests fail.
     pub(crate) fails: AtomicBool,
-    /// Whether requests hang, and whether the connection has ended.
+    /// True if requests hang; true if the connection has ended.
     hangs: Mutex<(bool, bool)>,
     changed: Condvar,
     pub(crate) reads: AtomicU64,

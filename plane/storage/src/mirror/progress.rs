@@ -43,7 +43,7 @@ pub enum MirrorError {
     /// Changes remained when the time was over.
     #[error("{0} bytes of the disk were not copied when the time limit expired")]
     NotInTime(u64),
-    /// The disk or its copy has ended.
+    /// The connection to the disk or to its copy was closed.
     #[error("the copy of the disk was ended: {0}")]
     Ended(String),
 }

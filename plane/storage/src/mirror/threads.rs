@@ -201,7 +201,7 @@ impl Drop for Mirror {
     }
 }
 
-/// Next action of a thread.
+/// Next action of a copying thread of the mirror.
 enum Task {
     Copy(Claim),
     Flush,

@@ -66,7 +66,8 @@ impl Engine {
         }
     }
 
-    /// Takes ownership of a queue that was moved here, and delivers first what was held for it.
+    /// Takes ownership of a queue that was moved to this worker. Frames that were held for the
+    /// queue are delivered first.
     pub(crate) fn handle_arrival(
         &mut self,
         queue: QueueId,

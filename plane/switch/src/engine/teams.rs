@@ -18,20 +18,20 @@ use crate::capture::CaptureTap;
 use crate::published::{Published, TeamRuntime};
 use crate::team_shared::{BucketTallies, TeamShared};
 
-/// All teams, parallel to [`Published::teams`].
+/// State of all teams in one worker, in the order of [`Published::teams`].
 #[derive(Default)]
 pub(super) struct Teams(Vec<TeamState>);
 
-/// View of one team in one worker.
+/// State of one team in one worker.
 pub(super) struct TeamState {
     port: PortId,
-    /// Index in [`Published::ports`].
+    /// Index of the team's port in [`Published::ports`].
     slot: usize,
     pub(super) capture: Option<Arc<CaptureTap>>,
     pub(super) distribution: Arc<Distribution>,
-    /// Indices in [`Published::ports`], by member slot.
+    /// Indices of the members' ports in [`Published::ports`], by member slot.
     places: [Option<usize>; MEMBERS_MAX],
-    /// Slots in the distribution, parallel to [`TeamRuntime::members`].
+    /// Slots of the members in the distribution, in the order of [`TeamRuntime::members`].
     slots: Vec<Option<MemberSlot>>,
     pub(super) shared: Arc<TeamShared>,
     carried: BucketTallies,

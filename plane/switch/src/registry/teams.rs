@@ -9,7 +9,7 @@ use suimon_teaming::BUCKETS;
 use crate::port_record::Carried;
 use crate::team_shared::TeamShared;
 
-/// By the port that is a team.
+/// Teams by the port that represents them on the switch.
 #[derive(Default)]
 pub(super) struct Teams(pub(super) BTreeMap<PortId, TeamRecord>);
 
@@ -19,7 +19,7 @@ pub(super) struct TeamRecord {
     pub(super) departed: Carried,
     /// Counters of members when they joined.
     pub(super) joined: BTreeMap<PortId, Carried>,
-    /// By bucket: bytes at the last query of its load.
+    /// Bytes carried by each bucket when the loads were last queried.
     pub(super) loads_taken: Box<[u64; BUCKETS]>,
 }
 

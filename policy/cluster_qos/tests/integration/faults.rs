@@ -226,7 +226,8 @@ proptest! {
         judge_settled(&mut cluster);
     }
 
-    /// The same with fallback rates for nodes without contact.
+    /// Invariants of `Checks`, and the settled state afterwards, with fallback rates for nodes
+    /// without contact.
     #[test]
     fn also_where_maximums_are_fallen_back_on(
         seed in any::<u64>(),
@@ -294,8 +295,8 @@ fn within(step: Step, nodes: u32) -> Step {
     }
 }
 
-/// Nodes without contact change to their fallback rates, and the others have released the capacity
-/// by then.
+/// Nodes without contact to the leader change to their fallback rates. The other nodes have
+/// released the capacity by then.
 #[test]
 fn fallbacks_are_used() {
     let capability = SharedStoreCapacity::Declared(CAPABILITY);

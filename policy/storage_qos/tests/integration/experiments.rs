@@ -1,4 +1,5 @@
-//! Published experiments in virtual time.
+//! Experiments from publications, repeated in virtual time: `qos-host` (limits of ten disks on one
+//! array) and the clients of dmclock's simulator.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ pub(crate) const PDU_AT: usize = 14;
 /// octets (IEEE 802.1AX-2014, 6.4.2.3 and 6.5.3.3).
 pub const SLOW_FRAME_BYTES: usize = PDU_AT + 110;
 
-/// Frame to send.
+/// LACPDU or Marker Response to send, as a complete Ethernet frame.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u8>", into = "Vec<u8>")]
 pub struct SlowFrame([u8; SLOW_FRAME_BYTES]);

@@ -24,7 +24,7 @@ pub(crate) struct PortView {
     /// Local Port Identifier.
     pub(crate) port_id: u32,
     rank: Rank,
-    /// Number of ports of the group with a better rank.
+    /// Position of the port in its group: number of ports with a better rank.
     pub(crate) rank_index: usize,
 }
 

@@ -16,7 +16,7 @@ use crate::world::{Faults, World};
 /// `Short_Timeout_Time` to expire a previous Partner, `Aggregate_Wait_Time` until they attach, and
 /// a second for each of two LACPDUs that the rate limit (6.4.16) may delay.
 const FAST_BOUND: Duration = Duration::from_secs(1 + 3 + 2 + 2);
-/// Same bound with `Slow_Periodic_Time`.
+/// Same bound as `FAST_BOUND`, with `Slow_Periodic_Time` instead of `Fast_Periodic_Time`.
 const SLOW_BOUND: Duration = Duration::from_secs(30 + 3 + 2 + 2);
 /// Additional time for a team of three Systems, which may first try a System that selected the
 /// other.

@@ -101,8 +101,8 @@ const DHCPV6_PORTS: [[u8; 2]; 2] = [[2, 34], [2, 35]];
 /// TPIDs of VLAN tags in the frame's bytes.
 const TAGS: [[u8; 2]; 5] = [[0x81, 0x00], [0x88, 0xa8], [0x91, 0x00], [0x92, 0x00], [0x93, 0x00]];
 
-/// Returns the program *leave* for frames sent by the guest; `way` is the index of the way's device
-/// in the guest's namespace.
+/// Returns the program *leave*, which passes frames sent by the guest to the port's veth pair.
+/// `way` is the index of the pair's end in the guest's namespace.
 pub(super) fn tap_egress(maps: MapFds, slot: u32, way: u32) -> Vec<Instruction> {
     let mut program = Assembler::default();
     let miss = check_permitted(&mut program, maps, slot, Hook::Guest);
@@ -110,7 +110,8 @@ pub(super) fn tap_egress(maps: MapFds, slot: u32, way: u32) -> Vec<Instruction> 
     verdict(&mut program, miss, GO_ON)
 }
 
-/// Returns the program *cross* for frames received from this port's way.
+/// Returns the program *cross*, which checks frames received on the daemon's end of the port's veth
+/// pair, and passes them to the destination's namespace.
 pub(super) fn forward(maps: MapFds, slot: u32) -> Vec<Instruction> {
     let mut program = Assembler::default();
     let miss = check_permitted(&mut program, maps, slot, Hook::Ours);
@@ -120,14 +121,16 @@ pub(super) fn forward(maps: MapFds, slot: u32) -> Vec<Instruction> {
     verdict(&mut program, miss, DROP)
 }
 
-/// Returns the program *arrive* for frames received from the way in the guest's namespace.
+/// Returns the program *arrive*, which passes frames received on the guest's end of the veth pair
+/// to the guest's TAP.
 pub(super) fn tap_delivery(tap: u32) -> Vec<Instruction> {
     let mut program = Assembler::default();
     redirect(&mut program, |p| p.set(Register::R1, tap as i32), REDIRECT, AS_IF_RECEIVED);
     program.finish()
 }
 
-/// Returns the program *shut* for frames sent on the way by the daemon's network stack.
+/// Returns the program *shut*, which drops frames that the daemon's network stack sends on the veth
+/// pair.
 pub(super) fn drop_all() -> Vec<Instruction> {
     let mut program = Assembler::default();
     let drop = program.label();

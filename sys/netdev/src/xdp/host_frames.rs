@@ -47,8 +47,8 @@ pub(super) struct Registers {
     pub(super) scratch: [Register; 2],
 }
 
-/// Appends instructions that jump to `kept` for frames passed to the host, and continue behind them
-/// for others.
+/// Appends instructions that jump to `kept` for frames that the host receives, and continue with
+/// the next instruction for other frames.
 pub(super) fn emit_filter(p: &mut Assembler, of: &Registers, host: &HostAddresses, kept: Label) {
     let others = p.label();
     let Registers { start, scratch: [ethertype, scratch], .. } = *of;

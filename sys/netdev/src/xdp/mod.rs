@@ -44,7 +44,7 @@ pub use on_memory::XdpOnMemory;
 
 #[cfg(test)]
 mod corpus_tests;
-/// Shared with the tests of virtqueues.
+/// Exploration of interleavings for tests, shared with the tests of virtqueues in `sys/ring`.
 #[cfg(test)]
 #[path = "../../../ring/src/interleaving.rs"]
 mod interleaving;

@@ -116,7 +116,7 @@ fn load(sockets: &Map<4, 4>, takes_fragments: bool, host: &HostAddresses) -> io:
     suimon_bpf::load(Purpose::Xdp { takes_fragments }, &instructions(sockets.descriptor(), host))
 }
 
-/// True if the error of attaching means that the device has another program.
+/// True if attaching failed because another XDP program is attached to the device.
 pub(super) fn is_taken(cause: &io::Error) -> bool {
     matches!(Errno::from_io_error(cause), Some(Errno::BUSY | Errno::EXIST))
 }

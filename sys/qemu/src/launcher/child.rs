@@ -28,7 +28,7 @@ pub(crate) struct ChildSpec<'a> {
     pub(crate) folder: BorrowedFd<'a>,
     /// File for stdout and stderr.
     pub(crate) log: BorrowedFd<'a>,
-    /// `cgroup.procs` of its control group, opened for writing.
+    /// `cgroup.procs` of the VM's control group, opened for writing.
     pub(crate) control_group: Option<BorrowedFd<'a>>,
     /// Descriptors that the process inherits.
     pub(crate) inherited: &'a [RawFd],

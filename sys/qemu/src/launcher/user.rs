@@ -9,10 +9,10 @@ use suimon_ports::{VmError, VmErrorKind};
 
 /// Smallest permitted user id; smaller ones belong to the system.
 const USER_MIN: u32 = 1000;
-/// Exclusive bound: -1 means "unchanged" in the kernel's calls.
+/// Exclusive upper bound of permitted user ids: -1 means "unchanged" in the kernel's calls.
 const USER_MAX: u32 = u32::MAX - 1;
 
-/// Rights of the launcher.
+/// Privileges of the launcher. They determine the user ids that VMs run as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rights {
     /// VMs run as separate users.
@@ -58,9 +58,9 @@ pub(crate) fn open_as(user: u32, rights: Rights, path: &Path) -> io::Result<File
     as_user(user, || open_regular(path))
 }
 
-/// Returns the first folder on the path to this one, or this one itself, that the user may not
-/// search; nothing below it is accessible to the user. Returns `None` if the user can search all of
-/// them.
+/// Returns the first folder on the path, `path` itself included, that the user has no permission to
+/// search, so that nothing below it is accessible to the user. Returns `None` if the user can
+/// search all of them.
 ///
 /// # Errors
 /// A folder does not exist, or the launcher cannot assume the user's identity.

@@ -25,7 +25,7 @@ const NETWORK: &str = "0x02";
 /// as in libvirt.
 const MORE_BYTES: u64 = 1 << 30;
 
-/// Locations in the file system.
+/// Directories through which virtual functions are bound to drivers and opened.
 #[derive(Debug)]
 pub(crate) struct Vfs {
     /// `/sys`, or a test's replacement.

@@ -199,8 +199,8 @@ fn what_is_under_way_when_a_ring_is_dropped_is_done_again() {
     }
 }
 
-/// Requests that are taken back are received again, before others, also by the next ring. While written
-/// pages are logged the guest moves to a host that knows nothing of them.
+/// Requests that the device takes back are received again before others, also by the next ring.
+/// While a migration logs written pages, the destination host has no information about them.
 #[test]
 fn what_is_taken_back_is_received_again() {
     for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {

@@ -80,7 +80,7 @@ struct Peer {
     rounds: Vec<Rates>,
 }
 
-/// Origin of the back-end under test.
+/// Access to the back-end under test.
 enum Behind {
     /// Command that starts the back-end, once for each round.
     Command(String),

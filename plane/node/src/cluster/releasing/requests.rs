@@ -10,8 +10,8 @@ use super::{GIVING_BACK, LOOK, Releasing};
 use crate::shared::Shared;
 
 impl Shared {
-    /// Gives back what is reserved on stores, and removes the node's records of them. Blocks at
-    /// most [`GIVING_BACK`]. The stores are taken up again if the change is not made.
+    /// Gives back the reservations on stores, and removes the node's records of the stores. Blocks
+    /// at most [`GIVING_BACK`]. The stores are shared again if the change is not made.
     ///
     /// # Errors
     /// Fails if the reservations could not be given back in time.

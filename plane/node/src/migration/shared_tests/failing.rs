@@ -109,7 +109,8 @@ fn a_disk_that_cannot_be_opened_there_goes_on_here() {
     pair.assert_here();
 }
 
-/// Simulates that the destination's file system was unmounted in the meantime.
+/// The destination's file system is unmounted before the activation, so its directory lacks the
+/// store's mark.
 #[test]
 fn a_store_that_is_another_one_by_then_is_refused() {
     let pair = Pair::new();
@@ -152,7 +153,7 @@ fn the_daemon_here_dies_when_the_vm_was_handed_over() {
     }
 }
 
-/// The destination has abandoned the VM in the meantime.
+/// The destination has abandoned the VM before the restarted source activates it.
 #[test]
 fn a_disk_that_was_handed_over_by_a_daemon_that_died_is_opened_again() {
     let pair = Pair::new();

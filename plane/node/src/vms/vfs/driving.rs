@@ -18,13 +18,14 @@ use crate::vms::inbox::Message;
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 impl VmEntry {
-    /// Sends an order to the VM's driver. The driver reports the result as a [`VfReport`].
+    /// Sends an order to the thread that drives the VM. The thread reports the result as a
+    /// [`VfReport`].
     pub(crate) fn order_vf(&self, order: VfOrder) {
         self.inbox.put(Message::Vf(order));
     }
 
-    /// Returns true if the running VM has this NIC or a VF of it, or if a VM that has not been
-    /// adopted yet has a recorded VF of it.
+    /// Returns true if the running VM has this NIC or a VF for it, or if a VM that was not adopted
+    /// yet has a VF recorded for the NIC.
     pub(crate) fn has_nic(&self, nic: &Name) -> bool {
         let view = self.view();
         let has = |run: &RunView| run.nics.contains(nic) || run.vfs.contains(nic);

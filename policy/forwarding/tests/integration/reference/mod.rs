@@ -51,7 +51,9 @@ impl Reference {
         Self { ports: BTreeMap::new(), seen: BTreeMap::new(), ageing, doubtful: None }
     }
 
-    /// Changes the ports; removes only the addresses concerned.
+    /// Replaces the port configuration. Deletes the learned addresses that are no longer valid,
+    /// because the port was removed, does not carry the VLAN, or is not permitted to use the
+    /// address.
     pub(crate) fn change(&mut self, ports: Vec<PortSpec>) {
         self.ports = ports.into_iter().map(|port| (port.id, port)).collect();
         let seen = std::mem::take(&mut self.seen);

@@ -114,7 +114,7 @@ extern "C" fn protect(_: libc::c_int) {
     set_protection(libc::PROT_READ);
 }
 
-/// Runs the child: stops before and after the operation.
+/// Runs the operation in the traced child, which stops itself (`SIGSTOP`) before and after it.
 fn run_traced(pages: Vec<(usize, usize)>, operation: impl FnOnce()) -> ! {
     let was_set = PAGES.set(pages).is_ok();
     // SAFETY: plain system calls and handlers that make nothing else; the child
