@@ -161,15 +161,15 @@ impl PeerNode for HostPeerNode {
     }
 
     fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, PeerError> {
-        self.ask(self.client.prepare_arrival(request)).map(limited_operation)
+        self.request(self.client.prepare_arrival(request)).map(limited_operation)
     }
 
     fn operation(&self, id: u64) -> Result<Operation, PeerError> {
-        self.ask(self.client.wait_operation(id, OPERATION_TIME)).map(limited_operation)
+        self.request(self.client.wait_operation(id, OPERATION_TIME)).map(limited_operation)
     }
 
     fn cancel_operation(&self, id: u64) -> Result<Operation, PeerError> {
-        self.ask(self.client.cancel_operation(id)).map(limited_operation)
+        self.request(self.client.cancel_operation(id)).map(limited_operation)
     }
 
     fn arrival(&self, id: &str) -> Result<Arrival, PeerError> {
@@ -217,7 +217,7 @@ impl PeerNode for HostPeerNode {
 
     fn drain(&self, request: &DrainRequest) -> Result<Operation, PeerError> {
         let own = self.host()?.name;
-        self.ask(self.client.drain_node(&own, request)).map(limited_operation)
+        self.request(self.client.drain_node(&own, request)).map(limited_operation)
     }
 
     fn undrain(&self) -> Result<(), PeerError> {

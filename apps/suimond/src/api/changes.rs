@@ -48,11 +48,11 @@ pub(super) async fn change_noting(
     let ChangeParameters { dry_run, force, with_file } = parameters;
     let options = ChangeOptions { force, with_file, ..ChangeOptions::default() };
     if dry_run {
-        let mut plan = state.ask(move |node| node.preview(&edit, options)).await?;
+        let mut plan = state.call_blocking(move |node| node.preview(&edit, options)).await?;
         plan.warnings = warnings;
         return Ok(Json(plan).into_response());
     }
-    let mut operation = state.ask(move |node| node.submit_with(edit, options)).await?;
+    let mut operation = state.call_blocking(move |node| node.submit_with(edit, options)).await?;
     operation.warnings = warnings;
     Ok(accepted(operation))
 }

@@ -36,7 +36,7 @@ async fn what_if(
 ) -> Result<Json<WhatIfAnswer>, Failure> {
     let (request, old_names) = parse_request_noting::<WhatIfRequest>(&body)
         .map_err(|error| in_field(error, "proposals"))?;
-    let mut answer = state.ask(move |node| node.what_if(&request)).await?;
+    let mut answer = state.call_blocking(move |node| node.what_if(&request)).await?;
     answer.warnings = warnings(&old_names);
     Ok(Json(answer))
 }

@@ -224,7 +224,7 @@ fn a_worker_that_does_not_start_leaves_everything_as_before() {
     harness.plane.refuse_workers(true);
     let operation = harness.apply(&after());
     let error = operation.error.unwrap();
-    assert_eq!(error.field.as_deref(), Some("processors"));
+    assert_eq!(error.field.as_deref(), Some("worker_cpus"));
     harness.plane.refuse_workers(false);
     harness.assert_consistent(OTHERS);
     assert_eq!(harness.node.config(), before());
@@ -346,7 +346,7 @@ fn what_is_missing_on_the_host_is_refused_before_anything_is_touched() {
     assert_eq!(
         places,
         [
-            (ErrorCode::DeviceMissing, "host", "processors"),
+            (ErrorCode::DeviceMissing, "host", "worker_cpus"),
             (ErrorCode::DeviceMissing, "nic/comes", "device"),
             (ErrorCode::DeviceMissing, "uplink/other", "device"),
         ]

@@ -101,7 +101,7 @@ const WRONG: &[(&str, &str, u32, &str, &str)] = &[
         "nic/b",
         "socket",
     ),
-    ("CPU that is not there", "[host]\nworker_cpus = [9999]\n", 2, "host", "processors"),
+    ("CPU that is not there", "[host]\nworker_cpus = [9999]\n", 2, "host", "worker_cpus"),
     ("listener without TLS", "[api]\nlisten = \"127.0.0.1:8443\"\n", 1, "api", "tls_certificate"),
 ];
 

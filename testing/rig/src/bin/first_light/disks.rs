@@ -80,7 +80,7 @@ pub(crate) fn line(daemon: &Daemon) -> Result<String> {
         let number = |value: &Value| value.as_u64().unwrap_or_default();
         let _ = write!(
             line,
-            "  {}: entitled {} wanted {} got {}",
+            "  {}: guaranteed {}, demand {}, delivered {}",
             flow["disk"].as_str().unwrap_or("?"),
             number(&last["guaranteed_iops"]),
             number(&last["demand_iops"]),

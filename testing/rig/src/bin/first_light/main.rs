@@ -184,7 +184,7 @@ impl Scene {
              TCP streams      guest stream {} -> world {WORLD}, {HIGH_S} s of {period}\n  \
              TCP streams      VM {VM} -> guest peer {}, {HIGH_S} s of {period}\n  \
              disk noisy       fio, 64 requests at a time, all it can get\n  \
-             disk gold        fio, 16 at a time, {gold} s of {twice}; 2000 IOPS are promised to it\n  \
+             disk gold        fio, 16 at a time, {gold} s of {twice}; 2000 IOPS are its minimum\n  \
              disk vm          the VM reads its VHDX, held to 300 IOPS\n\n\
              In a browser on this machine, within a minute:\n\n  {console}\n  \
              (then: {cli} console login prints another)\n\n\
