@@ -2243,7 +2243,7 @@ export interface components {
             on_full?: components["schemas"]["DiskOnFull"];
             /**
              * Format: int32
-             * @description Time in seconds for which requests of NBD clients are queued while the store is full. They then fail with `NBD_ENOSPC`.
+             * @description Time in seconds for which requests of NBD clients are queued while the store is full; 30 if absent. They then fail with `NBD_ENOSPC`.
              */
             full_wait_s?: number;
             /**
@@ -2296,7 +2296,7 @@ export interface components {
             on_full?: null | components["schemas"]["DiskOnFull"];
             /**
              * Format: int32
-             * @description Time in seconds for which requests of NBD clients are queued while the store is full. They then fail with `NBD_ENOSPC`.
+             * @description Time in seconds for which requests of NBD clients are queued while the store is full; 30 if absent. They then fail with `NBD_ENOSPC`.
              */
             full_wait_s?: number | null;
             /** @description Controller that the VM sees the disk on: `virtio` (virtio-blk), or `ide` or `sata`, which QEMU emulates for guests without virtio drivers. IDE and SATA disks are attached when the VM starts, and need no table `vhost_user` or `nbd`. A change replaces the resource. */
@@ -2384,7 +2384,7 @@ export interface components {
             tls_key?: string | null;
             /** @description Absolute path of a PEM file with CA certificates. A client without a certificate signed by one of them is rejected. */
             tls_client_ca?: string | null;
-            /** @description DNS names of which the certificate of a client must contain one as subject alternative name; any name if absent. Requires `tls_client_ca`. */
+            /** @description DNS names of clients: the certificate of a client must contain at least one of them as subject alternative name; any name if absent. Requires `tls_client_ca`. */
             tls_clients?: string[] | null;
             /** @description IP addresses and networks from which clients may connect to `listen`, such as `192.0.2.0/24`; any if absent. */
             addresses?: string[] | null;
@@ -2434,7 +2434,7 @@ export interface components {
             tls_key?: string | null;
             /** @description Absolute path of a PEM file with CA certificates. A client without a certificate signed by one of them is rejected. */
             tls_client_ca?: string | null;
-            /** @description DNS names of which the certificate of a client must contain one as subject alternative name; any name if absent. Requires `tls_client_ca`. */
+            /** @description DNS names of clients: the certificate of a client must contain at least one of them as subject alternative name; any name if absent. Requires `tls_client_ca`. */
             tls_clients?: string[] | null;
             /** @description IP addresses and networks from which clients may connect to `listen`, such as `192.0.2.0/24`; any if absent. */
             addresses?: string[] | null;
@@ -2496,10 +2496,10 @@ export interface components {
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the bytes of 20 ms (80 ms if `min_iops` is set) and one request. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -2527,10 +2527,10 @@ export interface components {
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the bytes of 20 ms (80 ms if `min_iops` is set) and one request. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -3194,7 +3194,7 @@ export interface components {
         /** @description `[lab]`: lab runs shown by the API and the console. Read when the daemon starts. */
         LabConfig: {
             /**
-             * @description Absolute path of the folder of results. `suimon lab work` runs the experiments that are requested there through the API. A change takes effect when the daemon starts.
+             * @description Absolute path of the folder with the results of experiments. The API writes requests into it; `suimon lab work` executes them. A change takes effect when the daemon starts.
              * @default /var/lib/suimon/lab
              */
             results?: string;
@@ -3753,7 +3753,7 @@ export interface components {
              */
             learned_max?: number;
             /**
-             * @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key, as long as no feature of the switch requires it to process each frame. Requires `netns`.
+             * @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key, as long as no feature in use requires the daemon to process each frame. Requires `netns`.
              * @default false
              */
             kernel_path?: boolean;
@@ -3826,7 +3826,7 @@ export interface components {
              * @description Largest number of MAC addresses that the switch learns on this port.
              */
             learned_max?: number | null;
-            /** @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key, as long as no feature of the switch requires it to process each frame. Requires `netns`. */
+            /** @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key, as long as no feature in use requires the daemon to process each frame. Requires `netns`. */
             kernel_path?: boolean | null;
             /**
              * Format: int32
@@ -3937,7 +3937,7 @@ export interface components {
              */
             tx_checksum?: boolean;
             /**
-             * @description True if received frames may have a partial transport checksum, and if checksums that the device of an uplink reports as valid are not verified again.
+             * @description True if received frames may have a partial transport checksum. On an uplink, a checksum that the device reports as valid is then not verified again.
              * @default true
              */
             rx_checksum?: boolean;
@@ -3966,7 +3966,7 @@ export interface components {
         OffloadConfigPatch: {
             /** @description True if transmitted frames may have a partial transport checksum, which the switch completes for a guest, and the device for an uplink. */
             tx_checksum?: boolean | null;
-            /** @description True if received frames may have a partial transport checksum, and if checksums that the device of an uplink reports as valid are not verified again. */
+            /** @description True if received frames may have a partial transport checksum. On an uplink, a checksum that the device reports as valid is then not verified again. */
             rx_checksum?: boolean | null;
             /** @description True if transmitted frames may lack the IPv4 header checksum. virtio NICs do not support this offload. */
             tx_ip_checksum?: boolean | null;
@@ -4230,7 +4230,7 @@ export interface components {
             vmq_high_percent?: number | null;
             /**
              * Format: int32
-             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 below the high mark: a worker with a load up to it can be emptied.
+             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 percentage points below the high mark: all queues of a worker with a load up to it can be moved to others.
              */
             vmq_low_percent?: number | null;
         };
@@ -4275,7 +4275,7 @@ export interface components {
             vmq_high_percent?: number | null;
             /**
              * Format: int32
-             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 below the high mark: a worker with a load up to it can be emptied.
+             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 percentage points below the high mark: all queues of a worker with a load up to it can be moved to others.
              */
             vmq_low_percent?: number | null;
         };
@@ -4688,10 +4688,10 @@ export interface components {
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the bytes of 20 ms (80 ms if `min_iops` is set) and one request. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -4725,10 +4725,10 @@ export interface components {
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the bytes of 20 ms (80 ms if `min_iops` is set) and one request. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -5034,12 +5034,12 @@ export interface components {
             shared?: boolean;
             /**
              * Format: int32
-             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster; the reservation of the host if absent or lower. It counts as a reservation, and has no effect if the capacity does not cover it.
+             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster. The reservation of the host is the limit if it is higher, or if the key is absent. The limit counts as a reservation, and has no effect if the capacity does not cover it.
              */
             fallback_iops?: number | null;
             /**
              * Format: int32
-             * @description Used space in percent of the size of the store above which the store is reported as nearly full (event 6152).
+             * @description Used space in percent of the size of the store above which the store is reported as nearly full (event 6152); 90 if absent.
              */
             full_warning_percent?: number;
             /**
@@ -5067,12 +5067,12 @@ export interface components {
             shared?: boolean | null;
             /**
              * Format: int32
-             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster; the reservation of the host if absent or lower. It counts as a reservation, and has no effect if the capacity does not cover it.
+             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster. The reservation of the host is the limit if it is higher, or if the key is absent. The limit counts as a reservation, and has no effect if the capacity does not cover it.
              */
             fallback_iops?: number | null;
             /**
              * Format: int32
-             * @description Used space in percent of the size of the store above which the store is reported as nearly full (event 6152).
+             * @description Used space in percent of the size of the store above which the store is reported as nearly full (event 6152); 90 if absent.
              */
             full_warning_percent?: number | null;
             /**
