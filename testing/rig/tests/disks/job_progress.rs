@@ -15,6 +15,8 @@ const BYTES_PER_S: u64 = 48 * MIB;
 /// Rate while work is looked at: it takes 12 s and more, so that a test that gets little CPU time
 /// still sees it in the middle.
 const SLOW_BYTES_PER_S: u64 = 2 * MIB;
+/// Rate after progress was seen: the work stays in the middle while it is looked at.
+const STALLED_BYTES_PER_S: u64 = MIB / 16;
 const DATA_MIB: u64 = 24;
 /// After that, nothing that was read can change and have the same time.
 const SAME_TIME: Duration = Duration::from_millis(3100);
@@ -83,8 +85,8 @@ impl Host {
         self.daemon.json(&["operation", "show", id]).unwrap()
     }
 
-    /// Begins work and waits until some of it is done, and not all. The device is slow from then
-    /// on, until [`Host::hurry`].
+    /// Begins work and waits until some of it is done, and not all. The device hardly proceeds from
+    /// then on, until [`Host::hurry`].
     fn begin(&self, words: &[&str]) -> String {
         self.disk.set_rate(SLOW_BYTES_PER_S).unwrap();
         let begun = self.daemon.json(&[words, &["--no-wait"]].concat()).unwrap();
@@ -95,6 +97,7 @@ impl Host {
             Ok((now["steps_done"].as_u64() > Some(0)).then_some(now))
         })
         .unwrap();
+        self.disk.set_rate(STALLED_BYTES_PER_S).unwrap();
         let (done, of) = (now["steps_done"].as_u64().unwrap(), now["steps"].as_u64().unwrap());
         assert!(done < of, "{now}");
         assert_eq!(now["kind"], format!("disk {}", words[1]));
@@ -108,6 +111,12 @@ impl Host {
     /// The device is as fast again as it was before [`Host::begin`].
     fn hurry(&self) {
         self.disk.set_rate(BYTES_PER_S).unwrap();
+    }
+
+    /// Kills the daemon. Its end waits for the requests that are in the device.
+    fn kill(&mut self) {
+        self.disk.set_rate(SLOW_BYTES_PER_S).unwrap();
+        self.daemon.kill();
     }
 
     /// The disk serves what it has held.
@@ -196,14 +205,14 @@ fn cancel_work(is_full: bool) {
 fn work_that_a_death_cuts_off_goes_on_by_itself() {
     let mut host = Host::start();
     host.begin(&["disk", "compact", "d"]);
-    host.daemon.kill();
+    host.kill();
     host.restart("compact", 1);
     host.assert_as_before(&["d.vhdx"]);
 
     host.daemon.ok(&["disk", "snapshot", "d", "child.vhdx"]).unwrap();
     host.write(DATA_MIB / 2);
     host.begin(&["disk", "merge", "d"]);
-    host.daemon.kill();
+    host.kill();
     host.restart("merge", 2);
     host.assert_as_before(&["d.vhdx"]);
     let disk = host.shown();
