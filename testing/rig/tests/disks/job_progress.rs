@@ -227,6 +227,7 @@ fn work_goes_on_where_it_was_when_the_daemon_ended() {
     let mut host = Host::start();
     host.write(DATA_MIB);
     let id = host.begin(&["disk", "convert", "d", "copy.vhd", "--format", "vhd"]);
+    host.disk.set_rate(SLOW_BYTES_PER_S).unwrap();
     // A file that was changed a moment ago, as by closing it, may change again unnoticed.
     std::thread::sleep(SAME_TIME);
     assert_eq!(host.operation(&id)["state"], "running");
