@@ -88,6 +88,11 @@ impl Host {
     /// Begins work and waits until some of it is done, and not all. The device hardly proceeds from
     /// then on, until [`Host::hurry`].
     fn begin(&self, words: &[&str]) -> String {
+        self.begin_then_at(words, STALLED_BYTES_PER_S)
+    }
+
+    /// As [`Host::begin`], with this rate of the device after progress was seen.
+    fn begin_then_at(&self, words: &[&str], bytes_per_s: u64) -> String {
         self.disk.set_rate(SLOW_BYTES_PER_S).unwrap();
         let begun = self.daemon.json(&[words, &["--no-wait"]].concat()).unwrap();
         let id = begun["id"].as_u64().unwrap().to_string();
@@ -97,7 +102,7 @@ impl Host {
             Ok((now["steps_done"].as_u64() > Some(0)).then_some(now))
         })
         .unwrap();
-        self.disk.set_rate(STALLED_BYTES_PER_S).unwrap();
+        self.disk.set_rate(bytes_per_s).unwrap();
         let (done, of) = (now["steps_done"].as_u64().unwrap(), now["steps"].as_u64().unwrap());
         assert!(done < of, "{now}");
         assert_eq!(now["kind"], format!("disk {}", words[1]));
@@ -226,8 +231,8 @@ fn work_that_a_death_cuts_off_goes_on_by_itself() {
 fn work_goes_on_where_it_was_when_the_daemon_ended() {
     let mut host = Host::start();
     host.write(DATA_MIB);
-    let id = host.begin(&["disk", "convert", "d", "copy.vhd", "--format", "vhd"]);
-    host.disk.set_rate(SLOW_BYTES_PER_S).unwrap();
+    let convert = ["disk", "convert", "d", "copy.vhd", "--format", "vhd"];
+    let id = host.begin_then_at(&convert, SLOW_BYTES_PER_S);
     // A file that was changed a moment ago, as by closing it, may change again unnoticed.
     std::thread::sleep(SAME_TIME);
     assert_eq!(host.operation(&id)["state"], "running");
