@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
@@ -166,9 +166,26 @@ fn a_device_maps_no_more_than_its_limit() {
     session(&bench, FrontEnd::connect(&bench.socket));
 }
 
+/// Socket whose last close blocks. It is closed in a thread of its own: if the device has closed its
+/// descriptor before, this close is the last one.
+struct Lingering(Option<TcpStream>);
+
+impl AsFd for Lingering {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_ref().unwrap().as_fd()
+    }
+}
+
+impl Drop for Lingering {
+    fn drop(&mut self) {
+        let socket = self.0.take();
+        std::thread::spawn(move || drop(socket));
+    }
+}
+
 /// Runs an attack of a front-end that receives a socket whose last close waits for its peer, as that
 /// of a file on FUSE waits for its server. Only the device of the front-end may wait.
-fn expect_no_other_device_waits(attack: impl FnOnce(&FrontEnd, TcpStream)) {
+fn expect_no_other_device_waits(attack: impl FnOnce(&FrontEnd, Lingering)) {
     let folder = tempfile::tempdir().unwrap();
     let runtime = threads();
     let nics: Vec<_> = (0..2).map(|port| open(folder.path(), port, &runtime)).collect();
@@ -181,7 +198,7 @@ fn expect_no_other_device_waits(attack: impl FnOnce(&FrontEnd, TcpStream)) {
     lingering.set_nonblocking(false).unwrap();
     set_socket_linger(&lingering, Some(10 * LIMIT)).unwrap();
     let attacker = FrontEnd::connect(&path(0));
-    attack(&attacker, lingering);
+    attack(&attacker, Lingering(Some(lingering)));
     // The device that received the descriptor is cut off, and the other one is served.
     let mut stream = attacker.stream;
     stream.set_read_timeout(Some(LIMIT / 4)).unwrap();
