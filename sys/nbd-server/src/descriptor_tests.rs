@@ -44,7 +44,8 @@ fn send_with(client: &UnixStream, bytes: &[u8], attached: TcpStream) -> Result<u
     if sent.is_err() {
         set_socket_linger(&attached, None).unwrap();
     }
-    drop(attached);
+    // The receiver may have closed its descriptor before: then this close is the last one.
+    std::thread::spawn(move || drop(attached));
     sent
 }
 

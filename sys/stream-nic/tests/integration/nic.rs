@@ -284,5 +284,6 @@ fn send_with(qemu: &UnixStream, bytes: &[u8], attached: std::net::TcpStream) {
     if sent.is_err() {
         rustix::net::sockopt::set_socket_linger(&attached, None).unwrap();
     }
-    drop(attached);
+    // The receiver may have closed its descriptor before: then this close is the last one.
+    std::thread::spawn(move || drop(attached));
 }
