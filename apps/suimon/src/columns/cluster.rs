@@ -128,7 +128,8 @@ pub(crate) const CLUSTER_FLOWS: Columns = Columns {
             "GUARANTEED",
             "guaranteed_iops",
             IOPS,
-            "Guaranteed IOPS: the minimum, as far as the disk has demand for it.",
+            "Guaranteed IOPS on the shared store: `min_iops`, or the demand if that is lower and the disk had no requests \
+             for part of the time.",
         ),
         number("DEMAND", "demand_iops", IOPS, "IOPS that the clients submitted."),
         number("DELIVERED", "delivered_iops", IOPS, "Delivered IOPS."),
