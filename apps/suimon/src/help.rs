@@ -29,8 +29,8 @@ pub(crate) struct Help {
 const KEPT: &str = "The change is stored in desired state: it survives restarts of the daemon and \
                     of the host. `suimon apply` replaces it by what the host file says. So does a \
                     start or `systemctl reload suimond`, if the text of the host file has changed \
-                    since a start or reload last applied it: make the change there, too. `suimon \
-                    export` prints the present state as a host file.";
+                    since it was last applied: make the change there, too. `suimon export` prints \
+                    the present state as a host file.";
 
 /// Returns the help of a command that does not change desired state.
 const fn reads(path: &'static str, text: &'static str, examples: &'static [&'static str]) -> Help {

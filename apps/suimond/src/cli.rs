@@ -37,10 +37,10 @@ pub struct Arguments {
     #[command(subcommand)]
     pub tool: Option<Tool>,
 
-    /// Host file (TOML). It is applied at the start and at SIGHUP if its text has changed since a start
-    /// or SIGHUP last applied it; otherwise the stored state with later changes by commands remains.
-    /// `suimon apply` does not count. SIGHUP also reads the files that it names again. If absent, the
-    /// stored state is used.
+    /// Host file (TOML). It is applied at the start and at SIGHUP if its text has changed since it was
+    /// last applied (at a start, at SIGHUP, or by `suimon apply` of this file); otherwise the stored
+    /// state with later changes by commands remains. SIGHUP also reads the files that it names again.
+    /// If absent, the stored state is used.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
