@@ -160,7 +160,7 @@ fn run(package: &str, arguments: &[&str]) -> Result<Vec<u8>> {
     let output = Command::new(env::current_exe()?.with_file_name(package))
         .args(arguments)
         // The width of help texts, and a value that they would contain.
-        .env("COLUMNS", "100")
+        .env("COLUMNS", "96")
         .env_remove("SUIMON_LOG")
         .output()
         .with_context(|| format!("cannot run {package}"))?;
