@@ -103,6 +103,7 @@ fn generate(root: &Path) -> Result<Generated> {
 
 /// Returns the page with the options of the daemon.
 fn daemon_page(help: &str) -> String {
+    let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
     format!(
         "<!-- Made by `cargo xtask docs` of `suimond --help`. Change the source, not this page. -->\n\n\
          # Command line of the daemon\n\n\
