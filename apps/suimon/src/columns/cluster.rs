@@ -89,7 +89,8 @@ pub(crate) const CLUSTER_SHARES: Columns = Columns {
             "RESERVED",
             "reserved_iops",
             IOPS,
-            "IOPS that are reserved for the node without time limit.",
+            "IOPS that are reserved for the node without time limit: the minimums of its disks, and 64 IOPS if it has \
+             disks.",
         ),
     ],
 };
