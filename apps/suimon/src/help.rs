@@ -27,9 +27,10 @@ pub(crate) struct Help {
 
 /// Statement about changes of desired state, the same for every command.
 const KEPT: &str = "The change is stored in desired state: it survives restarts of the daemon and \
-                    of the host. A later `suimon apply`, and a start of the daemon after its host \
-                    file was edited, replace it by what the host file says: make the change there, \
-                    too. `suimon export` prints the present state as a host file.";
+                    of the host. `suimon apply` replaces it by what the host file says. So does a \
+                    start or `systemctl reload suimond`, if the text of the host file has changed \
+                    since it was last applied: make the change there, too. `suimon export` prints \
+                    the present state as a host file.";
 
 /// Returns the help of a command that does not change desired state.
 const fn reads(path: &'static str, text: &'static str, examples: &'static [&'static str]) -> Help {

@@ -24,7 +24,7 @@ use crate::remedy;
 use crate::server::{Client, TlsListener};
 
 /// Path of the metrics endpoint.
-const METRICS_PATH: &str = "/metrics";
+pub(crate) const METRICS_PATH: &str = "/metrics";
 
 /// Validated TCP listener, not yet bound.
 pub struct TcpApi {

@@ -2110,7 +2110,7 @@ export interface components {
         /** @description Confinement of one kind of thread. */
         ConfinementLayer: {
             /**
-             * @description Kind of thread: `process` (all threads), `worker_cpus` (workers), `front-ends` (threads that
+             * @description Kind of thread: `process` (all threads), `processors` (workers), `front-ends` (threads that
              *     read messages of VMMs), or `nbd-servers` (threads that negotiate with NBD clients and carry
              *     their TLS).
              */
@@ -2491,7 +2491,7 @@ export interface components {
         DiskQos: {
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if absent.
+             * @description Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if absent.
              */
             min_iops?: number | null;
             /**
@@ -2509,12 +2509,12 @@ export interface components {
             weight?: number;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent. Requires `burst_s`.
+             * @description Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
+             * @description Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
@@ -2522,7 +2522,7 @@ export interface components {
         DiskQosPatch: {
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if absent.
+             * @description Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if absent.
              */
             min_iops?: number | null;
             /**
@@ -2539,12 +2539,12 @@ export interface components {
             weight?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent. Requires `burst_s`.
+             * @description Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
+             * @description Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
@@ -3765,7 +3765,7 @@ export interface components {
             vmq_weight?: number;
             /**
              * Format: int32
-             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires `mac`. No effect on a switch without `iov`.
+             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires `mac`; the random address that a NIC of a VM has without this key counts. No effect on a switch without `iov`.
              * @default 0
              */
             iov_weight?: number;
@@ -3835,7 +3835,7 @@ export interface components {
             vmq_weight?: number | null;
             /**
              * Format: int32
-             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires `mac`. No effect on a switch without `iov`.
+             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires `mac`; the random address that a NIC of a VM has without this key counts. No effect on a switch without `iov`.
              */
             iov_weight?: number | null;
             /** @description Offloads between the guest and the switch. */
@@ -4318,12 +4318,12 @@ export interface components {
             poll_us: number;
             /**
              * Format: int32
-             * @description High-water mark of dynamic VMQ in percent of a worker's time.
+             * @description High mark of dynamic VMQ in percent of a worker's time.
              */
             vmq_high_percent: number;
             /**
              * Format: int32
-             * @description Low-water mark of dynamic VMQ in percent of a worker's time.
+             * @description Low mark of dynamic VMQ in percent of a worker's time.
              */
             vmq_low_percent: number;
         };
@@ -4557,7 +4557,8 @@ export interface components {
             window_ns: number;
             /**
              * Format: int64
-             * @description Guaranteed rate: the disk's minimum during times with demand.
+             * @description Guaranteed rate: the minimum, multiplied by the share of the window in which the disk had
+             *     requests. With an aggregated policy, the guarantee of all its disks in the store.
              */
             guaranteed_iops: number;
             /**
@@ -4683,7 +4684,7 @@ export interface components {
             shared?: boolean;
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if absent.
+             * @description Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if absent.
              */
             min_iops?: number | null;
             /**
@@ -4701,12 +4702,12 @@ export interface components {
             weight?: number;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent. Requires `burst_s`.
+             * @description Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
+             * @description Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
@@ -4720,7 +4721,7 @@ export interface components {
             shared?: boolean | null;
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if absent.
+             * @description Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if absent.
              */
             min_iops?: number | null;
             /**
@@ -4737,12 +4738,12 @@ export interface components {
             weight?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent. Requires `burst_s`.
+             * @description Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
+             * @description Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
@@ -5017,7 +5018,7 @@ export interface components {
             /** @description Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`. The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with `--force`. */
             capacity_iops?: null | number | "measure";
             /**
-             * @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as one operation per started unit. A change replaces the resource.
+             * @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as its size in units, rounded up, wherever it begins. A change replaces the resource.
              * @default 8192
              */
             normalization_bytes?: number | string;
@@ -5056,7 +5057,7 @@ export interface components {
             path?: string;
             /** @description Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`. The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with `--force`. */
             capacity_iops?: null | number | "measure";
-            /** @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as one operation per started unit. A change replaces the resource. */
+            /** @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as its size in units, rounded up, wherever it begins. A change replaces the resource. */
             normalization_bytes?: null | number | string;
             /**
              * Format: int32
@@ -6358,6 +6359,15 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
+        /** @description The token permits reading metrics only (only over TCP), or the host denies the daemon a permission that the request needs. Codes: `permission_denied`. */
+        Forbidden: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
         /** @description An error of the host or of the daemon prevented the request. Codes: `host_error`, `internal`. */
         HostError: {
             headers: {
@@ -6394,7 +6404,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description A key or parameter is unknown or missing, a value is out of its range, or a rule is violated that JSON Schema cannot express, such as a reference to a missing resource. Codes: `unknown_key`, `invalid_value`, `missing_key`, `key_not_applicable`, `overlapping_vlans`, `unknown_reference`, `overcommitted`, `device_missing`, `unreachable`, `permission_denied`, `unsupported`. */
+        /** @description A key or parameter is unknown or missing, a value is out of its range, or a rule is violated that JSON Schema cannot express, such as a reference to a missing resource. Codes: `unknown_key`, `invalid_value`, `missing_key`, `key_not_applicable`, `overlapping_vlans`, `unknown_reference`, `overcommitted`, `device_missing`, `unreachable`, `unsupported`. */
         Unprocessable: {
             headers: {
                 [name: string]: unknown;
@@ -6439,6 +6449,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -6487,6 +6498,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -6533,6 +6545,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -6563,6 +6576,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -6591,6 +6605,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -6619,6 +6634,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -6649,6 +6665,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -6679,6 +6696,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -6705,6 +6723,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -6762,6 +6781,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -6824,6 +6844,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -6873,6 +6894,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -6924,6 +6946,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -6952,6 +6975,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -6979,6 +7003,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7009,6 +7034,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             422: components["responses"]["Unprocessable"];
             500: components["responses"]["HostError"];
         };
@@ -7033,6 +7059,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7058,6 +7085,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -7113,6 +7141,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7143,6 +7172,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -7202,6 +7232,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7254,6 +7285,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7308,6 +7340,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7340,6 +7373,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7370,6 +7404,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7404,6 +7439,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7436,6 +7472,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7466,6 +7503,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7500,6 +7538,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7542,6 +7581,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7580,6 +7620,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7605,6 +7646,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -7633,6 +7675,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7660,6 +7703,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -7683,6 +7727,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -7710,6 +7755,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7739,6 +7785,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -7764,6 +7811,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -7787,6 +7835,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -7842,6 +7891,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7872,6 +7922,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -7931,6 +7982,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7983,6 +8035,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -8037,6 +8090,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8076,6 +8130,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -8101,6 +8156,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -8157,6 +8213,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8187,6 +8244,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -8247,6 +8305,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8299,6 +8358,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -8353,6 +8413,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8402,6 +8463,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8431,6 +8493,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -8456,6 +8519,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -8478,6 +8542,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -8502,6 +8567,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -8527,6 +8593,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -8552,6 +8619,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -8581,6 +8649,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             422: components["responses"]["Unprocessable"];
             500: components["responses"]["HostError"];
@@ -8605,6 +8674,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -8659,6 +8729,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8689,6 +8760,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -8747,6 +8819,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8799,6 +8872,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -8853,6 +8927,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8880,6 +8955,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -8933,6 +9009,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8982,6 +9059,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -9033,6 +9111,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9060,6 +9139,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -9082,6 +9162,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -9135,6 +9216,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9165,6 +9247,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -9222,6 +9305,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9274,6 +9358,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -9328,6 +9413,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9355,6 +9441,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -9382,6 +9469,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9409,6 +9497,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -9444,6 +9533,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9471,6 +9561,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -9496,6 +9587,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -9519,6 +9611,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -9573,6 +9666,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9603,6 +9697,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -9661,6 +9756,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9713,6 +9809,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -9767,6 +9864,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9801,6 +9899,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9835,6 +9934,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9869,6 +9969,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9903,6 +10004,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9939,6 +10041,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9966,6 +10069,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -10020,6 +10124,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10050,6 +10155,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -10108,6 +10214,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10160,6 +10267,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -10214,6 +10322,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10243,6 +10352,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -10266,6 +10376,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -10324,6 +10435,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10354,6 +10466,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -10416,6 +10529,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10468,6 +10582,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -10522,6 +10637,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10549,6 +10665,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -10571,6 +10688,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -10625,6 +10743,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10655,6 +10774,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -10713,6 +10833,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10765,6 +10886,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -10819,6 +10941,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10858,6 +10981,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -10883,6 +11007,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -10908,6 +11033,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -10931,6 +11057,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -10985,6 +11112,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -11015,6 +11143,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -11073,6 +11202,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -11125,6 +11255,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11179,6 +11310,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -11210,6 +11342,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11245,6 +11378,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -11275,6 +11409,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11305,6 +11440,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11333,6 +11469,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11379,6 +11516,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -11411,6 +11549,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11441,6 +11580,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11471,6 +11611,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11501,6 +11642,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11535,6 +11677,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -11567,6 +11710,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11592,6 +11736,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };

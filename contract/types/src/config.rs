@@ -378,8 +378,8 @@ pub struct NicConfig {
     #[serde(default = "default_vmq_weight")]
     pub vmq_weight: u8,
     /// Priority of the NIC in the assignment of virtual functions (VFs); the highest value is
-    /// served first. With 0, the NIC gets no VF. Requires `mac`. No effect on a switch without
-    /// `iov`.
+    /// served first. With 0, the NIC gets no VF. Requires `mac`; the random address that a NIC of a
+    /// VM has without this key counts. No effect on a switch without `iov`.
     #[serde(default)]
     pub iov_weight: u8,
     /// Offloads between the guest and the switch.

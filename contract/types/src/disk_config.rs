@@ -26,7 +26,7 @@ pub struct StoreConfig {
     #[serde(rename = "capacity_iops", default, skip_serializing_if = "Option::is_none")]
     pub capability_iops: Option<StoreCapability>,
     /// Bytes of a read or write that count as one normalised operation, a power of two. A larger
-    /// request counts as one operation per started unit.
+    /// request counts as its size in units, rounded up, wherever it begins.
     #[serde(default = "default_normalization_bytes")]
     pub normalization_bytes: ByteSize,
     /// Largest number of requests in flight at the device.

@@ -283,9 +283,9 @@ catalogue! {
     6203 QosPolicyDeleted "qos_policy_deleted" Info
         "A QoS policy was deleted.";
     6204 MinimumUnmet "minimum_unmet" Warning
-        "A disk or policy has had less than its minimum for 60 s although it had enough demand; the fields name the limiting factor.";
+        "For 60 s a disk or policy was delivered less than 98 % of its guaranteed IOPS while it had requests for more than half of the time. The field `cause` names the cause; with `device-latency`, the client has too few requests in flight.";
     6205 MinimumMet "minimum_met" Info
-        "A disk or policy gets its minimum again.";
+        "A disk or policy gets its minimum again, or has requests for less than half of the time.";
     6206 PromiseForced "overcommit_forced" Warning
         "A forced change made the minimums on a store exceed 90 % of its capacity; they may not all be met at the same time. The text contains the sums.";
     6207 CapabilityLow "capacity_low" Warning
@@ -293,7 +293,7 @@ catalogue! {
     6208 CapabilityEnough "capacity_sufficient" Info
         "A store delivers enough for the sum of its minimums again, or that sum was lowered.";
     6211 SharedMinimumUnmet "shared_minimum_unmet" Warning
-        "A disk on a shared store has had less than its guaranteed IOPS for 60 s; the fields name the cause and the disks and nodes that exceed their own guarantee most.";
+        "For 60 s a disk on a shared store was delivered less than 95 % of its guaranteed IOPS; the fields name the cause and the disks and nodes that exceed their own guarantee most.";
     6212 SharedMinimumMet "shared_minimum_met" Info
         "A disk on a shared store gets its minimum again, or has less demand than that.";
     6213 SharedForeignLoad "shared_external_load" Warning

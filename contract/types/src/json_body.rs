@@ -322,7 +322,15 @@ fn wrong_in_apply(key: &str, value: &Value) -> Option<ApiError> {
 /// Returns true if the body of `POST /1.0/apply` contains the host file as text. Errors in the text
 /// do not violate the API's schema.
 pub fn applies_a_file(body: &[u8]) -> bool {
-    matches!(serde_json::from_slice(body), Ok(ApplyRequest { toml: Some(_), config: None, .. }))
+    file_of_apply(body).is_some()
+}
+
+/// Returns the host file in the body of `POST /1.0/apply`, if the body contains it as text.
+pub fn file_of_apply(body: &[u8]) -> Option<String> {
+    match serde_json::from_slice(body) {
+        Ok(ApplyRequest { toml, config: None, .. }) => toml,
+        _ => None,
+    }
 }
 
 /// Adds file and line to errors found after the body of `POST /1.0/apply` was parsed, if the body

@@ -223,8 +223,8 @@ pub use image_report::{
 };
 pub use iov_status::{IovPath, IovStatus};
 pub use json_body::{
-    JSON_BYTES_MAX, Resource, applies_a_file, check_patch, locate_errors_of_apply, old_names_of,
-    old_names_of_apply, parse_apply, parse_cluster, parse_power, parse_request,
+    JSON_BYTES_MAX, Resource, applies_a_file, check_patch, file_of_apply, locate_errors_of_apply,
+    old_names_of, old_names_of_apply, parse_apply, parse_cluster, parse_power, parse_request,
     parse_request_noting, parse_resource, patch_cluster, patch_power, patch_resource,
 };
 pub use kernel_path_status::KernelPathStatus;

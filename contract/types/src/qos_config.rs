@@ -32,7 +32,7 @@ pub struct QosPolicyConfig {
     /// limits across nodes. No effect on a host without cluster.
     #[serde(default, skip_serializing_if = "is_not")]
     pub shared: bool,
-    /// Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if
+    /// Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
@@ -48,11 +48,12 @@ pub struct QosPolicyConfig {
     /// disks.
     #[serde(default = "default_weight")]
     pub weight: u16,
-    /// Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent.
-    /// Requires `burst_s`.
+    /// Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts
+    /// if absent. Requires `max_iops` and `burst_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_iops: Option<u64>,
-    /// Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
+    /// Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The
+    /// disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_s: Option<u32>,
 }
@@ -97,7 +98,7 @@ impl QosPolicyConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DiskQos {
-    /// Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if
+    /// Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
@@ -112,11 +113,12 @@ pub struct DiskQos {
     /// Weight in the distribution of capacity beyond the minimums, relative to the weights of other
     /// disks.
     pub weight: u16,
-    /// Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent.
-    /// Requires `burst_s`.
+    /// Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts
+    /// if absent. Requires `max_iops` and `burst_s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_iops: Option<u64>,
-    /// Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
+    /// Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The
+    /// disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_s: Option<u32>,
 }

@@ -68,7 +68,8 @@ pub struct QosFlowStatus {
 pub struct QosDelivery {
     /// Length of the window in ns; shorter than nominal after the disk was opened.
     pub window_ns: u64,
-    /// Guaranteed rate: the disk's minimum during times with demand.
+    /// Guaranteed rate: the minimum, multiplied by the share of the window in which the disk had
+    /// requests. With an aggregated policy, the guarantee of all its disks in the store.
     #[serde(rename = "guaranteed_iops")]
     pub entitled_iops: u64,
     /// Demanded rate: the rate of the client's requests.
@@ -128,7 +129,8 @@ pub enum QosLimitingFactor {
     OthersMinimums,
     /// Requests were queued for the device or in flight at it: its queue depth is exhausted.
     DeviceSaturated,
-    /// The device took more than twice its baseline latency at the same depth.
+    /// The device took more than twice its baseline latency at the same depth, and at least 0.1 ms
+    /// more.
     DeviceSlow,
     /// Requests were flushes, or durable writes that waited for a flush.
     Flushes,
@@ -200,7 +202,8 @@ impl QosLimitingFactor {
                  depth."
             }
             Self::DeviceSlow => {
-                "Requests took more than twice the device's own latency at the same depth."
+                "Requests took more than twice the device's own latency at the same depth, and at \
+                 least 0.1 ms more."
             }
             Self::Flushes => "Flushes, and durable writes that wait for one.",
             Self::Metadata => {

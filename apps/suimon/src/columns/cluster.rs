@@ -89,7 +89,8 @@ pub(crate) const CLUSTER_SHARES: Columns = Columns {
             "RESERVED",
             "reserved_iops",
             IOPS,
-            "IOPS that are reserved for the node without time limit.",
+            "IOPS that are reserved for the node without time limit: the minimums of its disks, and 64 IOPS if it has \
+             disks.",
         ),
     ],
 };
@@ -128,7 +129,8 @@ pub(crate) const CLUSTER_FLOWS: Columns = Columns {
             "GUARANTEED",
             "guaranteed_iops",
             IOPS,
-            "Guaranteed IOPS: the minimum, as far as the disk has demand for it.",
+            "Guaranteed IOPS on the shared store: `min_iops`, or the demand if that is lower and the disk had no requests \
+             for part of the time.",
         ),
         number("DEMAND", "demand_iops", IOPS, "IOPS that the clients submitted."),
         number("DELIVERED", "delivered_iops", IOPS, "Delivered IOPS."),

@@ -131,7 +131,7 @@ pub(crate) const VMQ_QUEUES: Columns = Columns {
         text(
             "DEFAULT QUEUE",
             "default_queue",
-            "`yes` if the NIC has `vmq_weight` 0: the base worker services it.",
+            "`yes` if the queue must stay on the base worker: the NIC has `vmq_weight` 0, or VMQ is not enabled.",
         ),
     ],
 };

@@ -153,8 +153,9 @@ pub(crate) const TEAM_MEMBERS: Columns = Columns {
         text(
             "ROLE",
             "primary, standby",
-            "`primary`: receives for NICs that have no member of their own. `standby`: used only while another \
-             member has failed. Switch-independent mode only.",
+            "`primary`: receives what only one member may receive. In switch-independent mode that is the traffic \
+             for NICs that have no member of their own; in other modes the role has no effect. `standby`: used \
+             only while another member has failed; switch-independent mode only.",
         ),
         text("LINK", "link_up", "Carrier of the device: `up` or `down`."),
         number(

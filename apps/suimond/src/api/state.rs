@@ -1,5 +1,6 @@
 //! State shared by all handlers, and notification of streams.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode};
@@ -30,6 +31,8 @@ pub struct ApiState {
     pub lab: Arc<Lab>,
     /// Requests with wrong credentials.
     pub failures: AccessFailures,
+    /// Host file that the daemon applies at its start, if any.
+    pub host_file: Option<Arc<Path>>,
 }
 
 impl ApiState {
