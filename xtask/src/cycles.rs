@@ -14,7 +14,6 @@ const WITH_CYCLES: &[&str] = &[
     "suimon",
     "suimon-client",
     "suimon-contract",
-    "suimon-nbd",
     "suimon-nbd-server",
     "suimon-qemu",
     "suimon-socket-runtime",
