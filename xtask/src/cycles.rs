@@ -17,7 +17,6 @@ const WITH_CYCLES: &[&str] = &[
     "suimon-nbd-server",
     "suimon-qemu",
     "suimon-socket-runtime",
-    "suimon-storage",
     "suimon-storage-qos",
     "suimon-uring",
     "suimon-vhd",
