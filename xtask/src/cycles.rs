@@ -19,7 +19,6 @@ const WITH_CYCLES: &[&str] = &[
     "suimon-socket-runtime",
     "suimon-storage-qos",
     "suimon-uring",
-    "suimon-vhdx",
     "suimond",
 ];
 
