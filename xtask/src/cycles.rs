@@ -15,7 +15,6 @@ const WITH_CYCLES: &[&str] = &[
     "suimon-client",
     "suimon-nbd-server",
     "suimon-qemu",
-    "suimon-storage-qos",
     "suimon-uring",
     "suimond",
 ];
