@@ -13,7 +13,6 @@ use crate::metadata::{self, Metadata, Package};
 const WITH_CYCLES: &[&str] = &[
     "suimon",
     "suimon-client",
-    "suimon-nbd-server",
     "suimon-qemu",
     "suimon-uring",
     "suimond",
