@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 use suimon_frame::{MacAddr, VlanId};
 use utoipa::ToSchema;
 
+use crate::host_section::HostSection;
+use crate::socket_mode::SocketMode;
 use crate::{
-    ByteSize, ClusterConfig, DiskConfig, LAB_RESULTS_DEFAULT, Name, NodeConfig, PfConfig,
-    PowerConfig, QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans, VmConfig, VmqConfig,
+    ClusterConfig, DiskConfig, LAB_RESULTS_DEFAULT, Name, NodeConfig, PfConfig, PowerConfig,
+    QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans, VmConfig, VmqConfig,
 };
 
 /// Desired state of one host: the content of the host file.
@@ -64,51 +66,6 @@ pub struct HostConfig {
     /// Other hosts, as destinations of live migration.
     #[serde(rename = "node", skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeConfig>,
-}
-
-/// `[host]`: settings of the host itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct HostSection {
-    /// Name of the host in output and events; the host name of the machine if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Logical CPUs of the workers (data-plane threads): one worker is pinned to each. If absent,
-    /// `floating_workers` sets the number of workers.
-    #[serde(rename = "worker_cpus", skip_serializing_if = "Option::is_none")]
-    pub processors: Option<Vec<u16>>,
-    /// Number of workers that are not pinned to a CPU, used if `worker_cpus` is absent; 1 if absent.
-    #[serde(rename = "floating_workers", skip_serializing_if = "Option::is_none")]
-    pub floating_processors: Option<u16>,
-    /// Absolute path of the folder that contains one folder per VM with its sockets and log;
-    /// `/run/suimon/vms` if absent. A running VM keeps its folder until its next start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub vm_folder: Option<PathBuf>,
-    /// Maximum number of connections of NBD clients to all disks, 1 to 16 384; 1024 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nbd_connections_max: Option<u32>,
-    /// Maximum buffer memory of NBD connections to all disks in bytes, 1 MiB to 1 TiB; 1 GiB if
-    /// absent. 512 KiB of it are set aside for each connection that `nbd_connections_max` permits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nbd_buffer_max_bytes: Option<ByteSize>,
-    /// Maximum number of NBD connections of one peer, 1 to 16 384; 512 if absent. A peer is a user
-    /// of this host, an IPv4 address or an IPv6 network of 64 bits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nbd_peer_connections_max: Option<u32>,
-    /// Maximum buffer memory of the NBD connections of one peer in bytes, 1 MiB to 1 TiB; 512 MiB if
-    /// absent. 512 KiB of it are set aside for each connection that `nbd_peer_connections_max`
-    /// permits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nbd_peer_buffer_max_bytes: Option<ByteSize>,
-}
-
-impl HostSection {
-    /// Returns the configured number of workers.
-    pub fn worker_count(&self) -> usize {
-        let floating = || usize::from(self.floating_processors.unwrap_or(1));
-        self.processors.as_ref().map_or_else(floating, Vec::len)
-    }
 }
 
 /// `[api]`: a TCP listener in addition to the Unix socket. Requires TLS and a token. Read when the
@@ -288,16 +245,6 @@ pub enum NicBackend {
     Tap,
     /// Intel 82574L (e1000e) emulated by the VM's QEMU, for guests without virtio drivers.
     Legacy,
-}
-
-/// Role of the daemon on a vhost-user socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum SocketMode {
-    /// The daemon listens and the VMM connects.
-    Server,
-    /// The VMM listens. The daemon connects, and retries after failures.
-    Client,
 }
 
 /// `[[nic]]`: a virtual NIC on a switch.

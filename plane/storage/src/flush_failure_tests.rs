@@ -12,7 +12,7 @@ use suimon_ports::testing::MemoryRecords;
 use suimon_ports::{DiskOp, DiskOutcome, RedoRecords};
 
 use crate::fakes::{Dice, FakeFile, FakeIo, FakeQueue};
-use crate::full::FullPolicy;
+use crate::full_store::FullPolicy;
 use crate::images::{self, RecordedImage};
 use crate::kinds::{CHILDREN, KINDS, Kind, VHDX};
 use crate::work_tests::{Bench, Model, SIZE, TAGS, WRITE, range};

@@ -9,7 +9,7 @@ use suimon_quantity::DiskId;
 use crate::at_once_tests::Worker;
 use crate::command::{Command, DetachedDisk, Mirrored};
 use crate::fakes::{FakeFile, FakeQueue};
-use crate::full::FullPolicy;
+use crate::full_store::FullPolicy;
 use crate::kinds::KINDS;
 use crate::plane_suspend_tests::{DISK, ask};
 use crate::queue_key::{QueueKey, Which};

@@ -14,12 +14,13 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, join, split};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::oneshot::{Receiver, Sender, channel};
+use tokio::sync::oneshot::{Receiver, channel};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::client::Client;
 use crate::handshakes::Replaced;
+use crate::inside::QueueLife;
 use crate::tls::NbdTls;
 
 /// Size of the buffer per direction in bytes. No more than this is read from one side before the
@@ -28,10 +29,6 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// Time limit for the client to read the last replies after its queue has ended.
 const LAST_REPLIES_MAX: Duration = Duration::from_secs(1);
-
-/// Owned by the queue of a connection with TLS. When it is dropped, the task ends.
-#[derive(Debug)]
-pub(crate) struct QueueLife(#[expect(dead_code, reason = "dropping it is its effect")] Sender<()>);
 
 /// Starts TLS on a client's socket. `received` contains bytes that were already received. Returns a
 /// socket that carries the client's bytes without TLS; it is closed when TLS fails or ends.
@@ -82,7 +79,7 @@ pub(crate) fn start_relay(
             () = wait_for_eviction(evicted) => {}
         }
     });
-    Ok((ours.into(), QueueLife(life)))
+    Ok((ours.into(), QueueLife::new(life)))
 }
 
 /// Waits until the client's negotiation is replaced.

@@ -23,6 +23,7 @@
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod blocking;
 mod peer_guard;
 mod peer_limits;
 mod runtime;
@@ -31,8 +32,9 @@ mod task;
 mod tests;
 mod watched;
 
+pub use blocking::{Interrupted, blocking, blocking_detached, blocking_on};
 pub use peer_guard::PeerGuard;
 pub use peer_limits::{LogRateLimit, ReconnectPause, RejectionRateLimit};
 pub use runtime::{BLOCKING_IDLE, BLOCKING_MAX, DROPPING_MAX, SocketRuntime, ThreadHooks};
-pub use task::{Interrupted, Stop, Task, blocking, blocking_detached, blocking_on};
+pub use task::{Stop, Task};
 pub use watched::Watched;

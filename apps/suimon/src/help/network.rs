@@ -1,6 +1,6 @@
 //! Help of commands about switches, uplinks, teams, NICs and their offloads.
 
-use super::{Help, keeps, reads};
+use crate::help::entry::{Help, keeps, reads};
 
 pub(super) const HELP: &[Help] = &[
     reads(

@@ -1,6 +1,6 @@
 //! Help of commands about SR-IOV adapters, other nodes and the cluster.
 
-use super::{Help, keeps, reads};
+use crate::help::entry::{Help, keeps, reads};
 
 pub(super) const HELP: &[Help] = &[
     reads(

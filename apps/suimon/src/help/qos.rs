@@ -1,6 +1,6 @@
 //! Help of commands about Storage QoS.
 
-use super::{Help, keeps, reads};
+use crate::help::entry::{Help, keeps, reads};
 
 pub(super) const HELP: &[Help] = &[
     reads(

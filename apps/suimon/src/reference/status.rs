@@ -2,8 +2,8 @@
 
 use suimon_contract::{ProcessorStages, QosLimitingFactor};
 
-use super::{GENERATED, cell};
 use crate::columns::{Columns, QOS_DELIVERY, TABLES, TOP_STAGES};
+use crate::reference::text::{GENERATED, cell};
 
 /// Returns the page as Markdown.
 pub(super) fn page() -> String {

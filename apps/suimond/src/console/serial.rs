@@ -17,9 +17,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::{interval, timeout};
 
+use super::access_check;
 use super::logins::Credentials;
-use super::{ConsoleState, access_check};
 use crate::api::{Failure, name_in_path};
+use crate::console::listener::WITHOUT_SECRET_MAX;
+use crate::console::state::ConsoleState;
 use crate::line::local;
 
 /// Buffer size for bytes from the VM.
@@ -30,8 +32,6 @@ const TYPED_BYTES_MAX: usize = 64 << 10;
 const WRITE_LIMIT: Duration = Duration::from_secs(30);
 /// Time limit for the message with the secret.
 pub(super) const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
-/// Largest number of connections that have not sent the secret.
-pub(super) const WITHOUT_SECRET_MAX: usize = 8;
 /// Interval of checks that the session is valid.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
