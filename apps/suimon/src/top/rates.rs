@@ -1,9 +1,7 @@
 //! Rates computed from two snapshots of counters.
 
 use serde::Serialize;
-use suimon_contract::{
-    Health, Name, ProcessorStages, ProcessorStatus, TopPort, TopSnapshot, TopTeam,
-};
+use suimon_contract::{Health, Name, TopPort, TopSnapshot, TopTeam};
 
 use crate::top::disk_rates::DiskRates;
 use crate::top::interval::{Interval, share};
@@ -155,7 +153,9 @@ fn port_rates(interval: Interval, before: &TopPort, after: &TopPort) -> PortRate
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use suimon_contract::{PowerEffect, QosDelivery, StorageState, TopDisk, TopPower};
+    use suimon_contract::{
+        PowerEffect, ProcessorStages, ProcessorStatus, QosDelivery, StorageState, TopDisk, TopPower,
+    };
 
     use super::*;
 
