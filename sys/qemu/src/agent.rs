@@ -16,7 +16,7 @@ use suimon_qmp::{
     agent_is_frozen, agent_version, decode_agent_system,
 };
 
-use crate::host::connect_in;
+use crate::vm_socket::connect_in;
 
 /// Socket of the agent, in the VM's folder.
 pub(crate) const AGENT_SOCKET: &str = "agent.sock";

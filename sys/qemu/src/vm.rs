@@ -17,10 +17,11 @@ use suimon_quantity::CountedNoun;
 
 use crate::agent;
 use crate::devices::{DeviceAttachment, EmulatedMachine, disk_id, nic_id, port_id};
-use crate::host::connect_in;
+use crate::monitor::{ANSWER_LIMIT, Shared};
 use crate::process_facts;
-use crate::session::{ANSWER_LIMIT, Session, Shared};
+use crate::session::Session;
 use crate::spec_check::{PORTS, check_disk, check_nic};
+use crate::vm_socket::connect_in;
 
 /// Socket of the serial console, in the VM's folder.
 pub(crate) const CONSOLE_SOCKET: &str = "console.sock";
