@@ -34,7 +34,10 @@ impl TeamEntry {
             TeamEvent::MemberFailed { member, fault } => {
                 let found = self.members.iter().find(|found| found.id() == member);
                 let reason = found.map_or_else(String::new, |found| self.fault_text(found, fault));
-                let text = format!("Member {} of the team failed: {reason}.", name(member));
+                let text = format!(
+                    "Member {} of the team failed: {reason}. Check its cable, switch port and LACP.",
+                    name(member)
+                );
                 let draft = event_of(EventKind::TeamMemberFailed, text);
                 draft.with("member", name(member)).with("reason", reason)
             }
@@ -44,7 +47,8 @@ impl TeamEntry {
             }
             TeamEvent::StandbyTookOver { standby, failed } => {
                 let text = format!(
-                    "Standby member {} replaced the failed member {}.",
+                    "Standby member {} replaced the failed member {}. Check the cable and switch \
+                     port of the failed member.",
                     name(standby),
                     name(failed)
                 );
