@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use suimon_contract::{
-    DeviceFeaturesStatus, Kind, Name, NicConfig, OffloadStatus, SwitchConfig, SwitchKind,
-    UplinkConfig,
+    DeviceFeaturesStatus, Kind, Name, NicConfig, OffloadDoer, OffloadStatus, SwitchConfig,
+    SwitchKind, UplinkConfig,
 };
 
 use crate::cli::ChangeFlags;
@@ -269,9 +269,21 @@ fn cells(offload: &OffloadStatus) -> [String; 6] {
         or_dash(offload.supported.map(yes)),
         yes(offload.enabled).to_owned(),
         yes(offload.effective).to_owned(),
-        offload.by.to_string(),
+        doer(offload.by).to_owned(),
         offload.reason.clone(),
     ]
+}
+
+/// Returns the component that performs an offload, in the words of tables.
+const fn doer(by: OffloadDoer) -> &'static str {
+    match by {
+        OffloadDoer::Guest => "guest",
+        OffloadDoer::Nic => "device",
+        OffloadDoer::Kernel => "kernel",
+        OffloadDoer::Software => "software",
+        OffloadDoer::Egress => "egress port",
+        OffloadDoer::Nobody => "not done",
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,13 @@ const STATE: Column = text(
      failed; writes and flushes fail until the disk is reopened, and reads proceed.",
 );
 
+const STORE_STATE: Column = text(
+    "STATE",
+    "state, reason",
+    "`ready`: the directory or device can be read. `failed`: it cannot; the reason follows, and the daemon retries. \
+     Whether a store is full or does not respond is a state of its disks (`suimon disk list`).",
+);
+
 pub(crate) const STORES: Columns = Columns {
     commands: &["store list"],
     row: "store",
@@ -46,7 +53,7 @@ pub(crate) const STORES: Columns = Columns {
             "RESERVED",
             "reserved_iops, reserved_percent",
             IOPS,
-            "Sum of all minimums on the store, and its share of the capacity in percent, rounded up.",
+            "Sum of all minimums on the store, and its percentage of the capacity, rounded up.",
         ),
         number(
             "LATENCY",
@@ -60,7 +67,7 @@ pub(crate) const STORES: Columns = Columns {
             "requests",
             "Requests in the device, of those that the scheduler currently allows there (`depth_max` at most).",
         ),
-        STATE,
+        STORE_STATE,
     ],
 };
 

@@ -10,7 +10,7 @@ pub(super) fn page() -> String {
     let mut text = format!("{GENERATED}# Tables of status\n\n");
     text.push_str(
         "Columns of the tables that `suimon` prints, in the order of the commands `switch`, `nic`, `uplink`, \
-         `team`, `offload`, `vmq`, `queue`, `processor`, `pf`, `vf`, `store`, `disk`, `qos`, `cluster`, `vm`, \
+         `team`, `offload`, `vmq`, `queue`, `worker`, `pf`, `vf`, `store`, `disk`, `qos`, `cluster`, `vm`, \
          `node`, `operation`, `power` and `top`.\n\n\
          *JSON field* is the field of the row with `--json`; *rows* names the place of the rows in the \
          output. *Unit* is the unit of the JSON field. Tables show the same value with a prefix: powers of \
