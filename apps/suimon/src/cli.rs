@@ -38,8 +38,8 @@ use crate::vmq::VmqVerb;
 ///
 /// Commands that make changes modify the desired state of the host and return when the host has
 /// reached it. The daemon stores desired state, so that it survives restarts. A host file describes
-/// all of it: `suimon apply` replaces desired state by a host file, and `suimon export` prints it as
-/// one. `--dry-run` prints the planned steps of a change and changes nothing.
+/// the whole desired state: `suimon apply` replaces desired state by a host file, and `suimon export`
+/// prints desired state as a host file. `--dry-run` prints the planned steps of a change and changes nothing.
 ///
 /// `suimon COMMAND --help` describes a command with its effect on running VMs, the range and default
 /// of each option, and examples; `-h` prints a summary.

@@ -37,7 +37,7 @@ pub(crate) enum OwnDiskVerb {
     Snapshot(SnapshotFlags),
     /// Merge the differencing file of a disk that is not in use into its parent.
     Merge(WorkFlags),
-    /// Reopen the image of a disk, so that it is written again after a failed flush.
+    /// Reopen the image of a disk to permit writes after a failed flush.
     Reopen(WorkFlags),
 }
 

@@ -69,7 +69,7 @@ impl Shown for StoreConfig {
 fn capacity(store: &StoreStatus) -> String {
     match (store.capability_iops, store.capability_source) {
         (Some(iops), Some(CapabilitySource::Declared)) => {
-            format!("{} (declared)", units::iops(iops))
+            format!("{} (configured)", units::iops(iops))
         }
         (Some(iops), Some(CapabilitySource::Measured)) => {
             format!("{} (measured)", units::iops(iops))

@@ -1,6 +1,6 @@
 //! Text output of offloads.
 
-use suimon_contract::OffloadStatus;
+use suimon_contract::{OffloadDoer, OffloadStatus};
 
 use crate::columns;
 use crate::table::{Table, or_dash};
@@ -21,7 +21,19 @@ pub(crate) fn cells(offload: &OffloadStatus) -> [String; 6] {
         or_dash(offload.supported.map(yes)),
         yes(offload.enabled).to_owned(),
         yes(offload.effective).to_owned(),
-        offload.by.to_string(),
+        doer(offload.by).to_owned(),
         offload.reason.clone(),
     ]
+}
+
+/// Returns the component that performs an offload, in the words of tables.
+const fn doer(by: OffloadDoer) -> &'static str {
+    match by {
+        OffloadDoer::Guest => "guest",
+        OffloadDoer::Nic => "device",
+        OffloadDoer::Kernel => "kernel",
+        OffloadDoer::Software => "software",
+        OffloadDoer::Egress => "egress port",
+        OffloadDoer::Nobody => "not done",
+    }
 }

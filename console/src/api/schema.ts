@@ -234,7 +234,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Creates an address that logs a browser in to the console, once within 1 min. */
+        /** Creates a one-time login URL for the web console, valid for 1 min. */
         post: operations["create_console_login"];
         delete?: never;
         options?: never;
@@ -2247,7 +2247,7 @@ export interface components {
              */
             full_wait_s?: number;
             /**
-             * @description Controller that the VM sees the disk on: `virtio` (virtio-blk), or `ide` or `sata`, which QEMU emulates for guests without virtio drivers. IDE and SATA disks are attached when the VM starts, and need no table `vhost_user` or `nbd`. A change replaces the resource.
+             * @description Controller that the VM sees the disk on: `virtio` (virtio-blk), or `ide` or `sata`, which QEMU emulates for guests without virtio drivers. IDE and SATA disks are attached when the VM starts, and need no keys of `vhost_user` or `nbd`. A change replaces the resource.
              * @default virtio
              */
             controller?: components["schemas"]["DiskController"];
@@ -2299,7 +2299,7 @@ export interface components {
              * @description Time in seconds for which requests of NBD clients are queued while the store is full; 30 if absent. They then fail with `NBD_ENOSPC`.
              */
             full_wait_s?: number | null;
-            /** @description Controller that the VM sees the disk on: `virtio` (virtio-blk), or `ide` or `sata`, which QEMU emulates for guests without virtio drivers. IDE and SATA disks are attached when the VM starts, and need no table `vhost_user` or `nbd`. A change replaces the resource. */
+            /** @description Controller that the VM sees the disk on: `virtio` (virtio-blk), or `ide` or `sata`, which QEMU emulates for guests without virtio drivers. IDE and SATA disks are attached when the VM starts, and need no keys of `vhost_user` or `nbd`. A change replaces the resource. */
             controller?: null | components["schemas"]["DiskController"];
             /** @description vhost-user socket by which a VM of another program uses the disk; none if absent. A change replaces the resource. */
             vhost_user?: null | components["schemas"]["DiskVhostUserPatch"];
@@ -2496,10 +2496,10 @@ export interface components {
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops` is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the bytes of 20 ms (80 ms if `min_iops` is set) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops` is set. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -2527,10 +2527,10 @@ export interface components {
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops` is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the bytes of 20 ms (80 ms if `min_iops` is set) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops` is set. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -2639,7 +2639,7 @@ export interface components {
         };
         /** @description `[disk.vhost_user]`: attaches the disk to a VM as a virtio disk. */
         DiskVhostUser: {
-            /** @description Absolute path of the Unix socket. A change replaces the resource. */
+            /** @description Absolute path of the vhost-user socket, by which a VM that another program starts uses the disk. A disk that only a VM of this host names needs none. A change replaces the resource. */
             socket: string;
             /**
              * @description Role of the daemon on the socket: `server` (the daemon listens) or `client` (QEMU listens, and the daemon connects). A change replaces the resource.
@@ -2655,7 +2655,7 @@ export interface components {
         };
         /** @description Merge patch (RFC 7386) of `vhost_user`: keys that are absent stay as they are, null removes a key. */
         DiskVhostUserPatch: {
-            /** @description Absolute path of the Unix socket. A change replaces the resource. */
+            /** @description Absolute path of the vhost-user socket, by which a VM that another program starts uses the disk. A disk that only a VM of this host names needs none. A change replaces the resource. */
             socket?: string;
             /** @description Role of the daemon on the socket: `server` (the daemon listens) or `client` (QEMU listens, and the daemon connects). A change replaces the resource. */
             mode?: null | components["schemas"]["SocketMode"];
@@ -3705,14 +3705,14 @@ export interface components {
             device?: string | null;
             /** @description Backend `tap`: network namespace of the device, as named by `ip netns`; the namespace of the daemon if absent. A change replaces the resource. */
             netns?: string | null;
-            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC and a NIC of a VM get a random address when they are added, which they keep. The guest of any other NIC may use any source address; its first one is bound to the NIC until it disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
+            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC and a NIC that a VM names get a random address when they are added, which they keep. Any other NIC without `mac` accepts any source address; its first source address is protected from use by other ports until the guest disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
             mac?: string | null;
             /**
              * Format: int32
              * @description Access VLAN; with `trunk`, the native VLAN, whose frames are untagged on this port. If absent, untagged frames belong to the untagged network of the switch.
              */
             vlan?: number | null;
-            /** @description VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`. They make the port a trunk port; it is an access port if absent. */
+            /** @description VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`, on the command line `10,20-29`. A port with `trunk` is a trunk port, otherwise an access port. */
             trunk?: (number | string)[] | null;
             /**
              * Format: int32
@@ -3753,7 +3753,7 @@ export interface components {
              */
             learned_max?: number;
             /**
-             * @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key, as long as no feature in use requires the daemon to process each frame. Requires `netns`.
+             * @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key. The switch forwards them while `trunk`, `isolated`, `bandwidth_max_bps`, a capture, or `rx_checksum` or `segmentation` off requires it. Requires `netns`.
              * @default false
              */
             kernel_path?: boolean;
@@ -3788,14 +3788,14 @@ export interface components {
             device?: string | null;
             /** @description Backend `tap`: network namespace of the device, as named by `ip netns`; the namespace of the daemon if absent. A change replaces the resource. */
             netns?: string | null;
-            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC and a NIC of a VM get a random address when they are added, which they keep. The guest of any other NIC may use any source address; its first one is bound to the NIC until it disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
+            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC and a NIC that a VM names get a random address when they are added, which they keep. Any other NIC without `mac` accepts any source address; its first source address is protected from use by other ports until the guest disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
             mac?: string | null;
             /**
              * Format: int32
              * @description Access VLAN; with `trunk`, the native VLAN, whose frames are untagged on this port. If absent, untagged frames belong to the untagged network of the switch.
              */
             vlan?: number | null;
-            /** @description VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`. They make the port a trunk port; it is an access port if absent. */
+            /** @description VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`, on the command line `10,20-29`. A port with `trunk` is a trunk port, otherwise an access port. */
             trunk?: (number | string)[] | null;
             /**
              * Format: int32
@@ -3826,7 +3826,7 @@ export interface components {
              * @description Largest number of MAC addresses that the switch learns on this port.
              */
             learned_max?: number | null;
-            /** @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key, as long as no feature in use requires the daemon to process each frame. Requires `netns`. */
+            /** @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key. The switch forwards them while `trunk`, `isolated`, `bandwidth_max_bps`, a capture, or `rx_checksum` or `segmentation` off requires it. Requires `netns`. */
             kernel_path?: boolean | null;
             /**
              * Format: int32
@@ -3932,17 +3932,17 @@ export interface components {
          */
         OffloadConfig: {
             /**
-             * @description True if transmitted frames may have a partial transport checksum, which the switch completes for a guest, and the device for an uplink.
+             * @description NIC: true if the guest may send frames with a partial transport checksum, which the switch completes. Uplink: true if the switch may leave the checksum to the device.
              * @default true
              */
             tx_checksum?: boolean;
             /**
-             * @description True if received frames may have a partial transport checksum. On an uplink, a checksum that the device reports as valid is then not verified again.
+             * @description NIC: true if frames to the guest may have a partial or already verified transport checksum. Uplink: true if a checksum that the device reports as valid is not verified again.
              * @default true
              */
             rx_checksum?: boolean;
             /**
-             * @description True if transmitted frames may lack the IPv4 header checksum. virtio NICs do not support this offload.
+             * @description NIC: true if frames from the guest may lack the IPv4 header checksum; virtio NICs do not support this offload. Uplink: true if the switch may leave this checksum to the device.
              * @default true
              */
             tx_ip_checksum?: boolean;
@@ -3964,11 +3964,11 @@ export interface components {
         };
         /** @description Merge patch (RFC 7386) of `offload`: keys that are absent stay as they are, null removes a key. */
         OffloadConfigPatch: {
-            /** @description True if transmitted frames may have a partial transport checksum, which the switch completes for a guest, and the device for an uplink. */
+            /** @description NIC: true if the guest may send frames with a partial transport checksum, which the switch completes. Uplink: true if the switch may leave the checksum to the device. */
             tx_checksum?: boolean | null;
-            /** @description True if received frames may have a partial transport checksum. On an uplink, a checksum that the device reports as valid is then not verified again. */
+            /** @description NIC: true if frames to the guest may have a partial or already verified transport checksum. Uplink: true if a checksum that the device reports as valid is not verified again. */
             rx_checksum?: boolean | null;
-            /** @description True if transmitted frames may lack the IPv4 header checksum. virtio NICs do not support this offload. */
+            /** @description NIC: true if frames from the guest may lack the IPv4 header checksum; virtio NICs do not support this offload. Uplink: true if the switch may leave this checksum to the device. */
             tx_ip_checksum?: boolean | null;
             /** @description True if received frames may have an unverified IPv4 header checksum. virtio NICs do not support this offload. */
             rx_ip_checksum?: boolean | null;
@@ -4220,7 +4220,7 @@ export interface components {
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description Poll budget in microseconds: time for which a worker polls its rings after the last frame or request before it sleeps. Up to four times as long while completions of devices arrive within that time.
+             * @description Poll budget in microseconds: time for which a worker polls its rings after the last frame or request before it sleeps. The budget is extended to up to four times while device completions arrive within it.
              */
             poll_us?: number | null;
             /**
@@ -4230,7 +4230,7 @@ export interface components {
             vmq_high_percent?: number | null;
             /**
              * Format: int32
-             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 percentage points below the high mark: all queues of a worker with a load up to it can be moved to others.
+             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 percentage points below the high mark: VMQ may move all queues away from a worker whose load is at or below it.
              */
             vmq_low_percent?: number | null;
         };
@@ -4265,7 +4265,7 @@ export interface components {
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description Poll budget in microseconds: time for which a worker polls its rings after the last frame or request before it sleeps. Up to four times as long while completions of devices arrive within that time.
+             * @description Poll budget in microseconds: time for which a worker polls its rings after the last frame or request before it sleeps. The budget is extended to up to four times while device completions arrive within it.
              */
             poll_us?: number | null;
             /**
@@ -4275,7 +4275,7 @@ export interface components {
             vmq_high_percent?: number | null;
             /**
              * Format: int32
-             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 percentage points below the high mark: all queues of a worker with a load up to it can be moved to others.
+             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 percentage points below the high mark: VMQ may move all queues away from a worker whose load is at or below it.
              */
             vmq_low_percent?: number | null;
         };
@@ -4689,10 +4689,10 @@ export interface components {
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops` is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the bytes of 20 ms (80 ms if `min_iops` is set) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops` is set. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -4726,10 +4726,10 @@ export interface components {
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops` is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the bytes of 20 ms (80 ms if `min_iops` is set) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops` is set. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -5035,7 +5035,7 @@ export interface components {
             shared?: boolean;
             /**
              * Format: int32
-             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster. The reservation of the host is the limit if it is higher, or if the key is absent. The limit counts as a reservation, and has no effect if the capacity does not cover it.
+             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster. The reservation of the host is the limit if it is higher, or if the key is absent. The cluster reserves this rate for the host. It has no effect if capacity minus other reservations is lower.
              */
             fallback_iops?: number | null;
             /**
@@ -5068,7 +5068,7 @@ export interface components {
             shared?: boolean | null;
             /**
              * Format: int32
-             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster. The reservation of the host is the limit if it is higher, or if the key is absent. The limit counts as a reservation, and has no effect if the capacity does not cover it.
+             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster. The reservation of the host is the limit if it is higher, or if the key is absent. The cluster reserves this rate for the host. It has no effect if capacity minus other reservations is lower.
              */
             fallback_iops?: number | null;
             /**
@@ -5397,7 +5397,7 @@ export interface components {
         TeamConfig: {
             /** @description Name of the team, unique among teams and uplinks. A switch may name either as its `uplink`. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Member uplinks, each in one team only. Earlier members are preferred where no other rule decides. */
+            /** @description Member uplinks, each in one team only. If two members are equally suitable, the one listed first is selected. */
             members: components["schemas"]["Name"][];
             /** @description Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link aggregation group negotiated by LACP) or `switch-independent` (none required). */
             mode: components["schemas"]["TeamMode"];
@@ -5432,7 +5432,7 @@ export interface components {
         TeamConfigPatch: {
             /** @description Name of the team, unique among teams and uplinks. A switch may name either as its `uplink`. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Member uplinks, each in one team only. Earlier members are preferred where no other rule decides. */
+            /** @description Member uplinks, each in one team only. If two members are equally suitable, the one listed first is selected. */
             members?: components["schemas"]["Name"][];
             /** @description Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link aggregation group negotiated by LACP) or `switch-independent` (none required). */
             mode?: components["schemas"]["TeamMode"];
@@ -6332,7 +6332,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description The body of the request was not received within the time limit. */
+        /** @description The body of the request was not received within 10 s. */
         BodyTimeout: {
             headers: {
                 [name: string]: unknown;
@@ -6459,8 +6459,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -6733,8 +6734,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -6796,8 +6798,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -6859,8 +6862,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -6907,8 +6911,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -7095,8 +7100,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -7183,8 +7189,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -7247,8 +7254,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -7298,8 +7306,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -7845,8 +7854,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -7933,8 +7943,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -7997,8 +8008,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8048,8 +8060,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8166,8 +8179,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8255,8 +8269,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8320,8 +8335,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8371,8 +8387,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8684,8 +8701,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8771,8 +8789,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8834,8 +8853,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8885,8 +8905,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8965,8 +8986,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9024,8 +9046,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9072,8 +9095,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9172,8 +9196,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9258,8 +9283,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9320,8 +9346,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9371,8 +9398,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9621,8 +9649,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9708,8 +9737,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9771,8 +9801,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9822,8 +9853,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10079,8 +10111,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10166,8 +10199,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10229,8 +10263,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10280,8 +10315,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10386,8 +10422,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10477,8 +10514,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10544,8 +10582,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10595,8 +10634,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10698,8 +10738,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10785,8 +10826,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10848,8 +10890,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10899,8 +10942,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -11067,8 +11111,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -11154,8 +11199,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -11217,8 +11263,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -11268,8 +11315,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */

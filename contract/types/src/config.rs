@@ -277,9 +277,9 @@ pub struct NicConfig {
     pub netns: Option<String>,
     /// MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other
     /// addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC
-    /// and a NIC of a VM get a random address when they are added, which they keep. The guest of
-    /// any other NIC may use any source address; its first one is bound to the NIC until it
-    /// disconnects.
+    /// and a NIC that a VM names get a random address when they are added, which they keep. Any
+    /// other NIC without `mac` accepts any source address; its first source address is protected
+    /// from use by other ports until the guest disconnects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "52:54:00:12:34:56")]
     pub mac: Option<MacAddr>,
@@ -288,8 +288,8 @@ pub struct NicConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u16>, minimum = 1, maximum = 4094)]
     pub vlan: Option<VlanId>,
-    /// VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`.
-    /// They make the port a trunk port; it is an access port if absent.
+    /// VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`, on
+    /// the command line `10,20-29`. A port with `trunk` is a trunk port, otherwise an access port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trunk: Option<TrunkVlans>,
     /// Number of queue pairs.
@@ -316,8 +316,8 @@ pub struct NicConfig {
     #[serde(default = "default_learned_max")]
     pub learned_max: u32,
     /// Backend `tap`: true if the kernel may forward frames directly between this NIC and other
-    /// NICs with this key, as long as no feature in use requires the daemon to process each frame.
-    /// Requires `netns`.
+    /// NICs with this key. The switch forwards them while `trunk`, `isolated`, `bandwidth_max_bps`, a
+    /// capture, or `rx_checksum` or `segmentation` off requires it. Requires `netns`.
     #[serde(default)]
     pub kernel_path: bool,
     /// Weight of the NIC in the assignment of queues to workers (VMQ). With 0, the NIC has no
@@ -366,14 +366,14 @@ impl NicConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadConfig {
-    /// True if transmitted frames may have a partial transport checksum, which the switch completes
-    /// for a guest, and the device for an uplink.
+    /// NIC: true if the guest may send frames with a partial transport checksum, which the switch
+    /// completes. Uplink: true if the switch may leave the checksum to the device.
     pub tx_checksum: bool,
-    /// True if received frames may have a partial transport checksum. On an uplink, a checksum that
-    /// the device reports as valid is then not verified again.
+    /// NIC: true if frames to the guest may have a partial or already verified transport checksum.
+    /// Uplink: true if a checksum that the device reports as valid is not verified again.
     pub rx_checksum: bool,
-    /// True if transmitted frames may lack the IPv4 header checksum. virtio NICs do not support
-    /// this offload.
+    /// NIC: true if frames from the guest may lack the IPv4 header checksum; virtio NICs do not
+    /// support this offload. Uplink: true if the switch may leave this checksum to the device.
     pub tx_ip_checksum: bool,
     /// True if received frames may have an unverified IPv4 header checksum. virtio NICs do not
     /// support this offload.

@@ -40,8 +40,8 @@ pub struct StoreConfig {
     pub shared: bool,
     /// Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact
     /// with the cluster. The reservation of the host is the limit if it is higher, or if the key is
-    /// absent. The limit counts as a reservation, and has no effect if the capacity does not cover
-    /// it.
+    /// absent. The cluster reserves this rate for the host. It has no effect if capacity minus other
+    /// reservations is lower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_iops: Option<u64>,
     /// Used space in percent of the size of the store above which the store is reported as nearly
@@ -184,7 +184,7 @@ pub struct DiskConfig {
     pub full_wait_s: u32,
     /// Controller that the VM sees the disk on: `virtio` (virtio-blk), or `ide` or `sata`, which
     /// QEMU emulates for guests without virtio drivers. IDE and SATA disks are attached when the VM
-    /// starts, and need no table `vhost_user` or `nbd`.
+    /// starts, and need no keys of `vhost_user` or `nbd`.
     #[serde(default, skip_serializing_if = "DiskController::is_default")]
     pub controller: DiskController,
     /// vhost-user socket by which a VM of another program uses the disk; none if absent.
@@ -269,7 +269,8 @@ impl DiskConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskVhostUser {
-    /// Absolute path of the Unix socket.
+    /// Absolute path of the vhost-user socket, by which a VM that another program starts uses the
+    /// disk. A disk that only a VM of this host names needs none.
     #[schema(value_type = String)]
     pub socket: PathBuf,
     /// Role of the daemon on the socket: `server` (the daemon listens) or `client` (QEMU listens,

@@ -36,12 +36,14 @@ pub struct QosPolicyConfig {
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
-    /// Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most
-    /// the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
+    /// Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most
+    /// `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops`
+    /// is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the
-    /// bytes of 20 ms (80 ms if `min_iops` is set) and one request.
+    /// Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most
+    /// `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops`
+    /// is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
     /// Weight in the distribution of capacity beyond the minimums, relative to the weights of other
@@ -102,12 +104,14 @@ pub struct DiskQos {
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
-    /// Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most
-    /// the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
+    /// Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most
+    /// `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops`
+    /// is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the
-    /// bytes of 20 ms (80 ms if `min_iops` is set) and one request.
+    /// Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most
+    /// `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops`
+    /// is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
     /// Weight in the distribution of capacity beyond the minimums, relative to the weights of other

@@ -138,8 +138,8 @@ pub enum QosLimitingFactor {
     Metadata,
     /// Requests were discards or writes of zeros.
     Discards,
-    /// Requests were queued in the engine behind other requests of the disk, without a measured
-    /// cause.
+    /// Requests were queued in the storage engine behind a discard or write of zeros of the same
+    /// disk with an overlapping range.
     Unmeasured,
     /// The worker's thread was runnable, but other threads occupied its CPU.
     Worker,
@@ -211,7 +211,8 @@ impl QosLimitingFactor {
             }
             Self::Discards => "Discards and writes of zeros.",
             Self::Unmeasured => {
-                "Queued in the storage engine behind a discard or write of zeros of the same disk with an overlapping range."
+                "Requests were queued in the storage engine behind a discard or write of zeros of the same \
+                 disk with an overlapping range."
             }
             Self::Worker => "The worker was runnable, but other threads had its CPU.",
             Self::QueueDepth => {
@@ -259,7 +260,7 @@ impl QosLimitingFactor {
             Self::Flushes => "flushes and durable writes",
             Self::Metadata => "image metadata",
             Self::Discards => "discards and writes of zeros",
-            Self::Unmeasured => "no measured cause",
+            Self::Unmeasured => "an overlapping discard or write of zeros",
             Self::Worker => "the worker is not scheduled",
             Self::QueueDepth => "the client's queue depth",
             Self::ClientIdle => "the client is idle",

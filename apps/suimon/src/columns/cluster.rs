@@ -65,7 +65,8 @@ pub(crate) const CLUSTER_STORES: Columns = Columns {
             "FALLBACK",
             "cap.fallback_iops",
             IOPS,
-            "IOPS in effect 30 s after contact with the cluster is lost; `–` if the reservation holds.",
+            "Limit in effect 30 s after contact with the cluster is lost; `–` if the reservation is the limit (no \
+             `fallback_iops`, or not more than the reservation).",
         ),
         text(
             "REMARK",
@@ -135,10 +136,10 @@ pub(crate) const CLUSTER_FLOWS: Columns = Columns {
         number("DEMAND", "demand_iops", IOPS, "IOPS that the clients submitted."),
         number("DELIVERED", "delivered_iops", IOPS, "Delivered IOPS."),
         text(
-            "DISPLACED BY",
+            "ABOVE GUARANTEE",
             "aggressors[].disk, aggressors[].node, aggressors[].delivered_iops",
-            "If less than the guarantee is delivered: up to three disks with more than their guarantee, highest \
-             excess first.",
+            "If less than the guarantee is delivered: up to three disks of the store above their guarantee, \
+             highest excess first.",
         ),
     ],
 };

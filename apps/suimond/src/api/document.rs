@@ -52,7 +52,7 @@ const NOT_FOUND: ErrorResponse = ErrorResponse {
 const BODY_TIMEOUT: ErrorResponse = ErrorResponse {
     status: 408,
     name: "BodyTimeout",
-    meaning: "The body of the request was not received within the time limit.",
+    meaning: "The body of the request was not received within 10 s.",
 };
 const CONFLICT: ErrorResponse = ErrorResponse {
     status: 409,

@@ -219,7 +219,7 @@ fn a_minimum_that_the_cluster_refuses_is_refused_with_the_arithmetic() {
     let error = refusal(&two, &config("n2", 4000)).unwrap();
     let arithmetic = "all nodes together have 7128 IOPS reserved, and 3000 IOPS more were \
                       requested; the permitted sum is 9000 IOPS, 90 % of the store's capacity of \
-                      10000 IOPS (declared): lower minimums by 1128 IOPS";
+                      10000 IOPS (configured): lower minimums by 1128 IOPS";
     assert!(error.contains(arithmetic), "{error}");
     // The leader, whichever node it is, emits the event as soon as the rejection is written.
     wait_until("it is told", || {

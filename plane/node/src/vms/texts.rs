@@ -27,12 +27,18 @@ pub(super) fn started(
 }
 
 pub(super) fn not_started(entry: &VmEntry, reason: &str) -> Draft {
-    let text = format!("The VM could not be started: {reason}");
+    let text = format!(
+        "The VM could not be started: {reason}. Check `qemu.log` in the folder of the VM, and start \
+         it again."
+    );
     Draft::new(EventKind::VmFailed, entry.label(), text).with("reason", reason)
 }
 
 pub(super) fn waits_for_disks(entry: &VmEntry, reason: &str) -> Draft {
-    let text = format!("The VM starts automatically as soon as its disks are in service: {reason}");
+    let text = format!(
+        "The VM starts automatically as soon as its disks are in service: {reason}. Check the \
+         disk and its store."
+    );
     Draft::new(EventKind::VmWaitsForDisks, entry.label(), text).with("reason", reason)
 }
 
@@ -87,7 +93,11 @@ pub(super) fn found(entry: &VmEntry, identity: &VmIdentity) -> Draft {
 }
 
 pub(super) fn lost(entry: &VmEntry, reason: &str) -> Draft {
-    let text = format!("QEMU of the VM does not respond and the daemon retries: {reason}");
+    let text = format!(
+        "QEMU of the VM does not respond and the daemon retries. Check the process and its log; \
+         `suimon vm kill {}` ends it. {reason}",
+        entry.name
+    );
     Draft::new(EventKind::VmLost, entry.label(), text).with("reason", reason)
 }
 
@@ -119,8 +129,8 @@ pub(super) fn released(entry: &VmEntry, what: &str, delay: Duration) -> Draft {
 
 pub(super) fn refused(entry: &VmEntry, what: &str, reason: &str) -> Draft {
     let text = format!(
-        "Hot-plug or hot-unplug of {what} failed, the change takes effect at the VM's next start: \
-         {reason}"
+        "Hot-plug or hot-unplug of {what} failed, the change takes effect at the VM's next start. \
+         Stop and start the VM. {reason}"
     );
     Draft::new(EventKind::VmDeviceRefused, entry.label(), text)
         .with("device", what)
@@ -170,8 +180,10 @@ pub(super) fn left(entry: &VmEntry, node: &str) -> Draft {
 }
 
 pub(super) fn stays(entry: &VmEntry, node: &str, reason: &str) -> Draft {
-    let text =
-        format!("Migration of the VM to node {node} failed, it continues to run here: {reason}");
+    let text = format!(
+        "Migration of the VM to node {node} failed, it continues to run here: {reason}. Remove \
+         the reason, and migrate the VM again."
+    );
     Draft::new(EventKind::VmStays, entry.label(), text).with("node", node).with("reason", reason)
 }
 
@@ -199,7 +211,10 @@ pub(super) fn arrived(entry: &VmEntry, from: &str) -> Draft {
 }
 
 pub(super) fn did_not_arrive(entry: &VmEntry, from: &str, reason: &str) -> Draft {
-    let text = format!("Migration of the VM from node {from} failed: {reason}.");
+    let text = format!(
+        "Migration of the VM from node {from} failed: {reason}. The NICs and disks created for it \
+         were removed. Remove the reason, and migrate the VM again."
+    );
     Draft::new(EventKind::VmDidNotArrive, entry.label(), text)
         .with("node", from)
         .with("reason", reason)
