@@ -75,8 +75,8 @@ pub(crate) struct StorageWorker {
     work: Option<StorageEngine>,
     disks: BTreeMap<usize, WorkerDisk>,
     queues: BTreeMap<usize, WorkerQueue>,
-    /// Stores on this worker, including former ones.
-    stores: BTreeSet<StoreId>,
+    /// Stores on this worker, and some that have left it since the last one joined.
+    pub(crate) stores: BTreeSet<StoreId>,
     mailbox: Arc<Mailbox>,
     recording: Option<Arc<dyn Sink>>,
     peers: Peers,
@@ -154,6 +154,7 @@ impl StorageWorker {
                 if let Some(work) = &mut self.work {
                     work.add_store(self.now, store, spec, role);
                     changes.into_iter().for_each(|change| work.apply(self.now, store, change));
+                    self.stores.retain(|store| work.store_status(*store).is_some());
                     self.stores.insert(store);
                 }
                 drop(reply);
