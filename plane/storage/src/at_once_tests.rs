@@ -79,6 +79,11 @@ impl Worker {
         assert!(added.1.recv().unwrap().is_ok());
     }
 
+    /// Returns the number of stores that the worker keeps.
+    pub(crate) fn stores(&self) -> usize {
+        self.resident.stores.len()
+    }
+
     /// Runs a turn. Returns the completions published by its end.
     pub(crate) fn poll(&mut self) -> Vec<(u32, DiskOutcome)> {
         let now = self.wait.now + Duration::from_micros(20);

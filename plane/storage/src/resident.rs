@@ -71,8 +71,8 @@ pub(crate) struct StorageWorker {
     work: Option<StorageEngine>,
     disks: BTreeMap<usize, WorkerDisk>,
     queues: BTreeMap<usize, WorkerQueue>,
-    /// Stores on this worker, including former ones.
-    stores: BTreeSet<StoreId>,
+    /// Stores on this worker, and some that have left it since the last one joined.
+    pub(crate) stores: BTreeSet<StoreId>,
     mailbox: Arc<Mailbox>,
     recording: Option<Arc<dyn Sink>>,
     peers: Peers,

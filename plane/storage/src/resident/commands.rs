@@ -59,6 +59,7 @@ impl StorageWorker {
                 if let Some(work) = &mut self.work {
                     work.add_store(self.now, store, spec, role);
                     changes.into_iter().for_each(|change| work.apply(self.now, store, change));
+                    self.stores.retain(|store| work.store_status(*store).is_some());
                     self.stores.insert(store);
                 }
                 drop(reply);
