@@ -9,7 +9,7 @@ use suimon_socket_runtime::{PeerGuard, blocking};
 use crate::budgets::Share;
 use crate::clients::ClientIdentity;
 use crate::handshake::{Admitted, shake_hands};
-use crate::handshakes::{Handshake, Replaced};
+use crate::handshakes::{Handshake, Progress, Replaced};
 use crate::inside::Inside;
 use crate::origin::Origin;
 use crate::queue::NbdQueue;
@@ -30,6 +30,8 @@ pub(crate) struct Client {
     pub(crate) share: Arc<OnceLock<Arc<Share>>>,
     /// `None` if the negotiation is not limited.
     pub(crate) evicted: Option<Replaced>,
+    /// The same.
+    pub(crate) progress: Option<Progress>,
     /// `None` if the socket carries no descriptors.
     pub(crate) guard: Option<Arc<PeerGuard>>,
 }
@@ -41,7 +43,8 @@ impl Client {
         caller: ClientIdentity,
         origin: Option<Origin>,
     ) -> Self {
-        Self { host, tls, caller, origin, share: Arc::default(), evicted: None, guard: None }
+        let share = Arc::default();
+        Self { host, tls, caller, origin, share, evicted: None, progress: None, guard: None }
     }
 
     /// Reports that the client was rejected. Clients determine the rate, so each entry is logged at
@@ -96,6 +99,7 @@ impl Client {
         };
         let mut evicted = handshake.evicted.clone();
         self.evicted = Some(evicted.clone());
+        self.progress = Some(handshake.progress());
         let admitted = tokio::select! {
             biased;
             admitted = shake_hands(socket, &self, Some(&handshake)) => admitted?,

@@ -13,7 +13,7 @@ use rustix::net::sockopt::{set_tcp_nodelay, socket_peercred};
 use rustix::net::{SocketFlags, accept_with, getpeername};
 use suimon_nbd::Export;
 use suimon_ports::{NbdLimits, NbdTransport};
-use suimon_socket_runtime::{PeerGuard, SocketRuntime, Stop, Task, Watched};
+use suimon_socket_runtime::{HandshakeLimits, PeerGuard, SocketRuntime, Stop, Task, Watched};
 use suimon_unix_socket::refuse_descriptors;
 use tokio::time::sleep;
 
@@ -63,6 +63,8 @@ pub struct NbdHost {
     pub budgets: NbdBudgets,
     /// Negotiations of the servers.
     pub(crate) handshakes: Handshakes,
+    /// Limits of the servers' TLS handshakes.
+    pub(crate) tls_limits: HandshakeLimits,
     /// Runtime that accepts clients, negotiates with them and carries their TLS. Its threads open
     /// no files.
     pub runtime: SocketRuntime,
@@ -77,6 +79,7 @@ impl NbdHost {
             clients: NbdClients::default(),
             budgets: NbdBudgets::default(),
             handshakes: Handshakes::default(),
+            tls_limits: HandshakeLimits::default(),
             runtime,
         }
     }
