@@ -409,11 +409,11 @@ pub trait Vm: Send + Sync {
 
     /// Receives the state of a migrated VM in a VM started with a [`MigrationSource`]. When the state is
     /// complete the VM stays paused until it is resumed. If the stream ends early the process
-    /// exits.
+    /// exits. Returns the end of a connection to which the stream is to be written.
     ///
     /// # Errors
     /// Fails if the VM rejects the command, does not respond or is gone.
-    fn migrate_in(&self, line: OwnedFd) -> Result<(), VmError>;
+    fn migrate_in(&self) -> Result<OwnedFd, VmError>;
 
     /// Returns the progress of a migration, on the source or the target.
     ///

@@ -28,6 +28,7 @@ use crate::client::{LauncherClient, LauncherEvent, Watch};
 use crate::devices::EmulatedMachine;
 use crate::migration::ready_to_receive;
 use crate::process_facts;
+use crate::qemu_stream::Closing;
 use crate::session::{Session, SessionParts, Shared};
 use crate::spec_check::check;
 use crate::vm::{QemuVm, accelerator};
@@ -128,7 +129,8 @@ impl QemuHost {
             session,
             cpus: AtomicU16::new(u16::try_from(cpus).unwrap_or(u16::MAX)),
             plugging: Mutex::new(()),
-            talking: Mutex::new(()),
+            talking: Mutex::default(),
+            console_closing: Closing::default(),
         })
     }
 

@@ -39,6 +39,7 @@ mod migration;
 mod pace;
 mod peer;
 mod process_facts;
+mod qemu_stream;
 mod session;
 mod spec_check;
 mod starting;

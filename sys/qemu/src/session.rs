@@ -2,7 +2,7 @@
 //! callers that send commands block until the reply.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -18,6 +18,7 @@ use crate::agent::AGENT_PORT;
 use crate::client::{LauncherEvent, Watch};
 use crate::pace::MessageRate;
 use crate::peer::{wait_readable, write_line};
+use crate::qemu_stream::{Closing, QemuStream};
 use crate::spec_check::is_name;
 use crate::unplugging::Unplugging;
 
@@ -64,7 +65,7 @@ pub(crate) struct Known {
 /// State shared by callers and the reading thread.
 pub(crate) struct Shared {
     name: String,
-    stream: UnixStream,
+    stream: QemuStream,
     writing: Mutex<u64>,
     waiting: Mutex<BTreeMap<u64, Waiting>>,
     known: Mutex<Known>,
@@ -208,6 +209,7 @@ impl Session {
     /// Starts the reading thread. The greeting arrives on the returned channel.
     pub(crate) fn start(parts: SessionParts<'_>) -> io::Result<(Self, Receiver<Greeting>)> {
         let SessionParts { name, stream, watch, observer, thread_start } = parts;
+        let stream = QemuStream::new(stream, &Closing::default())?;
         stream.set_write_timeout(Some(ANSWER_LIMIT))?;
         let known = Known {
             state: VmRunState::Paused,
@@ -345,10 +347,20 @@ impl Reading {
 
     fn read(&mut self, reader: &mut QmpReader) -> Result<(), String> {
         let mut buffer = vec![0; READ_BYTES];
-        let length = match (&self.shared.stream).read(&mut buffer) {
+        let length = match self.shared.stream.read_bytes(&mut buffer) {
             Ok(0) => return Err("QEMU closed its monitor".to_owned()),
             Ok(length) => length,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+                ) =>
+            {
+                return Ok(());
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(error.to_string());
+            }
             Err(error) => return Err(format!("QEMU closed its monitor ({error})")),
         };
         let cost = u32::try_from(length).unwrap_or(u32::MAX).max(READ_COSTS);

@@ -1,6 +1,6 @@
 //! Tests of the connection to a monitor with a hostile QEMU at the other end of a real socket.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
