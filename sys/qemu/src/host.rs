@@ -308,8 +308,8 @@ impl VmHost for QemuHost {
         self.client.do_it(Request::GiveVf { identity, vf: vf.to_string(), memory_bytes })
     }
 
-    fn reclaim_vf(&self, vf: PciAddress) -> Result<(), VmError> {
-        self.client.do_it(Request::TakeVf { vf: vf.to_string() })
+    fn reclaim_vf(&self, vm: &str, vf: PciAddress) -> Result<(), VmError> {
+        self.client.do_it(Request::TakeVf { vf: vf.to_string(), vm: vm.to_owned() })
     }
 
     fn adopt(
