@@ -53,17 +53,16 @@ fn record(socket: UnixDatagram) -> Arc<Mutex<Vec<Instant>>> {
 impl Site {
     fn new() -> Self {
         let rig = Rig::new().unwrap();
-        let [store, socket, notify] =
-            ["store", "nbd.sock", "notify.sock"].map(|name| rig.path(name));
-        std::fs::create_dir(&store).unwrap();
+        let [socket, notify] = ["nbd.sock", "notify.sock"].map(|name| rig.path(name));
         let reports = record(UnixDatagram::bind(&notify).unwrap());
-        let mut host = format!(
-            "[host]\nfloating_workers = 2\n\
-             [[store]]\nname = \"s\"\npath = \"{store}\"\ncapacity_iops = 100000\n"
-        );
+        let mut host = "[host]\nfloating_workers = 2\n".to_owned();
+        // A store each: disks on other workers depend on the worker with the budget of their store.
         for disk in ["a", "b"] {
+            let store = rig.path(&format!("store-{disk}"));
+            std::fs::create_dir(&store).unwrap();
             host += &format!(
-                "[[disk]]\nname = \"{disk}\"\nstore = \"s\"\nformat = \"raw\"\n\
+                "[[store]]\nname = \"{disk}\"\npath = \"{store}\"\ncapacity_iops = 100000\n\
+                 [[disk]]\nname = \"{disk}\"\nstore = \"{disk}\"\nformat = \"raw\"\n\
                  size_bytes = \"16 MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
             );
         }
@@ -76,8 +75,10 @@ impl Site {
     }
 
     fn worker_of(&self, disk: &str) -> u64 {
-        let worker = || Ok(self.daemon.json(&["disk", "show", disk])?["worker"].as_u64());
-        wait_for_value("worker of a disk", LIMIT, worker).unwrap()
+        wait_for_value("worker of a disk", LIMIT, || {
+            Ok(self.daemon.json(&["disk", "show", disk])?["worker"].as_u64())
+        })
+        .unwrap()
     }
 
     /// Stops the worker of the disk with load, while it serves the disk.
