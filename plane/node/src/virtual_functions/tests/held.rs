@@ -86,8 +86,12 @@ fn a_vm_that_keeps_a_vf_open_is_killed() {
     bench.harness.wait_events(9012, 1);
     bench.work("web", VmAction::Kill);
     assert_eq!(bench.vm("web").state, VmState::Stopped);
-    // It may be open in the process that ends.
-    bench.vms.hold_vfs(false);
+    // A process to which QEMU has passed it keeps it open.
     bench.start("db");
+    bench.wait_reason("db", "no VF for this NIC is free");
+    let before = bench.vms.held_vfs();
+    wait_until("further attempts", || bench.vms.held_vfs() > before + 1);
+    assert_eq!(bench.path("db"), IovPath::Synthetic);
+    bench.vms.hold_vfs(false);
     bench.wait_path("db", IovPath::Vf);
 }

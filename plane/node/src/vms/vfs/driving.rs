@@ -97,6 +97,9 @@ impl Driver {
     }
 
     fn unplug_vf(&mut self, nic: &Name, vf: VfAddress) {
+        if self.held_vfs.holds(&vf) {
+            return;
+        }
         let Some(run) = self.run.as_mut().filter(|run| is_recorded(run, nic, &vf)) else {
             // The VM has ended or never received the VF; its VFs were released at that time.
             return self.report(VfReport::Released { nic: nic.clone(), vf });
@@ -125,7 +128,7 @@ impl Driver {
         let Some(run) = &mut self.run else { return };
         let was_asked = run.vfs.unplugging.contains_key(&nic);
         if let Some(vf) = run.stored.vfs.get(&nic).and_then(StoredVfId::address) {
-            if !was_asked {
+            if !was_asked && !self.held_vfs.holds(&vf) {
                 let reason = "the VF was unplugged by the guest, or the adapter removed it";
                 self.report(VfReport::Failed { nic: nic.clone(), vf, reason: reason.to_owned() });
             }

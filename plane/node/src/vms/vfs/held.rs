@@ -38,6 +38,11 @@ struct HeldVf {
 }
 
 impl HeldVfs {
+    /// Returns true if QEMU keeps this VF open; its return will be reported.
+    pub(super) fn holds(&self, vf: &VfAddress) -> bool {
+        self.0.contains_key(&vf.address)
+    }
+
     /// Returns the time of the next attempt to return a VF.
     pub(in crate::vms) fn deadline(&self) -> Option<Instant> {
         self.0.values().map(|held| held.retry_at).min()
@@ -49,7 +54,7 @@ impl Driver {
     /// open; further attempts are then made.
     pub(super) fn return_to_host(&mut self, nic: &Name, stored: &StoredVfId) -> bool {
         let Some(vf) = stored.address() else { return true };
-        if self.held_vfs.0.contains_key(&vf.address) {
+        if self.held_vfs.holds(&vf) {
             return false;
         }
         if let Err(error) = self.shared.set_vf(&vf, settings_unused) {
