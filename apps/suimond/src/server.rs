@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 
 use suimon_client::enable_keepalive;
+use suimon_socket_runtime::HandshakeLimits;
 
 pub use self::connections::UPGRADED_MAX;
 use crate::api::Notifications;
@@ -98,6 +99,8 @@ pub struct TlsListener {
     pub tcp: TcpListener,
     /// TLS acceptor with certificate and key.
     pub acceptor: tokio_rustls::TlsAcceptor,
+    /// Limits of the clients' TLS handshakes.
+    pub limits: HandshakeLimits,
 }
 
 impl Listener for TlsListener {
@@ -114,7 +117,9 @@ impl Listener for TlsListener {
 
     async fn prepare(&self, accepted: Self::Accepted) -> io::Result<Self::Connection> {
         enable_keepalive(&accepted)?;
-        let handshake = tokio::time::timeout(HEAD_TIMEOUT, self.acceptor.accept(accepted));
+        let peer = peer_of(&accepted).ok_or(io::ErrorKind::NotConnected)?;
+        let handshake = self.limits.run(peer, self.acceptor.accept(accepted));
+        let handshake = tokio::time::timeout(HEAD_TIMEOUT, handshake);
         handshake.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 }

@@ -402,6 +402,10 @@ catalogue! {
         "The VF of a NIC failed or was removed; the NIC's traffic uses the switch. A VF is reassigned 10 s after one becomes available. Check the adapter and the kernel log.";
     9011 NicWithoutVf "nic_without_vf" Warning
         "No VF is free for a NIC with `iov_weight`; its traffic uses the switch until one becomes free. Add VFs (`suimon vf enable`), or set `iov_weight` of the NIC to 0.";
+    9012 VfHeld "vf_held" Warning
+        "QEMU of a VM keeps a VF open that was unplugged. The VF can be assigned when QEMU closes it; `suimon vm kill` ends QEMU.";
+    9013 VfReturned "vf_returned" Info
+        "A VF that QEMU had kept open after its unplug was returned to the host.";
 }
 
 #[cfg(test)]

@@ -45,3 +45,29 @@ impl Mailbox {
         self.mail.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use suimon_quantity::StoreId;
+    use suimon_storage_qos::LoanReport;
+
+    use super::*;
+    use crate::plane_suspend_tests::NoWaker;
+
+    #[test]
+    fn a_full_mailbox_returns_further_messages() {
+        let mailbox = Mailbox::new(Arc::new(NoWaker));
+        let mail = || StoreMessage::Report {
+            store: StoreId(1),
+            of: WorkerId(1),
+            report: LoanReport::default(),
+            spent: Vec::new(),
+        };
+        for _ in 0..MAIL_MAX {
+            assert!(mailbox.send(WorkerId(1), mail()).is_ok());
+        }
+        assert!(mailbox.send(WorkerId(1), mail()).is_err());
+        assert!(mailbox.poll().is_some());
+        assert!(mailbox.send(WorkerId(1), mail()).is_ok());
+    }
+}

@@ -30,6 +30,7 @@ impl Client {
         };
         let mut evicted = handshake.evicted.clone();
         self.evicted = Some(evicted.clone());
+        self.progress = Some(handshake.progress());
         let admitted = tokio::select! {
             biased;
             admitted = shake_hands(socket, &self, Some(&handshake)) => admitted?,

@@ -7,7 +7,7 @@ use suimon_socket_runtime::PeerGuard;
 
 use crate::budgets::Share;
 use crate::clients::ClientIdentity;
-use crate::handshakes::Replaced;
+use crate::handshakes::{Progress, Replaced};
 use crate::host::NbdHost;
 use crate::origin::Origin;
 use crate::tls::NbdTls;
@@ -26,6 +26,8 @@ pub(crate) struct Client {
     pub(crate) share: Arc<OnceLock<Arc<Share>>>,
     /// `None` if the negotiation is not limited.
     pub(crate) evicted: Option<Replaced>,
+    /// The same.
+    pub(crate) progress: Option<Progress>,
     /// `None` if the socket carries no descriptors.
     pub(crate) guard: Option<Arc<PeerGuard>>,
 }
@@ -37,7 +39,8 @@ impl Client {
         caller: ClientIdentity,
         origin: Option<Origin>,
     ) -> Self {
-        Self { host, tls, caller, origin, share: Arc::default(), evicted: None, guard: None }
+        let share = Arc::default();
+        Self { host, tls, caller, origin, share, evicted: None, progress: None, guard: None }
     }
 
     /// Reports that the client was rejected. Clients determine the rate, so each entry is logged at

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use suimon_nbd::Export;
 use suimon_ports::NbdLimits;
-use suimon_socket_runtime::SocketRuntime;
+use suimon_socket_runtime::{HandshakeLimits, SocketRuntime};
 
 use crate::budgets::NbdBudgets;
 use crate::clients::NbdClients;
@@ -45,6 +45,8 @@ pub struct NbdHost {
     pub budgets: NbdBudgets,
     /// Negotiations of the servers.
     pub(crate) handshakes: Handshakes,
+    /// Limits of the servers' TLS handshakes.
+    pub(crate) tls_limits: HandshakeLimits,
     /// Runtime that accepts clients, negotiates with them and carries their TLS. Its threads open
     /// no files.
     pub runtime: SocketRuntime,
@@ -59,6 +61,7 @@ impl NbdHost {
             clients: NbdClients::default(),
             budgets: NbdBudgets::default(),
             handshakes: Handshakes::default(),
+            tls_limits: HandshakeLimits::default(),
             runtime,
         }
     }

@@ -6,11 +6,11 @@
 
 use std::future::pending;
 use std::io::{self, Cursor};
-use std::net::TcpStream as StdTcpStream;
+use std::net::{IpAddr, Ipv4Addr, TcpStream as StdTcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, join, split};
 use tokio::net::{TcpStream, UnixStream};
@@ -21,6 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::client::Client;
 use crate::handshakes::Replaced;
 use crate::inside::QueueLife;
+use crate::origin::Origin;
 use crate::tls::NbdTls;
 
 /// Size of the buffer per direction in bytes. No more than this is read from one side before the
@@ -54,8 +55,15 @@ pub(crate) fn start_relay(
         let (read, write) = split(socket);
         // rustls reads at most one record, 16 KiB, at once.
         let read = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(received).chain(read));
+        let handshake = async {
+            // Its turn has come.
+            note_waiting(&client, false);
+            acceptor.accept(join(read, write)).await
+        };
+        note_waiting(&client, true);
+        let limits = client.host.tls_limits.clone();
         let session = tokio::select! {
-            session = acceptor.accept(join(read, write)) => session,
+            session = limits.run(address_of(client.origin), handshake) => session,
             // The negotiation has timed out.
             _ = &mut ended => return,
         };
@@ -80,6 +88,22 @@ pub(crate) fn start_relay(
         }
     });
     Ok((ours.into(), QueueLife::new(life)))
+}
+
+/// Returns the address by which the TLS handshakes of a client are limited.
+fn address_of(origin: Option<Origin>) -> IpAddr {
+    match origin {
+        Some(Origin::Address(address)) => address,
+        // Clients of Unix sockets have no TLS.
+        Some(Origin::User(_)) | None => Ipv4Addr::UNSPECIFIED.into(),
+    }
+}
+
+/// Records whether a client waits for its turn.
+fn note_waiting(client: &Client, is_waiting: bool) {
+    if let Some(progress) = &client.progress {
+        progress.set_waiting(is_waiting, Instant::now());
+    }
 }
 
 /// Waits until the client's negotiation is replaced.

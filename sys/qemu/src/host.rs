@@ -23,6 +23,7 @@ use crate::devices::EmulatedMachine;
 use crate::migration::ready_to_receive;
 use crate::monitor::Shared;
 use crate::process_facts;
+use crate::qemu_stream::Closing;
 use crate::session::{Session, SessionParts};
 use crate::spec_check::check;
 use crate::vm::{QemuVm, accelerator};
@@ -101,7 +102,8 @@ impl QemuHost {
             session,
             cpus: AtomicU16::new(u16::try_from(cpus).unwrap_or(u16::MAX)),
             plugging: Mutex::new(()),
-            talking: Mutex::new(()),
+            talking: Mutex::default(),
+            console_closing: Closing::default(),
         })
     }
 
@@ -279,8 +281,8 @@ impl VmHost for QemuHost {
         self.client.do_it(Request::GiveVf { identity, vf: vf.to_string(), memory_bytes })
     }
 
-    fn reclaim_vf(&self, vf: PciAddress) -> Result<(), VmError> {
-        self.client.do_it(Request::TakeVf { vf: vf.to_string() })
+    fn reclaim_vf(&self, vm: &str, vf: PciAddress) -> Result<(), VmError> {
+        self.client.do_it(Request::TakeVf { vf: vf.to_string(), vm: vm.to_owned() })
     }
 
     fn adopt(

@@ -40,6 +40,7 @@ mod monitor;
 mod pace;
 mod peer;
 mod process_facts;
+mod qemu_stream;
 mod reading;
 mod session;
 mod spec_check;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::Shutdown;
 use std::os::fd::BorrowedFd;
-use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,6 +13,7 @@ use suimon_ports::{VmError, VmErrorKind, VmRunState};
 use suimon_qmp::Command;
 
 use crate::peer::write_line;
+use crate::qemu_stream::QemuStream;
 
 /// Time limit for a reply of QEMU.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ pub(crate) struct Known {
 /// State shared by callers and the reading thread.
 pub(crate) struct Shared {
     pub(crate) name: String,
-    pub(crate) stream: UnixStream,
+    pub(crate) stream: QemuStream,
     pub(crate) writing: Mutex<u64>,
     pub(crate) waiting: Mutex<BTreeMap<u64, Waiting>>,
     pub(crate) known: Mutex<Known>,

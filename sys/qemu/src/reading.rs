@@ -1,6 +1,6 @@
 //! Thread that reads a VM's monitor and receives the report of the process's end.
 
-use std::io::{self, Read};
+use std::io;
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -122,10 +122,20 @@ impl Reading {
 
     pub(crate) fn read(&mut self, reader: &mut QmpReader) -> Result<(), String> {
         let mut buffer = vec![0; READ_BYTES];
-        let length = match (&self.shared.stream).read(&mut buffer) {
+        let length = match self.shared.stream.read_bytes(&mut buffer) {
             Ok(0) => return Err("QEMU closed its monitor".to_owned()),
             Ok(length) => length,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+                ) =>
+            {
+                return Ok(());
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(error.to_string());
+            }
             Err(error) => return Err(format!("QEMU closed its monitor ({error})")),
         };
         let cost = u32::try_from(length).unwrap_or(u32::MAX).max(READ_COSTS);

@@ -14,6 +14,7 @@ use suimon_qmp::Greeting;
 use crate::client::Watch;
 use crate::monitor::{ANSWER_LIMIT, Known, Shared, lock};
 use crate::pace::MessageRate;
+use crate::qemu_stream::{Closing, QemuStream};
 use crate::reading::{LAST_READS_MAX, Reading};
 use crate::unplugging::Unplugging;
 
@@ -43,6 +44,7 @@ impl Session {
     /// Starts the reading thread. The greeting arrives on the returned channel.
     pub(crate) fn start(parts: SessionParts<'_>) -> io::Result<(Self, Receiver<Greeting>)> {
         let SessionParts { name, stream, watch, observer, thread_start } = parts;
+        let stream = QemuStream::new(stream, &Closing::default())?;
         stream.set_write_timeout(Some(ANSWER_LIMIT))?;
         let known = Known {
             state: VmRunState::Paused,

@@ -8,6 +8,7 @@ use suimon_quantity::CountedNoun;
 
 use super::VmEntry;
 use crate::events::Draft;
+use crate::virtual_functions::VfAddress;
 
 pub(super) fn started(
     entry: &VmEntry,
@@ -244,4 +245,23 @@ pub(super) fn not_thawed(entry: &VmEntry, reason: &str) -> Draft {
         entry.name
     );
     Draft::new(EventKind::VmNotThawed, entry.label(), text).with("reason", reason)
+}
+
+pub(super) fn vf_held(entry: &VmEntry, nic: &Name, vf: &VfAddress) -> Draft {
+    let text = format!(
+        "QEMU of the VM keeps {vf} open, which was unplugged from nic/{nic}. The VF can be assigned \
+         when QEMU closes it; `suimon vm kill {}` ends QEMU.",
+        entry.name
+    );
+    with_vf(Draft::new(EventKind::VfHeld, entry.label(), text), nic, vf)
+}
+
+pub(super) fn vf_returned(entry: &VmEntry, nic: &Name, vf: &VfAddress) -> Draft {
+    let text = format!("QEMU of the VM has closed {vf}, and the VF can be assigned.");
+    with_vf(Draft::new(EventKind::VfReturned, entry.label(), text), nic, vf)
+}
+
+fn with_vf(draft: Draft, nic: &Name, vf: &VfAddress) -> Draft {
+    let draft = draft.with("nic", nic).with("adapter", vf.adapter);
+    draft.with("vf", vf.index).with("address", vf.address)
 }
