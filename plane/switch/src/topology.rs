@@ -18,7 +18,7 @@ pub struct Topology {
     pub switches: Vec<SwitchSpec>,
     /// Ports of all switches.
     pub ports: Vec<PortTopology>,
-    /// Ports that are teams.
+    /// Ports that are teams, with their members.
     pub teams: Vec<TeamTopology>,
 }
 
@@ -74,7 +74,7 @@ impl Topology {
     }
 }
 
-/// Port and its limits.
+/// Port with its forwarding configuration and limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortTopology {
     /// Properties used by the forwarding policy.
@@ -125,7 +125,7 @@ pub enum MoveError {
     #[error("the queue does not exist; its VM or device may have been removed")]
     NoSuchQueue(QueueId),
     /// The worker does not exist.
-    #[error("there is no worker {0}; `suimon processor list` lists the workers")]
+    #[error("there is no worker {0}; `suimon worker list` lists the workers")]
     NoSuchWorker(WorkerId),
     /// A worker did not respond in time. The queue is assigned to the new worker and moves as soon
     /// as the worker runs.
