@@ -17,7 +17,7 @@ pub trait CpuProfiler {
     /// Starts sampling. A failure does not affect the measurement.
     fn enable(&self);
 
-    /// Stops sampling.
+    /// Ends the sampling.
     fn disable(&self);
 }
 

@@ -27,7 +27,7 @@ use suimon_rig::{Process, Rig, run_any};
 
 pub(crate) use modules::KERNEL_OTHER;
 
-/// Requirement of profiles.
+/// Program that profiles require.
 pub(crate) const PERF: Requirement = Requirement::Program { name: "perf", package: "linux-perf" };
 
 /// Samples per CPU and second. An odd number avoids synchronization with timers.
@@ -43,7 +43,7 @@ const REPORT_LIMIT: Duration = Duration::from_secs(120);
 /// Response of `perf` to an executed command.
 const DONE: &[u8] = b"ack\n";
 
-/// Profiler of one part.
+/// Profiler that runs during one part of a measurement.
 pub(crate) struct Profiler {
     folder: PathBuf,
     state: RefCell<State>,

@@ -80,7 +80,7 @@ fn shares(all: &[ClusterStore]) -> Table {
     table
 }
 
-/// Returns the nodes whose heartbeats were read on stores.
+/// Returns the table of nodes whose heartbeats were read on stores.
 fn seen(all: &[ClusterStore]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_SEEN);
     for store in all {

@@ -21,7 +21,7 @@ pub(crate) struct Help {
     text: &'static str,
     /// True if the command changes desired state.
     is_kept: bool,
-    /// Complete command lines.
+    /// Complete command lines, shown as examples.
     examples: &'static [&'static str],
 }
 
@@ -41,7 +41,7 @@ const fn keeps(path: &'static str, text: &'static str, examples: &'static [&'sta
     Help { path, text, is_kept: true, examples }
 }
 
-/// Help of all commands.
+/// Help texts of all commands.
 const ALL: [&[Help]; 8] = [
     host::HELP,
     network::HELP,

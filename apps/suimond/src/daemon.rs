@@ -61,7 +61,7 @@ const RECONNECT_MAX: Duration = Duration::from_secs(30);
 enum Stopped {
     /// The host or another daemon prevents operation.
     Host(anyhow::Error),
-    /// The configuration is rejected.
+    /// The configuration is invalid.
     Refused(Vec<ApiError>),
 }
 

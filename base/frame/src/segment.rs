@@ -27,7 +27,8 @@ use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, TCP_SEQUENCE_AT, tcp_flags};
 use crate::udp::{UDP_CHECKSUM_AT, UDP_LENGTH_AT};
 use crate::{Frame, GSO_HEADER_BYTES_MAX};
 
-/// Reason why a frame cannot be segmented. Does not occur for frames admitted by [`Frame::admit`].
+/// Reason why a frame cannot be segmented. Does not occur for frames admitted by
+/// [`Frame::validate_ingress`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SegmentError {
     /// The frame is not a large frame.
@@ -316,7 +317,7 @@ const fn checksum_offset(headers: &Headers) -> usize {
     }
 }
 
-/// Converts a length for an IP header; [`Frame::admit`] limits packets to that range.
+/// Converts a length for an IP header; [`Frame::validate_ingress`] limits packets to that range.
 const fn length(bytes: usize) -> u16 {
     bytes as u16
 }

@@ -129,7 +129,7 @@ pub enum DiskKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DiskController {
-    /// virtio-blk device.
+    /// virtio-blk device, for guests with virtio drivers.
     #[default]
     Virtio,
     /// IDE controller emulated by QEMU, for guests without virtio drivers.

@@ -13,7 +13,7 @@ pub enum OffloadDoer {
     Guest,
     /// Network device of the uplink.
     Nic,
-    /// Kernel of the host.
+    /// Kernel of the host, on the path of the frames.
     Kernel,
     /// Virtual switch, in software.
     Software,

@@ -49,9 +49,9 @@ pub enum Renamed {
 pub struct Rename {
     /// Object whose name was changed.
     pub of: Renamed,
-    /// Former name.
+    /// Name before the rename.
     pub old: &'static str,
-    /// Present name.
+    /// Name after the rename.
     pub new: &'static str,
     /// Version that removes the former name.
     pub removed_in: &'static str,

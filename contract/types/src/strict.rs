@@ -14,11 +14,11 @@ use crate::renames::Rename;
 /// JSON value that is deserialized strictly. Both names of renamed fields are accepted.
 pub(crate) struct Strict<'n> {
     value: Value,
-    /// Renames whose old names were found.
+    /// Deprecated field names found in the input, with their replacements.
     found: &'n Found,
 }
 
-/// Renames whose old names were found.
+/// Deprecated field names found in the input, with their replacements.
 pub(crate) type Found = RefCell<Vec<&'static Rename>>;
 
 impl<'n> Strict<'n> {

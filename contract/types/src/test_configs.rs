@@ -151,7 +151,7 @@ fn nic() -> impl Strategy<Value = NicConfig> {
     )
 }
 
-/// Generates valid hosts.
+/// Generates configurations that pass validation.
 pub(crate) fn hosts() -> impl Strategy<Value = HostConfig> {
     let on = (uplink(), option::of(team()));
     let switches = vec((0u8..3, 10u32..1000, any::<[bool; 2]>(), on), 1..4);

@@ -98,7 +98,7 @@ pub(crate) fn qos_of_host(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     into_result(config, findings)
 }
 
-/// Converts findings to errors.
+/// Converts findings to API errors; `Ok` if there are none.
 fn into_result(config: &HostConfig, mut findings: Vec<Finding>) -> Result<(), Vec<ApiError>> {
     if findings.is_empty() {
         return Ok(());
@@ -164,7 +164,8 @@ fn shape_of<T: Serialize>(place: FindingLocation, table: &T) -> Vec<Finding> {
     }
 }
 
-/// Reports faults between resources.
+/// Returns the findings about relations between resources: references, and conflicts of devices,
+/// addresses and names.
 pub(crate) fn check_relations(config: &HostConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
     host_fits(&config.host, &mut findings);

@@ -39,7 +39,7 @@ enum Step {
     Port(PortStep),
     Pf(Box<PfStep>),
     Workers(WorkersStep),
-    /// Publishes the forwarding tables.
+    /// Publishes the forwarding tables of all switches to the workers.
     Tables,
     /// Publishes the tables a second time, with the MTU of uplinks that were opened or changed.
     UplinkTables,

@@ -151,7 +151,7 @@ impl NumberTable {
         Some(name.clone())
     }
 
-    /// Removes all names except `names` and those whose numbers are in use.
+    /// Removes the numbers of all names that are neither in `names` nor in use.
     fn retain<'a>(&mut self, names: impl Iterator<Item = &'a Name>, is_used: impl Fn(u32) -> bool) {
         let kept: BTreeSet<&Name> = names.collect();
         self.by_name.retain(|name, number| kept.contains(name) || is_used(*number));

@@ -42,7 +42,7 @@ struct Entry {
 }
 
 impl Operations {
-    /// Creates an empty table.
+    /// Creates a table without operations. `listener` is notified of changes.
     pub fn new(clock: UnixClock, listener: Arc<dyn NodeListener>) -> Self {
         Self { inner: Mutex::default(), changed: Condvar::new(), clock, listener }
     }

@@ -9,7 +9,7 @@ const CALM: Duration = Duration::from_secs(60);
 /// Reason of a failure and time of the next retry.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Reason of the failure.
+    /// Reason of the last failure.
     pub reason: String,
     /// Time of the next retry.
     pub retry_at: Instant,

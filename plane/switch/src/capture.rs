@@ -14,7 +14,7 @@ use suimon_quantity::{Direction, Time};
 
 use crate::tally::Tally;
 
-/// Limits of a capture.
+/// Memory limits of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureOptions {
     /// Bytes captured of each frame, 64 to 65 600.

@@ -63,7 +63,7 @@ pub(crate) struct Polling {
 
 impl Polling {
     /// Returns how long after the last work completions are polled, if rings are polled for
-    /// `patience`.
+    /// `polling_time`.
     pub(crate) fn for_answers(&self, now: Time, polling_time: Duration) -> Duration {
         if now < self.rests_until { Duration::ZERO } else { self.learned(polling_time) }
     }

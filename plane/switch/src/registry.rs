@@ -62,7 +62,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// Starts the first workers.
+    /// Creates the registry and starts a worker for each placement.
     pub(crate) fn start(placements: &[CpuAffinity], parts: &WorkerParts) -> io::Result<Self> {
         let mut registry = Self::without_workers();
         registry.set_workers(placements, parts)?;

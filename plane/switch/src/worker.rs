@@ -75,7 +75,7 @@ pub(crate) struct WorkerLoop {
     wait: Box<dyn Wait>,
     engine: Engine,
     sources: Sources,
-    /// Work besides frames.
+    /// Work of the thread other than forwarding, such as disk I/O.
     work: Box<dyn WorkerTask>,
     batch: FrameBatch,
     ready: Vec<u64>,

@@ -104,7 +104,7 @@ pub enum AllocatorAction {
         term: Term,
         /// Grants, which replace the earlier grants of the nodes.
         grants: Vec<(NodeId, Grant)>,
-        /// Nodes whose records are deleted.
+        /// Nodes whose grant records are to be deleted.
         forgotten: Vec<NodeId>,
     },
     /// Resign as the leader of the store. The outcome of the last write is unknown; the next leader

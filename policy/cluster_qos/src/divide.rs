@@ -18,7 +18,7 @@ pub struct Claim {
     pub weight: u64,
 }
 
-/// Claimant in a division.
+/// Participant in a division of capacity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claimant<'a> {
     pub(crate) claims: &'a [Claim],

@@ -49,7 +49,7 @@ pub enum MemberAction {
     },
     /// Send a report to the leader.
     Send {
-        /// Report to send.
+        /// Demand and use of the node's disks.
         report: Report,
     },
     /// Report a notice to the operator of the node.

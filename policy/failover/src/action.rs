@@ -90,7 +90,7 @@ pub enum FailoverReason {
     OtherAdapters,
     /// The NIC was removed from its switch.
     NicRemoved,
-    /// All suitable VFs are assigned or held down.
+    /// All suitable VFs are assigned, or held down after a failure.
     NoVfFree,
 }
 

@@ -10,7 +10,7 @@ pub enum Performer {
     Guest,
     /// Network device of the uplink.
     Nic,
-    /// Kernel of the host.
+    /// Kernel of the host, on the path between daemon and device.
     Kernel,
     /// Software of the data plane.
     Software,

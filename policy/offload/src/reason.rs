@@ -10,7 +10,7 @@ use crate::Switch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OffloadCapability {
-    /// TCP and UDP checksums.
+    /// TCP and UDP checksum offload.
     Checksum,
     /// IPv4 header checksums.
     IpChecksum,

@@ -7,7 +7,7 @@ use suimon_quantity::{QueueId, WorkerId};
 use crate::marks::SHED_MIN;
 use crate::{Figures, Load};
 
-/// Queue in a draft.
+/// Queue in a draft placement: its worker and its load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub queue: QueueId,
@@ -19,7 +19,7 @@ pub(crate) struct Item {
     pub may_move: bool,
 }
 
-/// Processor in a draft.
+/// Worker in a draft placement: its load and the number of its queues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DraftWorker {
     pub rank: Option<usize>,
@@ -55,7 +55,7 @@ impl DraftWorker {
     }
 }
 
-/// Move in a draft.
+/// Move of one queue in a draft placement, with the predicted loads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub queue: QueueId,

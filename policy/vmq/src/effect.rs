@@ -23,7 +23,7 @@ pub struct Effect {
     pub measured: Figures,
 }
 
-/// Move whose effect is being measured.
+/// Move whose effect is still being measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     effect: Effect,

@@ -82,7 +82,7 @@ pub enum SpecError {
     Queues {
         /// NIC with the invalid configuration.
         nic: PortId,
-        /// Configured number of queues.
+        /// Number of queues that the NIC is configured with.
         requested: u16,
         /// Queues that the device provides for the NIC.
         queues_max: u16,
@@ -103,14 +103,14 @@ pub enum QueueError {
     /// The index exceeds the NIC's number of queues.
     #[error("NIC {} has {}; the highest index is {}", .queue.port.0, CountedNoun::new(*queues, "queue"), .queues.saturating_sub(1))]
     IndexTooHigh {
-        /// Queue with the index.
+        /// Queue with the rejected index.
         queue: QueueId,
         /// Number of queues of the NIC.
         queues: u16,
     },
 }
 
-/// Comma-separated list of numbers.
+/// Formats numbers as a comma-separated list.
 struct List<'a, T>(&'a [T]);
 
 impl<T: fmt::Display> fmt::Display for List<'_, T> {

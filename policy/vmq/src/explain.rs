@@ -64,7 +64,7 @@ pub struct Explanation {
 /// Explanation of the placement of one queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueExplanation {
-    /// Queue that is explained.
+    /// Queue whose placement is explained.
     pub queue: QueueId,
     /// Processor that services the queue.
     #[serde(rename = "processor")]

@@ -9,8 +9,8 @@
 //!   [`Vmq::add_queue`] when NICs attach.
 //! - [`Vmq::observe`] with [`Measurements`], about four times a second. It returns [`Move`]s to
 //!   carry out and [`Effect`]s of earlier ones.
-//! - [`Vmq::handle_moved`] when a move was carried out or has failed; [`Vmq::handle_found`] when an
-//!   external agent moved a queue.
+//! - [`Vmq::handle_moved`] when a move was carried out or has failed;
+//!   [`Vmq::handle_moved_externally`] when an external agent moved a queue.
 //!
 //! In addition, [`own_queues`] assigns receive queues of an uplink's device to NICs, where the
 //! device supports it.

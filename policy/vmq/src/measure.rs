@@ -11,9 +11,9 @@ use suimon_quantity::{QueueId, WorkerId};
 pub struct Measurements {
     /// Length of the measured period.
     pub period: Duration,
-    /// Busy times of queues.
+    /// Busy time of each queue in the period.
     pub queues: Vec<QueueBusy>,
-    /// Busy times of processors.
+    /// Busy time of each worker in the period.
     #[serde(rename = "processors")]
     pub workers: Vec<WorkerBusy>,
 }
@@ -21,7 +21,7 @@ pub struct Measurements {
 /// Busy time of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueBusy {
-    /// Queue that was measured.
+    /// Queue that the busy time belongs to.
     pub queue: QueueId,
     /// Processor time used for the queue, in ns.
     pub busy_ns: u64,
@@ -30,7 +30,7 @@ pub struct QueueBusy {
 /// Busy time of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerBusy {
-    /// Processor that was measured.
+    /// Worker that the busy time belongs to.
     #[serde(rename = "processor")]
     pub worker: WorkerId,
     /// Time spent on these queues or other work, in ns. Unsuccessful polling does not count.

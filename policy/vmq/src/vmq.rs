@@ -45,7 +45,7 @@ pub struct Vmq {
     pub(crate) allowance: MoveBudget,
     pub(crate) pack_hold: PackHold,
     pub(crate) alert: ShedPacing,
-    /// Last move of each queue whose effect is unknown.
+    /// Last move of each queue whose effect is still being measured.
     pub(crate) watches: BTreeMap<QueueId, Watch>,
 }
 

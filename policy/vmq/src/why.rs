@@ -15,7 +15,7 @@ pub enum PlacementReason {
     Home,
     /// Default queue, which the base processor services.
     DefaultQueue,
-    /// Static assignment by weight.
+    /// The queue was assigned statically, by the weight of its NIC.
     Assigned {
         /// Weight of the queue's NIC.
         weight: u8,

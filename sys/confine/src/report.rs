@@ -3,7 +3,7 @@
 /// Effect of Landlock in a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRule {
-    /// All requested restrictions, by a kernel with this version of the interface.
+    /// All requested restrictions are in effect; the kernel has this version of the interface.
     Full {
         /// Version of the kernel's Landlock interface.
         abi: u32,
@@ -17,7 +17,7 @@ pub enum FileRule {
     Off,
 }
 
-/// Effect of one layer.
+/// Restrictions of one layer that are in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerReport {
     /// Names of the remaining capabilities.

@@ -35,7 +35,7 @@ impl fmt::Debug for EtcdSpec {
             .field("endpoints", &self.endpoints)
             .field("tls", &self.tls.is_some())
             .field("user", &self.user.as_ref().map(|(user, _)| user))
-            .field("patience", &self.timeout)
+            .field("timeout", &self.timeout)
             .finish()
     }
 }

@@ -81,7 +81,7 @@ impl From<&UplinkSpec> for TapPlan {
     }
 }
 
-/// Open TAP device.
+/// Open descriptor of a TAP device.
 pub(crate) struct OpenTap {
     pub(crate) namespace: Namespace,
     /// One non-blocking descriptor per queue pair.

@@ -42,7 +42,7 @@ const LETS_DRIVER_CHOOSE: u64 = 1 << 31;
 /// Rule: frames to this address, in this VLAN or in any, are received by this queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRule {
-    /// Destination address.
+    /// Destination MAC address of the frames.
     pub mac: MacAddr,
     /// VLAN of the frames; `None` for frames of any VLAN and untagged ones.
     pub vlan: Option<VlanId>,

@@ -405,8 +405,7 @@ impl<const RECORDS: bool> Drop for PackedQueue<RECORDS> {
     }
 }
 
-/// Rejects a ring whose driver negotiated an order of returned buffers that the device does not
-/// keep.
+/// Rejects a ring with `VIRTIO_F_IN_ORDER` if the device completes requests out of order.
 fn check_order(setup: &RingSetup, access: Access) -> Result<(), RingFault> {
     if access == Access::ReadThenWrite && setup.features.in_order() {
         return Err(RingFault::InOrder { queue: setup.queue });

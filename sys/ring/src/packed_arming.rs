@@ -1,8 +1,8 @@
 //! Notification suppression of packed virtqueues (virtio 1.3, section 2.8.10).
 //!
-//! The protocol is that of [`crate::arming`]. Each side has an event suppression structure that
-//! requests notification always, never, or when a position is passed. The structure is read and
-//! written as one word, so that no partial value is read.
+//! The protocol is that of [`crate::notification`]. Each side has an event suppression structure
+//! that requests notification always, never, or when a position is passed. The structure is read
+//! and written as one word, so that no partial value is read.
 
 use suimon_ports::ArmResult;
 
@@ -51,7 +51,7 @@ pub(crate) fn arm(cells: &impl PackedNotifyCells, event_idx: bool, next: Place) 
     }
 }
 
-/// Suppresses kicks.
+/// Requests no kicks from the driver.
 #[inline]
 pub(crate) fn park(cells: &impl PackedNotifyCells) {
     cells.store_device_event(event(0, DISABLE));

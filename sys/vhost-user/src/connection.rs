@@ -133,8 +133,8 @@ pub(crate) struct Connection {
     closing: Arc<Closing>,
     /// Process that connected (pidfd), if it is known.
     peer: Option<OwnedFd>,
-    /// Holds the socket beyond the other fields if it has unread messages, whose descriptors are
-    /// closed with it.
+    /// Receive buffer. Keeps the socket open while messages are unread: closing the socket closes
+    /// their descriptors, which may block.
     unread: Received,
 }
 

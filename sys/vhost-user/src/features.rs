@@ -71,7 +71,7 @@ pub(crate) fn check_negotiated(request: Request, negotiated: u64) -> Result<(), 
 /// Features and queues offered to a front-end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// Virtio feature bits.
+    /// Bits of the virtio features, with `VHOST_USER_F_PROTOCOL_FEATURES`.
     pub features: u64,
     /// Bits of the vhost-user protocol features.
     pub protocol: u64,

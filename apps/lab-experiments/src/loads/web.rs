@@ -106,7 +106,7 @@ pub(crate) struct Connections {
     pub(crate) https: u32,
 }
 
-/// Result of the load.
+/// Requests served under the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Served {
     pub(crate) requests: f64,

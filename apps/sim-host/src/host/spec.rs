@@ -175,7 +175,7 @@ pub(crate) enum Place {
     PeerHost,
     /// Transmission by the NIC of the host.
     Nic,
-    /// Reception from the wire.
+    /// Frames are received from the wire.
     Wire,
     /// External component: takes `request_ns` ± 50 % and no CPU of the host.
     Wait,

@@ -51,7 +51,7 @@ enum Event {
         vm: u32,
         to: u16,
     },
-    /// The measurement starts.
+    /// The warm-up ends, and counting starts.
     Count,
 }
 

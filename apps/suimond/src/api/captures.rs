@@ -36,7 +36,7 @@ const ROOM_EVERY: Duration = Duration::from_millis(10);
 /// Number of bytes captured of each frame.
 type SnapLength = Bounded<0, { u32::MAX as u64 }>;
 
-/// Limits of a capture.
+/// Query parameters that limit a capture.
 #[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]

@@ -20,13 +20,13 @@ pub const EVENT_FOLLOWERS_MAX: usize = 128;
 pub struct ApiState {
     /// Node that the API controls.
     pub node: Arc<Node>,
-    /// Notifications of the node.
+    /// Notifications about events and operations of the node.
     pub notifications: Notifications,
     /// OpenAPI document as text.
     pub openapi: Arc<str>,
     /// Web console, if configured.
     pub console: Option<Arc<Console>>,
-    /// Lab of the host.
+    /// Access to the lab of the host.
     pub lab: Arc<Lab>,
     /// Requests with wrong credentials.
     pub failures: AccessFailures,
@@ -84,7 +84,7 @@ pub struct Notifications {
     pub operations: watch::Receiver<u64>,
     /// True if the daemon is stopping: streams end.
     pub ended: watch::Receiver<bool>,
-    /// Permits of event followers.
+    /// Semaphore that limits the clients that follow events.
     event_followers: Arc<Semaphore>,
 }
 
@@ -103,7 +103,7 @@ impl NotificationSender {
         (Self { events, operations, ended }, news)
     }
 
-    /// Ends all streams.
+    /// Ends all streams of events and operations.
     pub fn end(&self) {
         self.ended.send_replace(true);
     }

@@ -18,7 +18,7 @@ use tower::ServiceExt;
 use super::{ConsoleState, access_check};
 use crate::api::{Failure, Notifications, Parameters};
 
-/// Interval of queries.
+/// Interval at which a page's data is queried.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Idle time after which an empty comment of the event stream is sent, so that the connection stays
 /// open.

@@ -16,7 +16,7 @@ use crate::api::{Body, Failure};
 /// Longest path of a ticket in bytes.
 const PATH_BYTES_MAX: usize = 1024;
 
-/// Request for a ticket.
+/// Body of a request for a ticket.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RequestedSession {
@@ -29,7 +29,7 @@ struct RequestedSession {
 struct Ticket {
     /// To be sent as the query `ticket=…`.
     ticket: String,
-    /// Remaining validity in seconds.
+    /// Time in seconds for which the ticket is valid.
     valid_s: u64,
 }
 

@@ -81,7 +81,7 @@ pub struct ChangeOptions {
 /// Change of the power plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PowerEdit {
-    /// Replaces the power plan.
+    /// Replaces the power plan, or sets one if none exists.
     Put(PowerConfig),
     /// Changes the plan by a JSON merge patch (RFC 7386).
     Patch(Vec<u8>),

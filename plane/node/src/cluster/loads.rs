@@ -27,7 +27,7 @@ pub(super) struct Loads {
 #[derive(Default)]
 pub(super) struct ReportedLoad {
     pub(super) disks: Vec<DiskLoad>,
-    /// Names of the disks.
+    /// Names of the disks in `disks`, for display.
     pub(super) names: BTreeMap<DiskKey, String>,
     pub(super) latency_ns: u64,
 }

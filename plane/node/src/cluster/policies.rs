@@ -253,7 +253,8 @@ impl PolicyStore<'_> {
         Ok(())
     }
 
-    /// Returns another node whose disks use a policy according to its last report, and the store.
+    /// Returns the name of another node whose disks use the policy according to its last report,
+    /// and the name of the store; `None` if there is no such node.
     pub(super) fn user(
         &self,
         policy: PolicyKey,

@@ -59,7 +59,7 @@ pub(crate) struct PendingOpen {
 /// Job for which a disk is out of service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CurrentJob {
-    /// Number of the operation.
+    /// Number of the operation that runs the job.
     pub(crate) operation: u64,
     /// Name of the job, such as `check` or `compact`.
     pub(crate) verb: &'static str,
@@ -81,7 +81,7 @@ pub(crate) enum Moving {
     AwaitingHandover,
 }
 
-/// Disk in service.
+/// Resources of a disk in service.
 pub(crate) struct OpenDisk {
     /// Kind of the disk's own image; `None` while the other node of a migration has the image open.
     pub(crate) kind: Option<images::DiskKind>,

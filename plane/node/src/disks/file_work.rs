@@ -38,7 +38,7 @@ pub(crate) struct ImageTask {
     pub(super) drafts: Vec<Draft>,
 }
 
-/// Disk whose images are open.
+/// Opened images of a disk that is not in service yet.
 pub(crate) struct Opened {
     pub(super) work: ImageTask,
     pub(super) files: Arc<dyn StoreFiles>,
@@ -56,7 +56,8 @@ impl Opened {
         }
     }
 
-    /// Undoes a successful attempt whose caller has given up.
+    /// Closes the images and removes created files of an open that succeeded after the caller's
+    /// timeout.
     pub(super) fn take_back_result(result: Result<Self, ApiError>) {
         if let Ok(opened) = result {
             opened.undo();

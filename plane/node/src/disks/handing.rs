@@ -70,7 +70,8 @@ impl OutgoingDisk {
 
     /// Suspends the disk and closes its file. The VM must be paused. When this function returns,
     /// all requests have completed and are durable. Other clients see a pause. Blocks until the
-    /// store responds, at most [`SILENT_AFTER`](super::store_threads::SILENT_AFTER) for closing.
+    /// store responds, at most [`EVENTUAL_TIMEOUT`](super::store_threads::EVENTUAL_TIMEOUT) for
+    /// closing.
     ///
     /// # Errors
     /// Fails if the disk cannot be suspended or its store does not respond. The disk may be away

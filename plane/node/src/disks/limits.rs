@@ -76,15 +76,16 @@ fn required(
     }
 }
 
-/// Returns limits whose minimum is reduced to the one in effect in the cluster.
+/// Returns `limits` with the minimum reduced to the one that is in effect in the cluster.
 fn as_covered(limits: Limits, covered: &Minimums, who: &str) -> Limits {
     let most = covered.get(who).copied().unwrap_or_default();
     let min_iops = limits.min_iops.and_then(|min| Iops::new(min.per_second().min(most)));
     Limits { min_iops, ..limits }
 }
 
-/// Returns the proposals that change the settings from `told` to `required`. With `removes`, settings
-/// that are not wanted are removed; false while their disks may still be in service.
+/// Returns the proposals that change the settings from those published to the required ones. With
+/// `removes`, settings that are not required are removed; false while their disks may still be in
+/// service.
 fn proposals(told: &PublishedStore, wanted: &PublishedStore, removes: bool) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (policy, spec) in &wanted.policies {

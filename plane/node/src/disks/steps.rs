@@ -345,7 +345,8 @@ impl Controller {
         self.devices.created.note_sockets(sockets)
     }
 
-    /// Opens a disk whose images may still be locked by a process that was killed.
+    /// Opens a disk whose images may still be locked by a process that was killed. Retries until
+    /// the deadline.
     fn open_left_disk(&mut self, entry: &DiskEntry, patience: Instant) -> Result<(), NotOpened> {
         let is_busy = |error: &NotOpened| matches!(error, NotOpened::Failed(error) if error.code == ErrorCode::DeviceBusy);
         until_unlocked(patience, is_busy, || self.open_disk_eventually(entry, EVENTUAL_TIMEOUT))

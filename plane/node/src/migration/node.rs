@@ -163,7 +163,7 @@ impl Node {
         self.settle(id, ArrivalCall::Activate)
     }
 
-    /// Abandons an arrival, unless it was activated before. May be repeated.
+    /// Cancels an incoming migration that is not activated yet. Idempotent.
     ///
     /// # Errors
     /// The state store or the VM's driver does not respond.

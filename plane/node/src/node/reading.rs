@@ -13,7 +13,7 @@ use super::Node;
 use crate::events::EventPage;
 
 impl Node {
-    /// Returns the desired state.
+    /// Returns the configuration in effect, which is the desired state.
     pub fn config(&self) -> HostConfig {
         self.shared.desired().config.clone()
     }

@@ -33,7 +33,7 @@ pub(crate) struct NegotiatedFeatureTable {
 #[derive(Default)]
 struct State {
     stored: BTreeMap<String, StoredNegotiatedFeatures>,
-    /// Names whose promises are not stored yet.
+    /// NICs and disks whose negotiated features are not persisted yet.
     unwritten: BTreeSet<String>,
     written_at: Option<Instant>,
     /// True if the last commit failed.

@@ -61,10 +61,10 @@ pub trait SwitchPlane: Send + Sync {
     /// Sets the poll budget: the time for which workers poll before they sleep.
     fn set_poll_budget(&self, patience: Duration);
 
-    /// Returns all queues.
+    /// Returns the status of every queue, in ascending order.
     fn queues(&self) -> Vec<QueueView>;
 
-    /// Returns all workers.
+    /// Returns the status of every worker, in ascending order.
     fn workers(&self) -> Vec<WorkerView>;
 
     /// Returns the counters of a port.

@@ -23,14 +23,14 @@ pub(super) struct SettingsWriter {
     pub(super) records: Records,
     /// Reasons why settings were rejected by the last [`SettingsWriter::apply`].
     pub(super) refused: BTreeMap<SettingId, String>,
-    /// Settings whose external changes differ from the plan.
+    /// External changes of settings that differ from the plan, by setting.
     pub(super) external_changes: BTreeMap<SettingId, ExternalChange>,
 }
 
 /// Result of [`SettingsWriter::apply`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ApplyResult {
-    /// Number of restored settings.
+    /// Number of settings restored to their former values.
     pub(super) restored: usize,
     /// Externally changed settings that were left unchanged. Contains only those that the previous
     /// call did not report.
@@ -46,7 +46,7 @@ pub(super) struct ApplyResult {
 /// Result of [`restore_power`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PowerRestoration {
-    /// Number of restored settings.
+    /// Number of settings restored to their former values.
     pub restored: usize,
     /// Externally changed settings that were left unchanged, as text.
     pub left: Vec<String>,

@@ -25,7 +25,7 @@ pub(crate) struct TeamDriver {
     jobs: SyncSender<Job>,
 }
 
-/// Result of one iteration of the team thread ([`TeamDriver::turn`]).
+/// Result of one iteration of the team thread ([`TeamDriver::poll`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnResult {
     /// Deadline of the next iteration; `None` if only events cause one.

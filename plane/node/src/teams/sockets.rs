@@ -60,7 +60,7 @@ pub(crate) enum SendResult {
     Sent,
     /// The socket is being opened, or its buffer is full.
     Later,
-    /// The frame was discarded.
+    /// The socket discarded the frame because of an error.
     Lost,
 }
 

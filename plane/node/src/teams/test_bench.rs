@@ -151,7 +151,7 @@ impl Bench {
         }
     }
 
-    /// Stops the team thread.
+    /// Stops the team thread and blocks until it has ended.
     pub(crate) fn stop(&mut self) {
         self.shared.teams.inbox().stop = true;
         assert_eq!(self.driver.poll(&BTreeSet::new()), TurnResult::Stop);

@@ -46,7 +46,8 @@ pub(super) struct Driver {
     pub(super) stopping: Option<Stopping>,
     /// Set while a VM with `autostart` waits for its disks to be in service.
     pub(super) pending_autostart: Option<PendingAutostart>,
-    /// Disks whose queued writes fail because the guest waits for their completion.
+    /// Disks on a full store whose queued writes are failed instead of retried, so that a guest
+    /// that is shutting down or ejecting the disk is not blocked.
     pub(super) disks_failing_writes: BTreeSet<Name>,
     pub(super) reset_reported_at: Option<Instant>,
     /// Migration state, as recorded in the state store.

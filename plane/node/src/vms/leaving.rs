@@ -45,8 +45,8 @@ pub(super) enum Stage {
     CopyingMemory(Box<MigrationParams>, Vec<DiskMirror>),
     /// The VM is stopped and the remaining state is transferred, at most until this time.
     Switchover(Instant),
-    /// The destination was told to activate the VM. `is_told` is true if an event has reported the
-    /// destination as unresponsive.
+    /// The destination was requested to activate the VM. `is_reported` is true if an event has
+    /// reported the destination as unresponsive.
     HandedOver {
         is_reported: bool,
     },
@@ -56,7 +56,7 @@ pub(super) enum Stage {
 pub(super) struct MigrationParams {
     target_node: Arc<dyn PeerNode>,
     send: MigrationSpec,
-    /// Disks that are copied.
+    /// Disks whose contents are copied to the destination.
     disks: Vec<Name>,
 }
 

@@ -91,8 +91,8 @@ fn closed<S: PartialEq>(
 
 impl Controller {
     /// Requests the unplug of devices and blocks until the guests have released them, at most
-    /// [`WAIT_PAUSES`] retry delays. The devices are not plugged again before [`Message::Look`].
-    /// The switch uses the tables of `config` meanwhile.
+    /// [`WAIT_PAUSES`] retry delays. The devices are not plugged again before
+    /// [`Message::Reconcile`]. The switch uses the tables of `config` meanwhile.
     ///
     /// # Errors
     /// [`ErrorCode::Conflict`] if a migration of one of the VMs has started.

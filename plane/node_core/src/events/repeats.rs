@@ -48,9 +48,9 @@ struct Held {
     draft: Draft,
     /// Number of events that it represents.
     count: u64,
-    /// Position among all events.
+    /// Position among all events of the log.
     place: u64,
-    /// It stands for events of several subjects.
+    /// True if the withheld events have different subjects.
     is_mixed: bool,
 }
 

@@ -48,7 +48,7 @@ pub type StoreChange = (&'static str, String, Option<Vec<u8>>);
 pub struct StoredState {
     /// Number of changes made so far.
     pub revision: u64,
-    /// Configuration of the host.
+    /// Desired configuration of the host.
     pub config: HostConfig,
     /// Text of the host file when it was last applied. A start with the same text does not revert
     /// later changes.

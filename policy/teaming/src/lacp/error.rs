@@ -11,7 +11,7 @@ pub enum PduError {
     /// The frame ends before the field does.
     #[error("{field} at offset {offset} is truncated: the frame has {bytes} bytes")]
     Truncated {
-        /// First incomplete field.
+        /// Name of the first incomplete field.
         field: &'static str,
         /// Offset of the field in the frame, in bytes.
         offset: usize,
@@ -35,13 +35,13 @@ pub enum PduError {
     /// The EtherType is not that of the slow protocols.
     #[error("type at offset 12 is {found:#06x} instead of 0x8809 (slow protocols)")]
     EtherType {
-        /// EtherType of the frame.
+        /// EtherType in the frame.
         found: u16,
     },
     /// The subtype is not assigned to a slow protocol (IEEE 802.3, Table 57A-3).
     #[error("subtype {found} at offset 14 is outside of 1 to 10")]
     Subtype {
-        /// Subtype of the frame.
+        /// Slow protocol subtype in the frame.
         found: u8,
     },
     /// The TLV type differs from the one expected at this offset.

@@ -40,7 +40,7 @@ pub(super) struct NodeSite {
     pub(super) head: String,
     pub(super) store: String,
     pub(super) socket: String,
-    /// Working folder of fio.
+    /// Folder in which fio runs.
     pub(super) folder: String,
 }
 
@@ -177,7 +177,7 @@ impl Node {
     }
 }
 
-/// Returns the host file.
+/// Returns the text of the daemon's host file.
 fn host(
     settings: &Settings,
     site: &NodeSite,

@@ -23,7 +23,7 @@ pub(super) struct Calibration {
     pub(super) scale: f64,
 }
 
-/// Start of a step.
+/// Limits that a step has set, and the time.
 #[derive(Clone, Debug)]
 pub(super) struct StepBegun {
     /// Limits of each group as requested on this host.

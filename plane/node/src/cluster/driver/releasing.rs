@@ -21,8 +21,8 @@ impl Driver {
         (self.releasing, self.looked) = (Some(releasing), None);
     }
 
-    /// Removes the records of stores whose reservation is given back. Takes stores up again whose
-    /// change was not made.
+    /// Removes the records of stores that release their reservation. Resumes the use of stores
+    /// whose change was not made.
     pub(super) fn go_on_releasing(&mut self) {
         let Some(releasing) = self.releasing.clone() else { return };
         if !self.is_changing() {

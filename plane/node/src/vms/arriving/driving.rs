@@ -283,9 +283,9 @@ impl Driver {
         }
     }
 
-    /// Abandons the arrival: closes the disks, kills the process and has the VM deleted here. It
-    /// cannot be activated afterwards; the source is told that the VM is abandoned or does not
-    /// exist.
+    /// Cancels the incoming migration: closes the disks, kills the process and requests the
+    /// deletion of the VM on this node. It cannot be activated afterwards; requests of the source
+    /// are answered with "abandoned", or with an error that the VM does not exist.
     pub(in crate::vms) fn give_up_arrival(&mut self, from: &str, reason: &str) {
         if std::mem::replace(&mut self.is_abandoned, true) {
             return;

@@ -38,7 +38,7 @@ struct HandedOverDisks {
 }
 
 impl Driver {
-    /// Starts an outgoing migration.
+    /// Starts the migration of the VM to another node.
     pub(in crate::vms) fn begin_leaving(
         &mut self,
         request: &MigrateVmRequest,

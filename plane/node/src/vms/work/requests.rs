@@ -51,9 +51,8 @@ impl Shared {
         }
     }
 
-    /// Returns an error for each VM that must be stopped before the change: VMs that would be
-    /// deleted, VMs whose folder would change, and VMs whose plugged devices would change
-    /// incompatibly.
+    /// Returns an error for each VM that must be stopped before the change: VMs to be deleted, VMs
+    /// with a changed folder, and VMs with incompatible changes of plugged devices.
     pub(crate) fn check_vms_stopped(
         &self,
         edit: &Edit,
