@@ -37,7 +37,7 @@ const SAMPLES_PER_S: u32 = 499;
 const SAMPLES_MIB_MAX: u32 = 256;
 
 /// Time limits for `perf` to respond, and to summarise samples.
-const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 const REPORT_LIMIT: Duration = Duration::from_secs(120);
 
 /// Response of `perf` to an executed command.
@@ -161,7 +161,7 @@ impl Perf {
 
     fn tell(&mut self, word: &str) -> Result<()> {
         self.control.write_all(format!("{word}\n").as_bytes()).context("perf's pipe")?;
-        let deadline = Instant::now() + ANSWER_LIMIT;
+        let deadline = Instant::now() + RESPONSE_TIMEOUT;
         let mut answer = Vec::new();
         while !answer.starts_with(DONE) {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 /// waiting for the socket.
 const BUFFER_BYTES: usize = 256 << 10;
 /// Interval of checks for a closed end that has no more data to send.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Registers a Unix socket of this host with the current async runtime.
 ///
@@ -84,7 +84,7 @@ async fn closed(socket: &OwnedFd) {
         if looked.is_err() || look.revents().intersects(PollFlags::HUP | PollFlags::ERR) {
             return;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -169,12 +169,12 @@ impl Segments<'_> {
 
     /// Returns the next segment; `None` after the last.
     pub fn next_segment(&mut self) -> Option<&Frame> {
-        self.next_segment_with(|| ())
+        self.next_segment_timed(|| ())
     }
 
-    /// Returns the next segment. `cut` is called before the transport checksum is computed, so that
-    /// both phases can be timed.
-    pub fn next_segment_with(&mut self, cut: impl FnOnce()) -> Option<&Frame> {
+    /// Returns the next segment. `on_headers_built` is called before the transport checksum is
+    /// computed, so that both phases can be timed.
+    pub fn next_segment_timed(&mut self, on_headers_built: impl FnOnce()) -> Option<&Frame> {
         self.restore();
         let left = self.payload_left();
         if left == 0 {
@@ -184,7 +184,7 @@ impl Segments<'_> {
         let len = self.headers.payload_at + taken;
         self.write_network(len);
         self.write_transport(len, taken == left);
-        cut();
+        on_headers_built();
         self.write_checksum(len, taken);
         self.write_headers(len);
         self.sent_bytes += taken;

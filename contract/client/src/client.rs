@@ -7,8 +7,8 @@ use std::sync::Arc;
 use hyper::Method;
 use suimon_contract::{
     AddressStatus, Event, EventFilter, HostConfig, HostStatus, MoveQueueRequest, Name, NicConfig,
-    Operation, ProcessorStatus, QosFlowStatus, QueueStatus, Resource, Severity, SriovAdapter,
-    TopSnapshot, UplinkConfig, VmqStatus, WhatIfAnswer, WhatIfRequest,
+    Operation, QosFlowStatus, QueueStatus, Resource, Severity, SriovAdapter, TopSnapshot,
+    UplinkConfig, VmqStatus, WhatIfRequest, WhatIfResponse, WorkerStatus,
 };
 
 use crate::resources::{body, item};
@@ -157,7 +157,7 @@ impl Client {
     }
 
     /// Returns the guarantees that stores would accept; nothing changes.
-    pub async fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfAnswer, ClientError> {
+    pub async fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfResponse, ClientError> {
         let call = Call::new(Method::POST, "/1.0/qos/what-if").with_body(body(request)?);
         transport::json(self, call).await
     }
@@ -168,16 +168,16 @@ impl Client {
     }
 
     /// Moves the queue with this id (`NIC/rx/0`) to a worker.
-    pub async fn move_queue(&self, id: &str, processor: u16) -> Result<Operation, ClientError> {
+    pub async fn move_queue(&self, id: &str, worker: u16) -> Result<Operation, ClientError> {
         let id: String =
             id.chars().filter(|c| c.is_ascii_alphanumeric() || "-_./:".contains(*c)).collect();
         let call = Call::new(Method::POST, format!("/1.0/queues/{id}/move"))
-            .with_body(body(&MoveQueueRequest { processor })?);
+            .with_body(body(&MoveQueueRequest { worker })?);
         transport::json(self, call).await
     }
 
     /// Returns all workers of the data plane.
-    pub async fn workers(&self) -> Result<Vec<ProcessorStatus>, ClientError> {
+    pub async fn workers(&self) -> Result<Vec<WorkerStatus>, ClientError> {
         self.json("/1.0/workers").await
     }
 

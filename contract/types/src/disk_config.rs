@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ByteSize, DiskNbd, DiskQos, Name, SocketMode, StoreCapability, StoreFile};
+use crate::{ByteSize, DiskNbd, DiskQos, Name, SocketMode, StoreCapacity, StoreFile};
 
 /// `VIRTIO_BLK_T_GET_ID` returns 20 bytes of a serial number (virtio 1.2, 5.2.6.2).
 pub(crate) const SERIAL_BYTES_MAX: usize = 20;
@@ -23,8 +23,8 @@ pub struct StoreConfig {
     /// Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`.
     /// The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured,
     /// the capacity is unknown, and minimums are accepted only with `--force`.
-    #[serde(rename = "capacity_iops", default, skip_serializing_if = "Option::is_none")]
-    pub capability_iops: Option<StoreCapability>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_iops: Option<StoreCapacity>,
     /// Bytes of a read or write that count as one normalised operation, a power of two. A larger
     /// request counts as one operation per started unit.
     #[serde(default = "default_normalization_bytes")]

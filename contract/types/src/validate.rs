@@ -189,7 +189,7 @@ pub(crate) fn check_relations(config: &HostConfig) -> Vec<Finding> {
 
 /// Reports invalid combinations of the host's keys.
 fn host_fits(host: &HostSection, findings: &mut Vec<Finding>) {
-    if host.processors.is_some() && host.floating_processors.is_some() {
+    if host.worker_cpus.is_some() && host.floating_workers.is_some() {
         findings.push(FindingLocation::new(Kind::Host, 0).finding(
             ErrorCode::KeyNotApplicable,
             "floating_workers",

@@ -259,8 +259,7 @@ impl Node {
     ) -> Result<Operation, ApiError> {
         let queue = self.find_queue(port, side, index)?;
         if !self.shared.plane.workers().iter().any(|view| view.id.0 == to) {
-            let text =
-                format!("there is no worker {to}; `suimon worker list` lists the workers");
+            let text = format!("there is no worker {to}; `suimon worker list` lists the workers");
             return Err(ApiError::new(ErrorCode::NotFound, text).field("worker"));
         }
         let operation = self.shared.operations.add("queue move", &format!("queue/{port}"), true)?;

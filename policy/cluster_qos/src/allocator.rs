@@ -219,7 +219,7 @@ impl Allocator {
     /// Returns when to call [`Allocator::handle_deadline`] unless an event occurs before.
     pub fn next_deadline(&self) -> Option<Time> {
         let leader_state = self.leader_state.as_ref()?;
-        let look = leader_state.estimate.next_look();
+        let look = leader_state.estimate.next_evaluation();
         if leader_state.is_writing {
             return Some(look);
         }
@@ -301,7 +301,7 @@ impl Allocator {
 
     fn continue_term(&mut self) {
         let Some(leader_state) = &mut self.leader_state else { return };
-        if self.now >= leader_state.estimate.next_look() {
+        if self.now >= leader_state.estimate.next_evaluation() {
             leader_state.evaluate(&self.terms, self.now, &mut self.actions);
         }
         let last = leader_state.last_round;

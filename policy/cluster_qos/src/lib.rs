@@ -108,8 +108,8 @@ pub use divide::Claim;
 pub use grant::{Grant, PolicyShare, Share};
 pub use id::{DiskKey, GrantId, NodeId, PolicyKey, ReportId, Term};
 pub use load::{
-    CLAIMS_MAX, DiskLoad, NAMED_MAX, NamedDisk, NodeLoad, PolicyLoad, Report, UNBOUNDED, VERSION,
-    Wants,
+    CLAIMS_MAX, Demand, DiskLoad, NAMED_MAX, NamedDisk, NodeLoad, PolicyLoad, Report, UNBOUNDED,
+    VERSION,
 };
 pub use member::{
     DurableShare, DurableState, Member, MemberAction, MemberEvent, MemberNotice, PolicyCap,

@@ -4,7 +4,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Switch;
+use crate::OffloadToggle;
 
 /// Offload capability of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ pub enum Reason {
     /// The operator has switched the capability off.
     SwitchedOff {
         /// Switch that controls the capability.
-        switch: Switch,
+        switch: OffloadToggle,
     },
     /// The capability requires another one that is not in use.
     Needs {

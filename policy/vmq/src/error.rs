@@ -5,68 +5,68 @@ use core::fmt;
 use suimon_quantity::{CountedNoun, PortId, QueueId, WorkerId};
 use thiserror::Error;
 
-use crate::marks::WEIGHT_MAX;
+use crate::thresholds::WEIGHT_MAX;
 
 /// Reason for which a configuration is rejected. The previous configuration stays in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// The data plane has no processor.
+    /// The data plane has no worker.
     #[error("there is no worker to service queues; configure at least one")]
     NoWorker,
-    /// A processor is listed twice.
+    /// A worker is listed twice.
     #[error("worker {0} is listed twice; list each worker once")]
     DuplicateWorker(WorkerId),
-    /// `max_processors` is 0.
+    /// `max_workers` is 0.
     #[error(
-        "max_processors is 0; set 1 or more ({permitted} workers are permitted), or `enabled = \
+        "max_workers is 0; set 1 or more ({permitted} workers are permitted), or `enabled = \
          false`"
     )]
-    MaxProcessors {
-        /// Processors that the rest of the configuration permits.
+    MaxWorkers {
+        /// Workers that the rest of the configuration permits.
         permitted: usize,
     },
-    /// The base processor does not exist.
+    /// The base worker does not exist.
     #[error("base_worker {base} does not exist; there are workers {}", List(.known))]
     UnknownBase {
-        /// Configured base processor number.
+        /// Configured base worker number.
         base: WorkerId,
-        /// Existing processors of the data plane.
+        /// Existing workers of the data plane.
         known: Vec<WorkerId>,
     },
-    /// The highest processor is below the base processor.
+    /// The highest worker is below the base worker.
     #[error("max_worker_number {highest} is below base_worker {base}; set {base} or more")]
     HighestBelowBase {
-        /// `max_processor_number`.
+        /// `max_worker_number`.
         highest: WorkerId,
-        /// `base_processor`.
+        /// `base_worker`.
         base: WorkerId,
     },
-    /// The NUMA node has no processor of the data plane.
+    /// The NUMA node has no worker of the data plane.
     #[error("numa_node {node} has no worker; there are workers on nodes {}", List(.known))]
     UnknownNode {
         /// Configured NUMA node number.
         node: u16,
-        /// NUMA nodes with processors.
+        /// NUMA nodes with workers.
         known: Vec<u16>,
     },
-    /// The base processor is on another NUMA node.
+    /// The base worker is on another NUMA node.
     #[error(
         "base_worker {base} is not on numa_node {node}, which has workers {}", List(.on_node))]
     BaseOnOtherNode {
-        /// `base_processor`.
+        /// `base_worker`.
         base: WorkerId,
         /// `numa_node`.
         node: u16,
-        /// Base processors that would be accepted.
+        /// Base workers that would be accepted.
         on_node: Vec<WorkerId>,
     },
-    /// No processor is left at or below `max_processor_number`.
+    /// No worker is left at or below `max_worker_number`.
     #[error("no permitted worker is left up to max_worker_number {highest}; set {lowest} or more")]
     NoneLeft {
-        /// `max_processor_number`.
+        /// `max_worker_number`.
         highest: WorkerId,
-        /// Lowest processor that the rest of the configuration permits.
+        /// Lowest worker that the rest of the configuration permits.
         lowest: WorkerId,
     },
     /// A `vmq_weight` is above 100.

@@ -1,12 +1,12 @@
-//! Measurements of queues and processors.
+//! Measurements of queues and workers.
 
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{QueueId, WorkerId};
 
-/// Busy times of queues and processors in a period. Missing entries count as 0, unknown ones are
-/// ignored, and duplicates are added, so that a queue that moved may be listed for both processors.
+/// Busy times of queues and workers in a period. Missing entries count as 0, unknown ones are
+/// ignored, and duplicates are added, so that a queue that moved may be listed for both workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measurements {
     /// Length of the measured period.
@@ -23,11 +23,11 @@ pub struct Measurements {
 pub struct QueueBusy {
     /// Queue that the busy time belongs to.
     pub queue: QueueId,
-    /// Processor time used for the queue, in ns.
+    /// Worker time used for the queue, in ns.
     pub busy_ns: u64,
 }
 
-/// Busy time of a processor.
+/// Busy time of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerBusy {
     /// Worker that the busy time belongs to.

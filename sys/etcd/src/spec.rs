@@ -23,7 +23,7 @@ pub struct EtcdSpec {
 #[derive(Clone)]
 pub struct EtcdTls {
     /// CA certificates that members' certificates are verified with.
-    pub authorities: Vec<u8>,
+    pub ca_certificates: Vec<u8>,
     /// Client certificate and its key, if etcd requires one.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }

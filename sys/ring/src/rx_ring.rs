@@ -77,7 +77,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
         let is_simple = head.first.kind() == Descriptor::WRITE
             && head.first.len as usize >= bytes
             && self.header_bytes == VNET_HEADER_BYTES;
-        let (Some((low, high)), true) = (frame.plain_words(), is_simple) else {
+        let (Some((low, high)), true) = (frame.plain_vnet_header_words(), is_simple) else {
             return self.scatter(frame);
         };
         let low =

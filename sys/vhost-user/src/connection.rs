@@ -102,9 +102,9 @@ pub(crate) struct Incoming {
 
 /// Deadline for the rest of a message.
 #[derive(Default)]
-struct RestBy(Option<Instant>);
+struct MessageDeadline(Option<Instant>);
 
-impl RestBy {
+impl MessageDeadline {
     /// Returns the deadline of a wait that begins `now`, after `got` bytes of the message:
     /// [`MESSAGE_TIMEOUT`] after the first wait inside the message. `None` before the message begins,
     /// because a front-end may be idle for as long as it likes.
@@ -233,7 +233,7 @@ impl Connection {
         fds: &mut Vec<OwnedFd>,
     ) -> Result<(), ConnectionEnd> {
         let mut filled = 0;
-        let mut rest_by = RestBy::default();
+        let mut rest_by = MessageDeadline::default();
         while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             let got = before + filled;
             let deadline = rest_by.deadline(got, Instant::now());
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_rest_of_a_message_is_waited_for_from_its_beginning_not_from_that_of_the_idle_time() {
-        let mut rest_by = RestBy::default();
+        let mut rest_by = MessageDeadline::default();
         let idle = Instant::now();
         assert_eq!(rest_by.deadline(0, idle), None);
         let began = idle + 100 * MESSAGE_TIMEOUT;

@@ -1,9 +1,7 @@
 //! Rates computed from two snapshots of counters.
 
 use serde::{Serialize, Serializer};
-use suimon_contract::{
-    Health, Name, ProcessorStages, ProcessorStatus, TopPort, TopSnapshot, TopTeam,
-};
+use suimon_contract::{Health, Name, TopPort, TopSnapshot, TopTeam, WorkerStages, WorkerStatus};
 
 use crate::top::disk_rates::DiskRates;
 use crate::top::power_rates::PowerRates;
@@ -118,10 +116,9 @@ pub(crate) struct WorkerRates {
     pub(crate) batches_per_s: u64,
     pub(crate) sleeps_per_s: u64,
     pub(crate) asleep: bool,
-    #[serde(rename = "yields_per_s")]
-    pub(crate) rests_per_s: u64,
+    pub(crate) yields_per_s: u64,
     #[serde(rename = "yielding")]
-    pub(crate) resting: bool,
+    pub(crate) is_yielding: bool,
     /// Time by stage in thousandths of the worker's time.
     pub(crate) stages_permille: StageShares,
 }
@@ -129,12 +126,12 @@ pub(crate) struct WorkerRates {
 /// Share of each stage in a worker's time, in thousandths. The sum is 1000 except for rounding, or
 /// 0 if the worker reported no new time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StageShares([(&'static str, u64); ProcessorStages::COUNT]);
+pub(crate) struct StageShares([(&'static str, u64); WorkerStages::COUNT]);
 
 impl StageShares {
     /// Returns the growth of each stage divided by the growth of all stages. The worker's account
     /// lags behind, so the snapshots' interval is not used as divisor.
-    fn between(before: &ProcessorStages, after: &ProcessorStages) -> Self {
+    fn between(before: &WorkerStages, after: &WorkerStages) -> Self {
         let mut shares = after.named();
         for ((_, ns), (_, before)) in shares.iter_mut().zip(before.named()) {
             *ns = growth(before, *ns);
@@ -201,16 +198,16 @@ impl DiskAndWorkerRates {
                 })
                 .collect()
         };
-        let processors = after.processors.iter().map(|worker| {
-            let earlier = before.processors.iter().find(|earlier| earlier.id == worker.id);
+        let workers = after.workers.iter().map(|worker| {
+            let earlier = before.workers.iter().find(|earlier| earlier.id == worker.id);
             worker_rates(interval, earlier.unwrap_or(worker), worker)
         });
         let disks = after.disks.iter().map(|disk| {
             let earlier = before.disks.iter().find(|earlier| earlier.name == disk.name);
             DiskRates::between(interval, earlier.unwrap_or(disk), disk)
         });
-        let (processors, disks): (Vec<_>, Vec<_>) = (processors.collect(), disks.collect());
-        let power = PowerRates::between(&before.power, &after.power, &processors, &disks);
+        let (workers, disks): (Vec<_>, Vec<_>) = (workers.collect(), disks.collect());
+        let power = PowerRates::between(&before.power, &after.power, &workers, &disks);
         let uplinks = ports(&before.uplinks, &after.uplinks);
         Self {
             time_unix_ms: after.time_unix_ms,
@@ -219,7 +216,7 @@ impl DiskAndWorkerRates {
             teams: after.teams.iter().map(|team| TeamRates::of(team, &uplinks)).collect(),
             uplinks,
             disks,
-            workers: processors,
+            workers,
             power,
         }
     }
@@ -240,11 +237,7 @@ fn port_rates(interval: Interval, before: &TopPort, after: &TopPort) -> PortRate
     }
 }
 
-fn worker_rates(
-    interval: Interval,
-    before: &ProcessorStatus,
-    after: &ProcessorStatus,
-) -> WorkerRates {
+fn worker_rates(interval: Interval, before: &WorkerStatus, after: &WorkerStatus) -> WorkerRates {
     WorkerRates {
         id: after.id,
         cpu: after.cpu,
@@ -255,8 +248,8 @@ fn worker_rates(
         batches_per_s: interval.per_second(before.batches, after.batches),
         sleeps_per_s: interval.per_second(before.sleeps, after.sleeps),
         asleep: after.asleep,
-        rests_per_s: interval.per_second(before.rests, after.rests),
-        resting: after.resting,
+        yields_per_s: interval.per_second(before.yields, after.yields),
+        is_yielding: after.is_yielding,
         stages_permille: StageShares::between(&before.stages, &after.stages),
     }
 }
@@ -296,17 +289,17 @@ pub(crate) mod tests {
             latency_ns: requests * 300_000,
             last_5_s: Some(QosDelivery {
                 window_ns: 5_000_000_000,
-                entitled_iops: 1500,
-                demanded_iops: 4000,
+                guaranteed_iops: 1500,
+                demand_iops: 4000,
                 delivered_iops: 2000,
-                waits_ns: waits.into_iter().collect(),
+                queued_ns: waits.into_iter().collect(),
                 ..QosDelivery::default()
             }),
         }
     }
 
     fn snapshot(ns: u64, nics: Vec<TopPort>, busy_ns: u64) -> TopSnapshot {
-        let worker = ProcessorStatus {
+        let worker = WorkerStatus {
             id: 0,
             cpu: Some(3),
             queues: 4,
@@ -316,9 +309,9 @@ pub(crate) mod tests {
             frames: busy_ns / 100,
             sleeps: 5,
             asleep: false,
-            rests: 0,
-            resting: false,
-            stages: ProcessorStages {
+            yields: 0,
+            is_yielding: false,
+            stages: WorkerStages {
                 copy_in_ns: busy_ns / 4,
                 classify_ns: busy_ns / 10,
                 coalesce_ns: busy_ns / 20,
@@ -343,13 +336,13 @@ pub(crate) mod tests {
                 members: ["wan", "spare"].map(|name| name.parse().unwrap()).to_vec(),
             }],
             disks: vec![top_disk(ns / 1_000_000)],
-            processors: vec![worker],
+            workers: vec![worker],
             power: TopPower {
                 plan: Some("balanced".to_owned()),
                 effect: PowerEffect::Full,
                 energy_uj: Some(ns / 1000 * 42),
                 read_monotonic_ns: ns,
-                lacking: None,
+                unavailable_reason: None,
             },
         }
     }

@@ -29,7 +29,7 @@ const PIECES_WAITING: usize = 16;
 /// Largest number of frames in one piece.
 const FRAMES_PER_PIECE: usize = 64;
 /// Longest wait for frames before checking for cancellation and the end of the connection.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval of attempts to send to a full channel.
 const ROOM_EVERY: Duration = Duration::from_millis(10);
 
@@ -157,7 +157,7 @@ impl Writer {
             };
             pcapng::write_packet(piece, &packet);
         };
-        match capture.read(LOOK_EVERY, wanted, &mut take) {
+        match capture.read(POLL_INTERVAL, wanted, &mut take) {
             Some(count) => {
                 self.frames = self.frames.saturating_add(count as u64);
                 true

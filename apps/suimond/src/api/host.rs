@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing;
 use serde::Deserialize;
 use suimon_contract::{
-    ApplyRequest, ErrorBody, HostConfig, HostStatus, Operation, Plan, ProcessorStatus, TopSnapshot,
+    ApplyRequest, ErrorBody, HostConfig, HostStatus, Operation, Plan, TopSnapshot, WorkerStatus,
     old_names_of_apply, parse_apply, to_toml,
 };
 use suimon_node::Edit;
@@ -109,8 +109,8 @@ async fn apply(
 
 /// Lists the workers (data-plane threads).
 #[utoipa::path(get, path = "/1.0/workers", tag = "workers",
-    operation_id = "list_workers", responses((status = OK, body = Vec<ProcessorStatus>)))]
-async fn workers(State(state): State<ApiState>) -> Result<Json<Vec<ProcessorStatus>>, Failure> {
+    operation_id = "list_workers", responses((status = OK, body = Vec<WorkerStatus>)))]
+async fn workers(State(state): State<ApiState>) -> Result<Json<Vec<WorkerStatus>>, Failure> {
     state.read(|node| node.workers()).await.map(Json)
 }
 

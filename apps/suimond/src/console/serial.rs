@@ -33,7 +33,7 @@ pub(super) const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest number of connections that have not sent the secret.
 pub(super) const WITHOUT_SECRET_MAX: usize = 8;
 /// Interval of checks that the session is valid.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Opens a VM's serial console for a page of this console only. Browsers send the session's cookie
 /// with WebSockets of other pages on this machine, too. Nothing is served before the page has sent the
@@ -176,7 +176,7 @@ async fn copy_input(
 }
 
 async fn no_session(state: &ConsoleState, session: &str) {
-    let mut looks = interval(LOOK_EVERY);
+    let mut looks = interval(CHECK_INTERVAL);
     while state.console.logins().is_session(Instant::now(), session) {
         looks.tick().await;
     }

@@ -12,7 +12,7 @@ use super::{Folder, Lab, SMALL_BYTES_MAX, plans, read, shown_id, worker};
 const REQUEST_BYTES_MAX: u64 = 4096;
 /// Largest number of queued requests, and of listed requests.
 const WAITING_MAX: usize = 16;
-const TOLD_MAX: usize = 64;
+const REQUESTS_SHOWN_MAX: usize = 64;
 
 impl Lab {
     /// Requests a run.
@@ -132,7 +132,7 @@ pub(super) fn list(folder: &Folder, worker: Option<&Worker>) -> Result<Vec<LabRe
     let Some(requests) = folder.folder(REQUESTS)? else { return Ok(Vec::new()) };
     let names = requests.names()?;
     let ids: BTreeSet<&str> = names.iter().filter_map(|name| id_of(name)).collect();
-    let latest = ids.into_iter().rev().take(TOLD_MAX);
+    let latest = ids.into_iter().rev().take(REQUESTS_SHOWN_MAX);
     let mut all: Vec<LabRequest> = latest
         .filter_map(|id| request(&requests, id, worker).transpose())
         .collect::<Result<_, _>>()?;
@@ -153,7 +153,7 @@ fn request(
     id: &str,
     worker: Option<&Worker>,
 ) -> Result<Option<LabRequest>, ApiError> {
-    let mut told = LabRequest {
+    let mut status = LabRequest {
         id: id.to_owned(),
         plan: None,
         scale: None,
@@ -164,35 +164,35 @@ fn request(
     let done = match read::<RequestResult>(requests, &format!("{id}.done"), SMALL_BYTES_MAX) {
         Ok(done) => done,
         Err(error) => {
-            told.error = Some(error.to_string());
-            return Ok(Some(told));
+            status.error = Some(error.to_string());
+            return Ok(Some(status));
         }
     };
     if let Some(done) = done {
         if done.error.is_none() {
-            told.state = LabRequestState::Done;
+            status.state = LabRequestState::Done;
         }
-        told.run = done.run.filter(|run| is_id(run));
-        told.error = done.error;
-        return Ok(Some(told));
+        status.run = done.run.filter(|run| is_id(run));
+        status.error = done.error;
+        return Ok(Some(status));
     }
     match read::<RunRequest>(requests, &format!("{id}.json"), REQUEST_BYTES_MAX) {
         Ok(None) => return Ok(None),
         Ok(Some(of)) => {
             let scales = [LabScale::Auto, LabScale::Quick, LabScale::Full];
-            told.scale = scales.into_iter().find(|scale| scale.as_str() == of.scale);
-            told.plan = Some(of.plan).filter(|plan| is_id(plan));
+            status.scale = scales.into_iter().find(|scale| scale.as_str() == of.scale);
+            status.plan = Some(of.plan).filter(|plan| is_id(plan));
         }
-        Err(error) => told.error = Some(error.to_string()),
+        Err(error) => status.error = Some(error.to_string()),
     }
     let worker = worker.filter(|of| of.request.as_deref() == Some(id));
-    told.run = worker.and_then(|of| of.run.clone()).filter(|run| is_id(run));
-    told.state = if requests.has(&format!("{id}.stop"))? {
+    status.run = worker.and_then(|of| of.run.clone()).filter(|run| is_id(run));
+    status.state = if requests.has(&format!("{id}.stop"))? {
         LabRequestState::Stopping
     } else if worker.is_some() {
         LabRequestState::UnderWay
     } else {
         LabRequestState::Waiting
     };
-    Ok(Some(told))
+    Ok(Some(status))
 }

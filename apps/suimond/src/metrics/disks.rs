@@ -124,7 +124,7 @@ const FLOW_METRICS: [FlowMetric; 3] = [
             "Guaranteed IOPS: the minimum, as far as the disk had demand for it, mean of the last \
              5 s",
         ),
-        |of| of.entitled_iops,
+        |of| of.guaranteed_iops,
     ),
     (
         Family::gauge(
@@ -133,7 +133,7 @@ const FLOW_METRICS: [FlowMetric; 3] = [
             DISK,
             "Demand: operations that the clients submitted per second, mean of the last 5 s",
         ),
-        |of| of.demanded_iops,
+        |of| of.demand_iops,
     ),
     (
         Family::gauge(

@@ -6,7 +6,7 @@ use suimon_cluster_qos::{Grant, NodeId, Term};
 use suimon_contract::{ClusterConfig, Name, QosPolicyConfig};
 use suimon_ports::ClusterStore;
 
-use crate::cluster::beats::Heartbeat;
+use crate::cluster::heartbeat::Heartbeat;
 use crate::cluster::identity::Mismatch;
 use crate::cluster::keys::MemberRecord;
 use crate::cluster::policies::Policies;

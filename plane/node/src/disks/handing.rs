@@ -167,7 +167,7 @@ impl Shared {
 
     /// Clears the migration state of a disk that stays on this node, for example after a daemon
     /// restart during a handover. Returns true if the disk was away and must be opened.
-    pub(crate) fn end_being_away(&self, disk: &Name) -> bool {
+    pub(crate) fn clear_handover(&self, disk: &Name) -> bool {
         let Some(entry) = self.disks.find(disk) else { return false };
         let mut state = entry.lock();
         let was_away = state.moving.is_some_and(Moving::is_away);

@@ -18,7 +18,7 @@ impl Driver {
                 store.release = Release::GivesBack;
             }
         }
-        (self.releasing, self.looked) = (Some(releasing), None);
+        (self.releasing, self.sampled_at) = (Some(releasing), None);
     }
 
     /// Removes the records of stores that release their reservation. Resumes the use of stores
@@ -61,7 +61,7 @@ impl Driver {
             }
             self.withdrawals.remove(name);
         }
-        self.looked = None;
+        self.sampled_at = None;
     }
 
     /// Requests the removal of records of stores that this host does not share.

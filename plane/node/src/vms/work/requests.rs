@@ -174,8 +174,8 @@ impl Shared {
             let text = format!("the VM is not running; start it with `suimon vm start {name}`");
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
         };
-        let told = ask(vm.as_ref());
-        told.map_err(|error| {
+        let result = ask(vm.as_ref());
+        result.map_err(|error| {
             let code = match error.kind {
                 VmErrorKind::Host | VmErrorKind::Timeout => ErrorCode::HostError,
                 VmErrorKind::AlreadyRunning | VmErrorKind::NotRunning | VmErrorKind::Refused => {

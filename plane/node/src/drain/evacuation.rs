@@ -52,11 +52,11 @@ impl Shared {
         let vm = entry.name.clone();
         if entry.view().state == VmState::Stopped && entry.view().migration.is_none() {
             let reason = Some("it is not running".to_owned());
-            return DrainedVm { vm, to: None, reason, is_in_the_way: false };
+            return DrainedVm { vm, to: None, reason, blocks_drain: false };
         }
         match self.find_node(entry, request, sent, in_vain) {
-            Ok(to) => DrainedVm { vm, to: Some(to), reason: None, is_in_the_way: false },
-            Err(reason) => DrainedVm { vm, to: None, reason: Some(reason), is_in_the_way: true },
+            Ok(to) => DrainedVm { vm, to: Some(to), reason: None, blocks_drain: false },
+            Err(reason) => DrainedVm { vm, to: None, reason: Some(reason), blocks_drain: true },
         }
     }
 
@@ -103,20 +103,20 @@ impl Shared {
         let Some(request) = stored.map(|stored| stored.request) else {
             return self.check_going_on(operation);
         };
-        let (mut sent, mut told) = (SentPerNode::new(), BTreeMap::<Name, DrainedVm>::new());
+        let (mut sent, mut results) = (SentPerNode::new(), BTreeMap::<Name, DrainedVm>::new());
         loop {
             // A VM whose arrival began before the drain may be added meanwhile.
             let all = self.vms.all();
-            let Some(entry) = all.iter().find(|entry| !told.contains_key(&entry.name)) else {
+            let Some(entry) = all.iter().find(|entry| !results.contains_key(&entry.name)) else {
                 break;
             };
-            let (done, of) = (told.len(), told.len().max(all.len()));
+            let (done, of) = (results.len(), results.len().max(all.len()));
             operation.progress(done, of, &entry.label());
             let vm = self.migrate_vm(entry, &request, (&mut sent, operation))?;
-            told.insert(entry.name.clone(), vm);
-            operation.report(told.values().map(ToString::to_string).collect());
+            results.insert(entry.name.clone(), vm);
+            operation.report(results.values().map(ToString::to_string).collect());
         }
-        self.report_result(told.values())
+        self.report_result(results.values())
     }
 
     /// Migrates a VM; tries further nodes after a failure.
@@ -226,13 +226,16 @@ impl Shared {
         }
     }
 
-    fn report_result<'v>(&self, told: impl Iterator<Item = &'v DrainedVm>) -> Result<(), ApiError> {
+    fn report_result<'v>(
+        &self,
+        results: impl Iterator<Item = &'v DrainedVm>,
+    ) -> Result<(), ApiError> {
         let mut left = Vec::new();
         let (mut went, mut all) = (0_usize, 0_usize);
-        for vm in told {
+        for vm in results {
             went += usize::from(vm.to.is_some());
             all += 1;
-            left.extend(vm.is_in_the_way.then(|| vm.to_string()));
+            left.extend(vm.blocks_drain.then(|| vm.to_string()));
         }
         if left.is_empty() {
             self.keep_that_empty()?;

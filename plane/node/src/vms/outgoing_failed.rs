@@ -7,8 +7,8 @@ use suimon_ports::{SendingPhase, Vm, VmCommand, VmError, VmErrorKind, VmRunState
 
 use super::driver::Driver;
 use super::entry::in_words;
-use super::leaving::{OutgoingMigration, SWITCHOVER_POLL, Stage};
 use super::move_limits::SWITCH_LIMIT;
+use super::outgoing::{OutgoingMigration, SWITCHOVER_POLL, Stage};
 use super::records::{StoredMigration, StoredMove};
 use super::texts;
 use crate::command::Command;
@@ -69,7 +69,7 @@ impl Driver {
         if handed.is_empty() {
             // A previous daemon may have closed them.
             let shared = &self.shared;
-            let left = leave.handed_over.iter().filter(|disk| shared.end_being_away(disk));
+            let left = leave.handed_over.iter().filter(|disk| shared.clear_handover(disk));
             left.for_each(|disk| bring_back(disk, None));
         }
         for disk in handed {

@@ -7,13 +7,13 @@ use suimon_quantity::WorkerId;
 
 use crate::{Figures, Reason};
 
-/// Reason for which a queue was placed on its processor.
+/// Reason for which a queue was placed on its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum PlacementReason {
     /// Initial placement of the queue.
     Home,
-    /// Default queue, which the base processor services.
+    /// Default queue, which the base worker services.
     DefaultQueue,
     /// The queue was assigned statically, by the weight of its NIC.
     Assigned {
@@ -22,7 +22,7 @@ pub enum PlacementReason {
     },
     /// The queue was moved there.
     Moved {
-        /// Processor it was moved from.
+        /// Worker it was moved from.
         from: WorkerId,
         /// Reason for which the queue is moved.
         #[serde(rename = "because")]
@@ -30,13 +30,13 @@ pub enum PlacementReason {
         /// Predicted effect of the move.
         predicted: Figures,
     },
-    /// A move away from the processor failed.
+    /// A move away from the worker failed.
     NotMoved {
-        /// Processor that the move was for.
+        /// Worker that the move was for.
         #[serde(rename = "wanted")]
         preferred: WorkerId,
     },
-    /// The queue was found on its processor, where an external agent has moved it.
+    /// The queue was found on its worker, where an external agent has moved it.
     #[serde(rename = "found")]
     MovedExternally,
 }

@@ -12,12 +12,12 @@ use crate::cluster::status::Reachability;
 use crate::shared::Shared;
 
 /// Maximum time that a change waits for a leader.
-const PATIENCE: Duration = Duration::from_secs(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Shared {
     /// Has leaders reserve the additional minimums of a change on shared stores. Returns a text per
-    /// store whose minimums are pending although the change is made. Blocks at most [`PATIENCE`]
-    /// per store.
+    /// store whose minimums are pending although the change is made. Blocks at most
+    /// [`RESPONSE_TIMEOUT`] per store.
     ///
     /// # Errors
     /// Fails if a leader rejects the minimums. Nothing was changed.
@@ -70,11 +70,11 @@ impl Shared {
         let ask = ReservationRequest::new(self.plane.now(), iops);
         let slot = Arc::clone(&ask.slot);
         self.cluster.inbox.request(store.clone(), Some(ask));
-        let verdict = slot.wait(PATIENCE);
+        let verdict = slot.wait(RESPONSE_TIMEOUT);
         verdict.ok_or_else(|| {
             self.cluster.inbox.request(store.clone(), None);
             let view = self.cluster.view();
-            view.why_nobody_answers(store)
+            view.missing_leader_reason(store)
         })
     }
 }

@@ -26,14 +26,14 @@ impl Driver {
         if let Some(leaves) = mail.leaves {
             self.is_leaving = leaves;
             self.has_left &= !leaves;
-            self.looked = None;
+            self.sampled_at = None;
         }
         if let Some(releasing) = mail.releasing {
             self.begin_release(releasing);
         }
         for (name, ask) in mail.requests {
             if let Some(store) = self.stores.get_mut(&name) {
-                (store.ask, self.looked) = (ask, None);
+                (store.ask, self.sampled_at) = (ask, None);
             }
         }
         for answer in mail.answers {

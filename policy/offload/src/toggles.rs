@@ -4,35 +4,35 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Switches of `[nic.offload]` and `[uplink.offload]`, all on by default. See [`Switch`] for their
-/// meaning.
+/// Switches of `[nic.offload]` and `[uplink.offload]`, all on by default. See [`OffloadToggle`] for
+/// their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct OffloadSwitches {
-    /// State of the switch [`Switch::TxChecksum`].
+pub struct OffloadToggles {
+    /// State of the switch [`OffloadToggle::TxChecksum`].
     pub tx_checksum: bool,
-    /// State of the switch [`Switch::RxChecksum`].
+    /// State of the switch [`OffloadToggle::RxChecksum`].
     pub rx_checksum: bool,
-    /// State of the switch [`Switch::TxIpChecksum`].
+    /// State of the switch [`OffloadToggle::TxIpChecksum`].
     pub tx_ip_checksum: bool,
-    /// State of the switch [`Switch::RxIpChecksum`].
+    /// State of the switch [`OffloadToggle::RxIpChecksum`].
     pub rx_ip_checksum: bool,
-    /// State of the switch [`Switch::Segmentation`].
+    /// State of the switch [`OffloadToggle::Segmentation`].
     pub segmentation: bool,
-    /// State of the switch [`Switch::ReceiveCoalescing`].
+    /// State of the switch [`OffloadToggle::ReceiveCoalescing`].
     pub receive_coalescing: bool,
 }
 
-impl OffloadSwitches {
+impl OffloadToggles {
     /// Returns true if `switch` is on.
-    pub const fn is_on(&self, switch: Switch) -> bool {
+    pub const fn is_on(&self, switch: OffloadToggle) -> bool {
         match switch {
-            Switch::TxChecksum => self.tx_checksum,
-            Switch::RxChecksum => self.rx_checksum,
-            Switch::TxIpChecksum => self.tx_ip_checksum,
-            Switch::RxIpChecksum => self.rx_ip_checksum,
-            Switch::Segmentation => self.segmentation,
-            Switch::ReceiveCoalescing => self.receive_coalescing,
+            OffloadToggle::TxChecksum => self.tx_checksum,
+            OffloadToggle::RxChecksum => self.rx_checksum,
+            OffloadToggle::TxIpChecksum => self.tx_ip_checksum,
+            OffloadToggle::RxIpChecksum => self.rx_ip_checksum,
+            OffloadToggle::Segmentation => self.segmentation,
+            OffloadToggle::ReceiveCoalescing => self.receive_coalescing,
         }
     }
 
@@ -50,7 +50,7 @@ impl OffloadSwitches {
     }
 }
 
-impl Default for OffloadSwitches {
+impl Default for OffloadToggles {
     fn default() -> Self {
         Self {
             tx_checksum: true,
@@ -67,7 +67,7 @@ impl Default for OffloadSwitches {
 /// uses the uplink's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Switch {
+pub enum OffloadToggle {
     /// Partial TCP and UDP checksums on transmission. NIC: the guest may send frames with partial
     /// checksums. Uplink: the data plane may pass them to the device and the kernel. If off,
     /// checksums are completed before the frame is passed on: by the guest, or by the data plane.
@@ -94,7 +94,7 @@ pub enum Switch {
     ReceiveCoalescing,
 }
 
-impl fmt::Display for Switch {
+impl fmt::Display for OffloadToggle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TxChecksum => "tx_checksum",

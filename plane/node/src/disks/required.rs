@@ -29,7 +29,7 @@ pub(crate) struct RequiredDisk {
 pub(crate) type RequiredDisks = BTreeMap<Name, RequiredDisk>;
 
 /// Returns the disks of a configuration. A disk whose store is not configured is left out.
-pub(crate) fn wanted_disks(config: &HostConfig) -> RequiredDisks {
+pub(crate) fn required_disks(config: &HostConfig) -> RequiredDisks {
     let config = config.with_sockets_of_vms();
     let store = |name: &Name| config.stores.iter().find(|store| store.name == *name);
     let wanted = config.disks.iter().filter_map(|disk| {
@@ -42,7 +42,7 @@ pub(crate) fn wanted_disks(config: &HostConfig) -> RequiredDisks {
 }
 
 /// Returns the socket files that opening these disks creates.
-pub(crate) fn wanted_sockets(wanted: &RequiredDisks) -> BTreeSet<PathBuf> {
+pub(crate) fn required_sockets(wanted: &RequiredDisks) -> BTreeSet<PathBuf> {
     wanted.values().flat_map(RequiredDisk::sockets).collect()
 }
 
@@ -66,7 +66,7 @@ impl RequiredDisk {
         config.file = config.effective_file();
         config.kind = Some(config.kind_of_new_file());
         fixed.vm = None;
-        fixed.store.capability_iops = None;
+        fixed.store.capacity_iops = None;
         fixed.store.shared = false;
         fixed.store.full_warning_percent = 0;
         fixed
@@ -105,8 +105,8 @@ impl RequiredDisk {
         self.config.nbd.as_ref()?.socket.as_deref().map(clean)
     }
 
-    /// Returns true if the disk holds a resource that a change acquires, so that a removed disk must
-    /// be closed first.
+    /// Returns true if the disk holds a resource that a change acquires, so that a removed disk
+    /// must be closed first.
     pub(crate) fn holds_any(&self, acquired: &Acquired) -> bool {
         self.claims().iter().any(|held| acquired.contains(held)) || self.is_nbd_acquired(acquired)
     }

@@ -49,13 +49,13 @@ pub fn performer(kind: PortKind, side: Side, finding: &Finding) -> Performer {
 /// Returns the component for an uplink whose frames pass the kernel to and from `device`. The
 /// kernel accepts every form of frame and performs the work that `device` does not support.
 pub fn performer_at_device(side: Side, finding: &Finding, device: &DeviceFeatures) -> Assignment {
-    let nobody_asked = |doer| Assignment { performer: doer, by: None };
+    let without_feature = |performer| Assignment { performer, by: None };
     match (finding.capability, side, finding.is_on()) {
         (OffloadCapability::IpChecksum | OffloadCapability::ReceiveCoalescing, ..)
-        | (_, Side::Egress, false) => nobody_asked(performer(PortKind::Uplink, side, finding)),
+        | (_, Side::Egress, false) => without_feature(performer(PortKind::Uplink, side, finding)),
         (_, Side::Egress, true) => sending(finding.capability, device),
         // The device's checksum verification is not passed on: the receiver verifies.
-        (OffloadCapability::Checksum, Side::Ingress, false) => nobody_asked(Performer::Guest),
+        (OffloadCapability::Checksum, Side::Ingress, false) => without_feature(Performer::Guest),
         (OffloadCapability::Checksum, Side::Ingress, true) => Assignment {
             performer: if is_active(device, Feature::RxChecksum) {
                 Performer::Nic
@@ -64,7 +64,7 @@ pub fn performer_at_device(side: Side, finding: &Finding, device: &DeviceFeature
             },
             by: Some(Feature::RxChecksum),
         },
-        (_, Side::Ingress, false) => nobody_asked(Performer::Software),
+        (_, Side::Ingress, false) => without_feature(Performer::Software),
         (capability, Side::Ingress, true) => joining(capability, device),
     }
 }
@@ -134,12 +134,12 @@ const fn coalescers(capability: OffloadCapability) -> &'static [Feature] {
 fn joining(capability: OffloadCapability, device: &DeviceFeatures) -> Assignment {
     let joiners = coalescers(capability);
     let by = joiners.iter().copied().find(|feature| is_active(device, *feature));
-    let doer = match by {
+    let performer = match by {
         None => Performer::NotDone,
         Some(Feature::RxGroHw | Feature::RxLro) => Performer::Nic,
         Some(_) => Performer::Kernel,
     };
-    Assignment { performer: doer, by: by.or(joiners.last().copied()) }
+    Assignment { performer, by: by.or(joiners.last().copied()) }
 }
 
 #[cfg(test)]

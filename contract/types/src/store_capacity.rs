@@ -6,7 +6,8 @@ use utoipa::ToSchema;
 /// Value of `capacity_iops` of a store: a number, or the word `measure`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
-pub enum StoreCapability {
+#[schema(as = StoreCapability)]
+pub enum StoreCapacity {
     /// Capacity in normalised operations per second, declared by the operator.
     Declared(u64),
     /// Result of the last `suimon store measure`; unknown before the first.
@@ -21,9 +22,9 @@ pub enum MeasureWord {
     Measure,
 }
 
-impl StoreCapability {
+impl StoreCapacity {
     /// The word `measure`.
-    pub const MEASURE: Self = Self::Measured(MeasureWord::Measure);
+    pub const MEASURED: Self = Self::Measured(MeasureWord::Measure);
 
     /// Returns the declared capacity in normalised operations per second, if declared.
     pub const fn declared(self) -> Option<u64> {
@@ -37,7 +38,8 @@ impl StoreCapability {
 /// Source of a store's capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum CapabilitySource {
+#[schema(as = CapabilitySource)]
+pub enum CapacitySource {
     /// Capacity declared by the operator.
     Declared,
     /// Capacity measured by `suimon store measure`.

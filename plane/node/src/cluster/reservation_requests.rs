@@ -40,9 +40,9 @@ impl Slot {
         self.received.notify_all();
     }
 
-    fn wait(&self, patience: Duration) -> Option<Response> {
+    fn wait(&self, timeout: Duration) -> Option<Response> {
         let held = self.verdict.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.received.wait_timeout_while(held, patience, |verdict| verdict.is_none());
+        let waited = self.received.wait_timeout_while(held, timeout, |verdict| verdict.is_none());
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use suimon_contract::{EventKind, PowerConfig, PowerEffect, PowerSettingStatus};
 use suimon_quantity::CountedNoun;
 
-use super::keeper::{ApplyResult, external_change_text};
+use super::settings_writer::{ApplyResult, external_change_text};
 use crate::events::Draft;
 
 /// Maximum number of settings and reasons in one event.
-const TOLD_MAX: usize = 8;
+const EVENT_ITEMS_MAX: usize = 8;
 
 /// Returns the events about restored, unrestorable and externally changed settings.
 pub(super) fn settled(settled: &ApplyResult) -> Vec<Draft> {
@@ -29,9 +29,9 @@ pub(super) fn settled(settled: &ApplyResult) -> Vec<Draft> {
             CountedNoun::new(settled.external_changes.len(), "setting")
         );
         let draft = Draft::new(EventKind::PowerSettingLeft, "power", text);
-        let told = settled.external_changes.iter().take(TOLD_MAX);
+        let items = settled.external_changes.iter().take(EVENT_ITEMS_MAX);
         drafts.push(
-            told.fold(draft, |draft, of| draft.with(&of.id.file(), external_change_text(of))),
+            items.fold(draft, |draft, of| draft.with(&of.id.file(), external_change_text(of))),
         );
     }
     if !settled.not_restored.is_empty() {
@@ -41,8 +41,8 @@ pub(super) fn settled(settled: &ApplyResult) -> Vec<Draft> {
             CountedNoun::new(settled.not_restored.len(), "setting")
         );
         let draft = Draft::new(EventKind::PowerRestoreFailed, "power", text);
-        let told = settled.not_restored.iter().take(TOLD_MAX);
-        drafts.push(told.fold(draft, |draft, (id, why)| draft.with(&id.file(), why)));
+        let items = settled.not_restored.iter().take(EVENT_ITEMS_MAX);
+        drafts.push(items.fold(draft, |draft, (id, why)| draft.with(&id.file(), why)));
     }
     drafts
 }
@@ -74,8 +74,8 @@ pub(super) fn in_effect(
     };
     let draft = Draft::new(EventKind::PowerPlanIncomplete, "power", text).with("plan", plan);
     let lacking = settings.iter().filter(|of| !of.in_effect);
-    lacking.take(TOLD_MAX).fold(draft, |draft, of| {
-        let why = of.why_not.as_deref().unwrap_or("the setting has another value");
+    lacking.take(EVENT_ITEMS_MAX).fold(draft, |draft, of| {
+        let why = of.reason.as_deref().unwrap_or("the setting has another value");
         let of_whom = match of.cpus.as_slice() {
             [] => String::new(),
             [cpu] => format!(" of CPU {cpu}"),

@@ -3,12 +3,12 @@
 /// Position in a descriptor ring: an index, and the wrap counter, which toggles each time the index
 /// passes the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RingPosition {
     pub(crate) index: u16,
     pub(crate) wrap: bool,
 }
 
-impl Place {
+impl RingPosition {
     /// Decodes a position: the index with the wrap counter as bit 15.
     pub(crate) fn from_number(number: u16) -> Self {
         Self { index: number & 0x7fff, wrap: number & 0x8000 != 0 }

@@ -9,7 +9,7 @@ use suimon_quantity::Time;
 
 use super::{Driver, Link, RETRY};
 use crate::cluster::covered;
-use crate::cluster::identity::{self, Known, Mismatch};
+use crate::cluster::identity::{self, KnownIdentity, Mismatch};
 use crate::cluster::keys::STORES;
 use crate::cluster::messages::TaskResult;
 use crate::cluster::records::save_covered;
@@ -18,7 +18,7 @@ use crate::cluster::{cluster_prefix, shared_stores};
 use crate::events::Draft;
 
 /// Interval between checks of a store's identity.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+const STORE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 impl Driver {
     /// Samples the load of disks, and passes it to the members. Updates the minimums in effect.
@@ -28,8 +28,8 @@ impl Driver {
         let keys = self.policies.keys();
         for (name, store) in &mut self.stores {
             let known = (disks, &desired.config, &keys);
-            let told = store.loads.sample(now, known, (name, store.id), &views);
-            store.names = told.names;
+            let reported = store.loads.sample(now, known, (name, store.id), &views);
+            store.names = reported.names;
             let wanted = covered::minimums(&desired.config, name);
             let now_covered = covered::covered(&wanted, store.covers_iops(), &store.covered);
             if now_covered != store.covered {
@@ -49,8 +49,8 @@ impl Driver {
             // store are kept.
             let gives_back = self.is_leaving || store.release != Release::None;
             if gives_back || store.takes_part() {
-                let loads = if gives_back { Vec::new() } else { told.disks };
-                store.handle_loads(now, loads, told.latency_ns);
+                let loads = if gives_back { Vec::new() } else { reported.disks };
+                store.handle_loads(now, loads, reported.latency_ns);
             }
             // Repeated, because the store may have been added to the storage plane since the last
             // call.
@@ -72,22 +72,22 @@ impl Driver {
             }
             store.is_looking = true;
             let key = format!("{}{STORES}{name}", cluster_prefix(&config.name));
-            let known = Known { store: Arc::clone(of), key };
+            let known = KnownIdentity { store: Arc::clone(of), key };
             let (shared, session) = (Arc::clone(&self.shared), self.session);
             let (cluster, name, path) = (config.name.clone(), name.clone(), spec.path.clone());
-            let look = move || {
+            let check_identity = move || {
                 let random = (shared.disks.parts.random)();
                 let inbox = Arc::clone(&shared.cluster.inbox);
                 let asked = shared.disks.query_store(&path, move |files| {
                     identity::check(&known, files, &cluster, random)
                 });
                 let wrong = asked.unwrap_or_else(|error| Err(error.to_string()));
-                inbox.answer_always(TaskResult::Looked { store: name, session, wrong });
+                inbox.push_result_any_session(TaskResult::Looked { store: name, session, wrong });
             };
-            let thread = Builder::new().name("suimon-identity".to_owned()).spawn(look);
+            let thread = Builder::new().name("suimon-identity".to_owned()).spawn(check_identity);
             if let Err(error) = thread {
                 tracing::warn!(%error, "cannot check the identity of a shared store");
-                (store.is_looking, store.look_at) = (false, now + LOOK_AGAIN);
+                (store.is_looking, store.look_at) = (false, now + STORE_CHECK_INTERVAL);
             }
         }
     }
@@ -104,7 +104,7 @@ impl Driver {
             // It may be about another cluster. The check is repeated in this session.
             return;
         }
-        store.look_at = now + if store.is_known { LOOK_AGAIN } else { RETRY };
+        store.look_at = now + if store.is_known { STORE_CHECK_INTERVAL } else { RETRY };
         let wrong = match wrong {
             Ok(wrong) => wrong,
             Err(error) => {
@@ -114,7 +114,7 @@ impl Driver {
         };
         let was = std::mem::replace(&mut store.wrong, wrong.clone());
         store.is_known = true;
-        self.looked = None;
+        self.sampled_at = None;
         let subject = format!("store/{name}");
         match (was, wrong) {
             (None, Some(Mismatch { reason: why, .. })) => {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{
-    ApiError, ArrivalRequest, ArrivalState, ErrorCode, MigrateVmRequest, MigrationPhase, Name,
-    OperationState,
+    ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, MigrateVmRequest,
+    MigrationPhase, Name, OperationState,
 };
 use suimon_ports::{MigrationSpec, SendingPhase, VmCommand};
 
@@ -14,17 +14,18 @@ use crate::disks::{DiskMirror, OutgoingDisk, ReservedMark};
 use crate::migration::{arrival_request, disks_to_hand_over};
 use crate::operations::OperationHandle;
 use crate::remote_nodes::peer_error;
-use crate::vms::arriving::copied_disks;
 use crate::vms::driver::Driver;
+use crate::vms::incoming::copied_disks;
 use crate::vms::move_limits::{FINAL_COPY_LIMIT, QUERY_AFTER, SWITCH_LIMIT};
 use crate::vms::records::{StoredMigration, StoredMove};
 use crate::vms::texts;
 use crate::{PeerError, PeerStream};
 
 /// Interval between steps while data is copied, and while the VM is stopped for the switchover.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Limit on the time in which the guest must release its VFs, in units of `Driver::peer_request_interval`.
+/// Limit on the time in which the guest must release its VFs, in units of
+/// `Driver::peer_request_interval`.
 const VF_RELEASE_LIMIT: u32 = 120;
 
 /// Resolution of the operation's progress.
@@ -121,7 +122,7 @@ impl Driver {
         names.iter().map(|disk| OutgoingDisk::begin(&self.shared, disk)).collect()
     }
 
-    fn arrival_request(&self) -> Result<ArrivalRequest, ApiError> {
+    fn arrival_request(&self) -> Result<IncomingMigrationRequest, ApiError> {
         let Some(run) = &self.run else {
             return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
         };
@@ -173,7 +174,7 @@ impl Driver {
             Stage::Preparing(order, operation) => {
                 let there = order.target_node.operation(operation).map_err(far)?;
                 match there.state {
-                    OperationState::Running => (Stage::Preparing(order, operation), LOOK_EVERY),
+                    OperationState::Running => (Stage::Preparing(order, operation), POLL_INTERVAL),
                     OperationState::Succeeded => {
                         let mirrors = self.begin_mirrors(&leaving.leave.id, &to, &order)?;
                         (Stage::CopyingDisks(order, mirrors), Duration::ZERO)
@@ -198,7 +199,7 @@ impl Driver {
                     vm.migrate_out(line, &order.send).map_err(|error| self.api_error(&error))?;
                     (Stage::CopyingMemory(order, mirrors), Duration::ZERO)
                 } else {
-                    (Stage::CopyingDisks(order, mirrors), LOOK_EVERY)
+                    (Stage::CopyingDisks(order, mirrors), POLL_INTERVAL)
                 }
             }
             Stage::CopyingMemory(order, mirrors) => {
@@ -229,7 +230,7 @@ impl Driver {
         let arrival = peer.arrival(&leaving.leave.id);
         let arrival = arrival.map_err(|error| peer_error(&leaving.leave.to, error))?;
         leaving.last_query_at = Instant::now();
-        if arrival.state == ArrivalState::Waiting {
+        if arrival.state == IncomingMigrationState::Waiting {
             return Ok(());
         }
         let text =
@@ -300,7 +301,7 @@ impl Driver {
         }
         match status.phase {
             SendingPhase::Copying | SendingPhase::None => {
-                Ok((Stage::CopyingMemory(order, mirrors), LOOK_EVERY))
+                Ok((Stage::CopyingMemory(order, mirrors), POLL_INTERVAL))
             }
             SendingPhase::Waiting | SendingPhase::Finishing | SendingPhase::Done => {
                 let until = Instant::now() + FINAL_COPY_LIMIT;

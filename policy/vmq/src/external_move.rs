@@ -6,7 +6,7 @@ use crate::{PlacementReason, Vmq};
 
 impl Vmq {
     /// Records that a queue, not in transit, was found on `at`, moved by an external agent. It is
-    /// treated as added there: it stays until its processor is no longer permitted, sheds it or is
+    /// treated as added there: it stays until its worker is no longer permitted, sheds it or is
     /// emptied.
     pub fn handle_moved_externally(&mut self, queue: QueueId, at: WorkerId, now: Time) {
         let Some(of) = self.queues.get_mut(&queue) else { return };

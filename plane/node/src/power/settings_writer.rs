@@ -113,7 +113,7 @@ impl SettingsWriter {
     pub(super) fn apply(&mut self, spec: Option<&PowerSpec>, assert: &Overwrite) -> ApplyResult {
         let mut settled = ApplyResult::default();
         self.refused.clear();
-        let told: BTreeSet<SettingId> = self.external_changes.keys().copied().collect();
+        let reported_before: BTreeSet<SettingId> = self.external_changes.keys().copied().collect();
         let mut machine = self.host.settings();
         for round in 0..ROUNDS_MAX {
             // External changes are overwritten once. A different value in a later round results
@@ -138,7 +138,7 @@ impl SettingsWriter {
         }
         settled.external_changes.sort_by_key(|of| of.id);
         settled.external_changes.dedup_by_key(|of| of.id);
-        settled.external_changes.retain(|of| !told.contains(&of.id));
+        settled.external_changes.retain(|of| !reported_before.contains(&of.id));
         self.drop_what_never_was(&machine);
         settled
     }

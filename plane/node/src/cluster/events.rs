@@ -131,14 +131,14 @@ fn reservation_refused(store: &Name, node: String, admission: &AdmissionCheck) -
 }
 
 /// Returns the event of a store that delivers less than its capacity.
-fn external_load(store: &Name, delivered_iops: u64, capability_iops: u64) -> Draft {
+fn external_load(store: &Name, delivered_iops: u64, capacity_iops: u64) -> Draft {
     let text = format!(
-        "The store delivers {delivered_iops} IOPS to all nodes; its capacity is {capability_iops} \
+        "The store delivers {delivered_iops} IOPS to all nodes; its capacity is {capacity_iops} \
          IOPS. Find the external load, or measure the capacity again."
     );
     of_store(EventKind::SharedForeignLoad, store, text)
         .with("delivered_iops", delivered_iops)
-        .with("capability_iops", capability_iops)
+        .with("capability_iops", capacity_iops)
 }
 
 /// Returns an event about a shared QoS policy that disks of a node use.

@@ -4,7 +4,7 @@ mod driving;
 
 use std::time::Instant;
 
-use suimon_contract::{ArrivalRequest, MigrationPhase, Name, StoreToken, VmMigration};
+use suimon_contract::{IncomingMigrationRequest, MigrationPhase, Name, StoreToken, VmMigration};
 
 use crate::disks::ServedDisk;
 
@@ -23,10 +23,10 @@ pub(super) struct Arriving {
 }
 
 /// Returns the initial migration status of an arriving VM.
-pub(crate) fn arriving_view(request: &ArrivalRequest) -> VmMigration {
+pub(crate) fn arriving_view(request: &IncomingMigrationRequest) -> VmMigration {
     VmMigration {
         id: request.id.clone(),
-        leaves: false,
+        is_outgoing: false,
         node: request.from.clone(),
         phase: MigrationPhase::Preparing,
         disk_bytes_copied: 0,
@@ -39,7 +39,7 @@ pub(crate) fn arriving_view(request: &ArrivalRequest) -> VmMigration {
 }
 
 /// Returns the names of the VM's disks that are copied, that is, not handed over.
-pub(super) fn copied_disks(request: &ArrivalRequest) -> Vec<Name> {
+pub(super) fn copied_disks(request: &IncomingMigrationRequest) -> Vec<Name> {
     let is_copied = |disk: &Name| request.handed_over.iter().all(|of| of.name != *disk);
     let names = request.disks.iter().map(|disk| &disk.name);
     names.filter(|disk| is_copied(disk)).cloned().collect()

@@ -8,7 +8,7 @@ use suimon_contract::Name;
 use suimon_quantity::Time;
 
 use super::{Driver, Link};
-use crate::cluster::beats::{self, Heartbeat, INTERVAL};
+use crate::cluster::heartbeat::{self, Heartbeat, INTERVAL};
 use crate::cluster::messages::TaskResult;
 use crate::cluster::shared_stores;
 
@@ -37,11 +37,14 @@ impl Driver {
             let (name, path) = (name.clone(), spec.path.clone());
             let write = move || {
                 let asked =
-                    shared.disks.query_store(&path, move |files| beats::exchange(files, &own));
+                    shared.disks.query_store(&path, move |files| heartbeat::exchange(files, &own));
                 let heartbeats = asked.map_err(|error| error.to_string());
                 let heartbeats =
                     heartbeats.and_then(|heartbeats| heartbeats.map_err(|error| error.to_string()));
-                shared.cluster.inbox.answer_always(TaskResult::Beaten { store: name, heartbeats });
+                shared
+                    .cluster
+                    .inbox
+                    .push_result_any_session(TaskResult::Beaten { store: name, heartbeats });
             };
             if let Err(error) = Builder::new().name("suimon-beat".to_owned()).spawn(write) {
                 tracing::warn!(%error, "cannot write the heartbeat to a store");
@@ -105,7 +108,8 @@ impl Driver {
             };
             let (shared, path) = (Arc::clone(&self.shared), spec.path.clone());
             let end = move || {
-                let ended = shared.disks.query_store(&path, move |files| beats::end(files, &own));
+                let ended =
+                    shared.disks.query_store(&path, move |files| heartbeat::end(files, &own));
                 if !matches!(ended, Ok(Ok(()))) {
                     tracing::debug!(
                         store = %path.display(),

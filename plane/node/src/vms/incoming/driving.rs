@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{
-    ApiError, ArrivalRequest, ArrivalState, ErrorCode, MigrationPhase, Name, VmState,
+    ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, MigrationPhase, Name,
+    VmState,
 };
 use suimon_ports::{SendingPhase, StateStoreError, Vm, VmCommand, VmError};
 
@@ -16,21 +17,21 @@ use crate::PeerStream;
 use crate::disks::ServedDisk;
 use crate::migration::{ArrivalAnswer, ArrivalCall, ArrivalMessage, arrival_spec};
 use crate::operations::OperationHandle;
+use crate::vms::adoption::Unresponsive;
 use crate::vms::driver::Driver;
-use crate::vms::finding::Unresponsive;
 use crate::vms::inbox::NoticeObserver;
 use crate::vms::move_limits::SILENCE_MAX;
 use crate::vms::records::{StoredMove, StoredRun, StoredVm, save_vm};
 use crate::vms::spec::standbys;
 use crate::vms::texts;
 
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Driver {
     /// Starts the VM's QEMU process, which waits for the migration stream.
     pub(in crate::vms) fn begin_arriving(
         &mut self,
-        request: &ArrivalRequest,
+        request: &IncomingMigrationRequest,
         operation: &OperationHandle,
     ) {
         let waits =
@@ -52,7 +53,7 @@ impl Driver {
                     handed_over: request.handed_over.iter().map(|of| of.name.clone()).collect(),
                     stores: request.stores.clone(),
                     last_message_at: now,
-                    look_at: now + LOOK_EVERY,
+                    look_at: now + POLL_INTERVAL,
                 });
                 operation.end(&Ok(()));
             }
@@ -63,7 +64,7 @@ impl Driver {
         }
     }
 
-    fn start_waiting(&mut self, request: &ArrivalRequest) -> Result<(), ApiError> {
+    fn start_waiting(&mut self, request: &IncomingMigrationRequest) -> Result<(), ApiError> {
         let desired = self.shared.desired();
         let spec = arrival_spec(&self.shared, &desired.config, request, &self.entry)?;
         let host = self.shared.vms.parts.host.clone();
@@ -99,8 +100,8 @@ impl Driver {
     pub(in crate::vms) fn answer_arrival(&mut self, (call, answer): ArrivalMessage) {
         // The arrival may have been activated or abandoned while the request was queued.
         let settled = match &self.migration_record {
-            None => Some(ArrivalState::Active),
-            Some(_) if self.is_abandoned => Some(ArrivalState::Abandoned),
+            None => Some(IncomingMigrationState::Active),
+            Some(_) if self.is_abandoned => Some(IncomingMigrationState::Abandoned),
             Some(_) => None,
         };
         if let (Some(state), false) = (settled, matches!(call, ArrivalCall::Line(_))) {
@@ -118,16 +119,16 @@ impl Driver {
             }
             (ArrivalCall::Query, Some(arriving)) => {
                 arriving.last_message_at = Instant::now();
-                Ok(ArrivalAnswer::State(ArrivalState::Waiting))
+                Ok(ArrivalAnswer::State(IncomingMigrationState::Waiting))
             }
-            (ArrivalCall::Query, None) => Ok(ArrivalAnswer::State(ArrivalState::Waiting)),
+            (ArrivalCall::Query, None) => Ok(ArrivalAnswer::State(IncomingMigrationState::Waiting)),
             (ArrivalCall::Activate, Some(_)) => self.activate().map(ArrivalAnswer::State),
             // Permitted also before QEMU is started.
             (ArrivalCall::Abandon, _) => {
                 if let Some(StoredMove::Arriving { from, .. }) = self.migration_record.clone() {
                     self.give_up_arrival(&from, "the source node has cancelled the migration");
                 }
-                Ok(ArrivalAnswer::State(ArrivalState::Abandoned))
+                Ok(ArrivalAnswer::State(IncomingMigrationState::Abandoned))
             }
             (_, None) => {
                 let text = "the VM is not ready yet; retry";
@@ -174,7 +175,7 @@ impl Driver {
 
     /// Activates the VM: this node owns it from here on, and its CPUs are resumed unless it was
     /// paused on the source. Errors leave the VM with the source.
-    fn activate(&mut self) -> Result<ArrivalState, ApiError> {
+    fn activate(&mut self) -> Result<IncomingMigrationState, ApiError> {
         let (Some(arriving), Some(run)) = (&mut self.incoming, &self.run) else {
             return Err(self.not_there());
         };
@@ -211,7 +212,7 @@ impl Driver {
         self.follow_space_again();
         self.request_vfs();
         self.reconcile();
-        Ok(ArrivalState::Active)
+        Ok(IncomingMigrationState::Active)
     }
 
     /// Opens the disks that the source has closed, after a check that their stores are the same.
@@ -233,8 +234,8 @@ impl Driver {
     /// Executes a command after the activation. A failure is logged; it does not undo the
     /// activation.
     fn try_it(&self, vm: &dyn Vm, command: &VmCommand) {
-        let told: Result<(), VmError> = vm.execute(command);
-        if let Err(error) = told {
+        let result: Result<(), VmError> = vm.execute(command);
+        if let Err(error) = result {
             tracing::error!(
                 vm = %self.entry.name,
                 %error,
@@ -262,7 +263,7 @@ impl Driver {
     /// silent.
     pub(in crate::vms) fn look_at_arriving(&mut self, now: Instant) {
         let Some(arriving) = self.incoming.as_mut().filter(|of| of.look_at <= now) else { return };
-        arriving.look_at = now + LOOK_EVERY;
+        arriving.look_at = now + POLL_INTERVAL;
         let is_copied = !arriving.disks.is_empty();
         let status = self.run.as_ref().map(|run| run.vm.migration_status());
         let is_sent = matches!(&status, Some(Ok(status)) if status.phase == SendingPhase::Copying);

@@ -10,8 +10,8 @@ use std::time::Duration;
 use rustix::net::sockopt;
 use suimon_client::{ArrivalLine, Client, ClientError, TlsError, TlsReach};
 use suimon_contract::{
-    ApiError, Arrival, ArrivalRequest, DrainPlan, DrainRequest, ErrorCode, HostStatus, NodeConfig,
-    Operation, Plan,
+    ApiError, DrainPlan, DrainRequest, ErrorCode, HostStatus, IncomingMigration,
+    IncomingMigrationRequest, NodeConfig, Operation, Plan,
 };
 use suimon_node::{PeerError, PeerNode, PeerNodes, PeerStream};
 use tokio::runtime::{Handle, Runtime};
@@ -23,11 +23,11 @@ const LINE_THREADS: usize = 2;
 /// Time limit for a node to report its state.
 const HOST_TIME: Duration = Duration::from_secs(4);
 /// Time limit for a node's response to a request other than that for its state.
-const ANSWER_TIME: Duration = Duration::from_secs(15);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time for which a node is requested to wait for the end of an operation.
 const OPERATION_TIME: Duration = Duration::from_secs(5);
 /// Maximum size of a node's response in bytes.
-const ANSWER_BYTES_MAX: usize = 8 << 20;
+const RESPONSE_BYTES_MAX: usize = 8 << 20;
 /// Maximum length of a node's text in characters; longer ones are truncated. They become parts of
 /// events and operations, which are stored.
 const TEXT_CHARS_MAX: usize = 1000;
@@ -78,7 +78,7 @@ impl PeerNodes for HostPeerNodes {
         let reach = TlsReach {
             address: config.address.clone(),
             server_name: config.effective_server_name(),
-            authority: config.authority.clone(),
+            authority: config.ca_certificate.clone(),
             token_file: config.token_file.clone(),
         };
         let refused = |code, field, text: String| {
@@ -96,7 +96,8 @@ impl PeerNodes for HostPeerNodes {
             let text = format!("cannot start a thread for the connection: {error}");
             refused(ErrorCode::HostError, "address", text)
         })?;
-        let client = client.with_answer_time(ANSWER_TIME).with_answer_bytes_max(ANSWER_BYTES_MAX);
+        let client =
+            client.with_answer_time(RESPONSE_TIMEOUT).with_answer_bytes_max(RESPONSE_BYTES_MAX);
         Ok(Arc::new(HostPeerNode { config: config.clone(), client, runtime }))
     }
 }
@@ -156,11 +157,11 @@ impl PeerNode for HostPeerNode {
         }
     }
 
-    fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, PeerError> {
+    fn check_arrival(&self, request: &IncomingMigrationRequest) -> Result<Plan, PeerError> {
         self.request(self.client.check_arrival(request))
     }
 
-    fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, PeerError> {
+    fn prepare_arrival(&self, request: &IncomingMigrationRequest) -> Result<Operation, PeerError> {
         self.request(self.client.prepare_arrival(request)).map(limited_operation)
     }
 
@@ -172,7 +173,7 @@ impl PeerNode for HostPeerNode {
         self.request(self.client.cancel_operation(id)).map(limited_operation)
     }
 
-    fn arrival(&self, id: &str) -> Result<Arrival, PeerError> {
+    fn arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
         self.request(self.client.arrival(id))
     }
 
@@ -202,11 +203,11 @@ impl PeerNode for HostPeerNode {
         Ok(theirs.into())
     }
 
-    fn activate_arrival(&self, id: &str) -> Result<Arrival, PeerError> {
+    fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
         self.request(self.client.activate_arrival(id))
     }
 
-    fn abandon_arrival(&self, id: &str) -> Result<Arrival, PeerError> {
+    fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
         self.request(self.client.abandon_arrival(id))
     }
 

@@ -101,7 +101,7 @@ impl OutgoingMigration {
     pub(super) fn view(&self) -> VmMigration {
         VmMigration {
             id: self.leave.id.clone(),
-            leaves: true,
+            is_outgoing: true,
             node: self.leave.to.to_string(),
             phase: self.phase(),
             disk_bytes_copied: self.copied.disks.0,

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{FeatureState, OffloadSwitches, Reason, Switch, effective};
+use crate::{FeatureState, OffloadToggle, OffloadToggles, Reason, effective};
 use suimon_frame::Offloads;
 
 const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };
@@ -22,7 +22,7 @@ fn on(capability: OffloadCapability) -> Finding {
 }
 
 fn off(capability: OffloadCapability) -> Finding {
-    Finding { capability, reason: Reason::SwitchedOff { switch: Switch::Segmentation } }
+    Finding { capability, reason: Reason::SwitchedOff { switch: OffloadToggle::Segmentation } }
 }
 
 #[test]
@@ -35,9 +35,11 @@ fn what_is_sent_is_done_by_the_device_if_active_there_else_by_the_kernel() {
         (OffloadCapability::UdpSegmentation, Feature::TxUdp),
     ] {
         let others: Vec<_> = Feature::ALL.into_iter().filter(|f| *f != feature).collect();
-        for (active, doer) in [(&[feature][..], Performer::Nic), (&others[..], Performer::Kernel)] {
+        for (active, performer) in
+            [(&[feature][..], Performer::Nic), (&others[..], Performer::Kernel)]
+        {
             let found = performer_at_device(Side::Egress, &on(capability), &device(active));
-            assert_eq!(found, Assignment { performer: doer, by: Some(feature) });
+            assert_eq!(found, Assignment { performer, by: Some(feature) });
         }
         let found = performer_at_device(Side::Egress, &off(capability), &device(&Feature::ALL));
         assert_eq!(found, Assignment { performer: Performer::Software, by: None });
@@ -52,14 +54,14 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
         device
     };
     let both = [Feature::TxChecksumIpv4, Feature::TxChecksumIpv6];
-    for (active, doer, by) in [
+    for (active, performer, by) in [
         (&both[..], Performer::Nic, Feature::TxChecksumIpv4),
         (&both[..1], Performer::Kernel, Feature::TxChecksumIpv6),
         (&both[1..], Performer::Kernel, Feature::TxChecksumIpv4),
     ] {
         let device = without_generic(active);
         let found = performer_at_device(Side::Egress, &on(OffloadCapability::Checksum), &device);
-        assert_eq!(found, Assignment { performer: doer, by: Some(by) });
+        assert_eq!(found, Assignment { performer, by: Some(by) });
         assert!(is_supported(Side::Egress, OffloadCapability::Checksum, &device));
     }
     let none = DeviceFeatures::default();
@@ -98,7 +100,7 @@ proptest! {
         active in prop::collection::vec(0..Feature::ALL.len(), 0..12),
     ) {
         let [tx, rx, tx_ip, rx_ip, segmentation, receive_coalescing] = bits;
-        let switches = OffloadSwitches {
+        let switches = OffloadToggles {
             tx_checksum: tx,
             rx_checksum: rx,
             tx_ip_checksum: tx_ip,
@@ -117,8 +119,8 @@ proptest! {
                 finding.capability,
                 OffloadCapability::IpChecksum | OffloadCapability::ReceiveCoalescing
             );
-            for doer in doers {
-                prop_assert_eq!(is_work && !finding.is_on(), doer == Performer::Software
+            for performer in doers {
+                prop_assert_eq!(is_work && !finding.is_on(), performer == Performer::Software
                     && finding.capability != OffloadCapability::ReceiveCoalescing);
             }
         }

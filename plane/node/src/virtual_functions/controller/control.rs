@@ -11,13 +11,13 @@ use suimon_quantity::PciAddress;
 
 use super::FdbState;
 use crate::control::Controller;
-use crate::virtual_functions::look::{HostQuery, eligible_nics};
 use crate::virtual_functions::place::settings_for_nic;
+use crate::virtual_functions::query::{HostQuery, eligible_nics};
 use crate::virtual_functions::{VfReport, texts};
 use crate::vms::VfOrder;
 
 /// Interval in which adapters are queried while a NIC has or can have a VF.
-const LOOK: Duration = Duration::from_secs(1);
+const ADAPTER_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Controller {
     /// Handles reports, queries adapters if due, and executes the policy's actions. Called by the
@@ -33,7 +33,7 @@ impl Controller {
         let is_needed = config.switches.iter().any(|switch| switch.iov)
             || !self.iov.reported_nics.is_empty()
             || !self.iov.led.is_empty();
-        let is_due = self.iov.looked_at.is_none_or(|at| at.elapsed() >= LOOK);
+        let is_due = self.iov.looked_at.is_none_or(|at| at.elapsed() >= ADAPTER_POLL_INTERVAL);
         if is_needed && (is_due || has_news) {
             self.look_at_vfs(config);
             self.iov.looked_at = Some(Instant::now());

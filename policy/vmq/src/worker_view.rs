@@ -1,15 +1,15 @@
-//! Reported state of processors.
+//! Reported state of workers.
 
 use suimon_quantity::WorkerId;
 
 use crate::{Load, Vmq};
 
-/// State of a processor as used by the placement.
+/// State of a worker as used by the placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerView {
-    /// Processor that is described.
+    /// Worker that is described.
     pub worker: WorkerId,
-    /// True if the processor is permitted.
+    /// True if the worker is permitted.
     pub permitted: bool,
     /// Number of its queues, including those in transit to it.
     pub queues: u32,
@@ -20,7 +20,7 @@ pub struct WorkerView {
 }
 
 impl Vmq {
-    /// Returns all processors in ascending order.
+    /// Returns all workers in ascending order.
     pub fn workers(&self) -> Vec<WorkerView> {
         let loads = self.loads();
         let views = self.workers.iter().map(|(id, worker_state)| {
