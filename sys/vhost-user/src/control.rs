@@ -235,7 +235,7 @@ impl Shared {
             match stopped.await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {
-                    (wait, look) = (Duration::ZERO, (look * 2).min(STOP_POLL_INTERVAL_MAX))
+                    (wait, look) = (Duration::ZERO, (look * 2).min(STOP_POLL_INTERVAL_MAX));
                 }
                 Err(Interrupted) => look = SHORTAGE,
             }
