@@ -16,7 +16,7 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_frame::Offloads;
-use suimon_ports::{DiskQueue, DiskQueueHost, FrameSink, FrameSource, OffloadSwitches, QueueHost};
+use suimon_ports::{DiskQueue, DiskQueueHost, FrameSink, FrameSource, OffloadToggles, QueueHost};
 use suimon_quantity::{Direction, DiskId, PortId, QueueId};
 use suimon_ring::{DiskProperties, GuestVisibleDisk, OffloadMask};
 use suimon_vhost_user::{
@@ -81,7 +81,7 @@ pub fn check(input: &[u8]) {
             mac: None,
             mtu: 1500,
         };
-        (Model::Nic(nic), Offer::new(2, true, &OffloadSwitches::default(), 0))
+        (Model::Nic(nic), Offer::new(2, true, &OffloadToggles::default(), 0))
     });
     check_device(input, 1, |host| {
         let shape = GuestVisibleDisk {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use suimon_frame::{MacAddr, Offloads};
-use suimon_offload::{DeviceFeatures, OffloadSwitches};
+use suimon_offload::{DeviceFeatures, OffloadToggles};
 use suimon_quantity::PortId;
 use thiserror::Error;
 
@@ -38,7 +38,7 @@ pub struct VhostUserSpec {
     /// Largest IP packet, 68 to 9216 bytes.
     pub mtu: u16,
     /// Offloads that the guest may negotiate.
-    pub offload: OffloadSwitches,
+    pub offload: OffloadToggles,
     /// Features that a reconnecting VM depends on. Observed state: the value of the last
     /// [`DeviceNotice::FeaturesCommitted`], not part of the configuration.
     pub negotiated: NegotiatedFeatures,
@@ -85,7 +85,7 @@ pub struct TapSpec {
     /// Largest IP packet, 68 to 9216 bytes.
     pub mtu: u16,
     /// Offloads that the kernel's network stack may use.
-    pub offload: OffloadSwitches,
+    pub offload: OffloadToggles,
     /// True if the kernel may forward the device's frames itself, as specified by a
     /// [`KernelPathTable`].
     pub kernel_path: bool,
@@ -118,7 +118,7 @@ pub struct UplinkSpec {
     /// network stack.
     pub host_addresses: Vec<IpAddr>,
     /// Offloads used between switch and device, seen from the switch.
-    pub offload: OffloadSwitches,
+    pub offload: OffloadToggles,
 }
 
 /// Specification of the device behind a port.

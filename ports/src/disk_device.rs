@@ -33,7 +33,7 @@ pub struct VhostUserDiskSpec {
     /// True if the disk is read-only for the VM.
     pub is_read_only: bool,
     /// Features that a reconnecting VM depends on. Observed state: the value of the last
-    /// [`DeviceNotice::Promised`], not part of the configuration.
+    /// [`DeviceNotice::FeaturesCommitted`], not part of the configuration.
     pub negotiated: NegotiatedFeatures,
 }
 

@@ -233,7 +233,7 @@ pub trait FileIo: Send {
     /// Returns the number of operations in flight.
     fn in_flight(&self) -> usize;
 
-    /// Blocks until no operation is in flight, or until `patience` has passed since the last
+    /// Blocks until no operation is in flight, or until `timeout` has passed since the last
     /// completion. Returns true if no operation is in flight.
     fn drain(&mut self, timeout: Duration) -> bool {
         let _ = timeout;

@@ -111,7 +111,7 @@ pub use store_files::{
     FileLockMode, FileStatus, STORE_NAMES_MAX, StoreFault, StoreFileError, StoreFiles, StoreSource,
     StoreSpace,
 };
-pub use suimon_offload::{DeviceFeature, DeviceFeatures, FeatureState, OffloadSwitches};
+pub use suimon_offload::{DeviceFeature, DeviceFeatures, FeatureState, OffloadToggles};
 pub use vm_device::VmDevice;
 pub use vm_host::{
     GuestInfo, GuestInterface, GuestSystem, RunningVmStatus, Standby, Vm, VmAccelerator, VmBoot,

@@ -159,11 +159,11 @@ pub struct NbdLevel {
 /// Connections and buffer memory of NBD clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NbdUsage {
-    /// Clients of all servers.
+    /// Connections and buffer memory of the clients of all servers.
     pub host: NbdLevel,
     /// Peers with connections: `user 107`, an IPv4 address or an IPv6 network.
     pub peers: Vec<(String, NbdLevel)>,
-    /// Exports with connections.
+    /// Exports that have connections, with their connections and buffer memory.
     pub exports: Vec<(String, NbdLevel)>,
     /// Number of requests that were delayed or processed in parts, because a limit on buffer memory
     /// was reached.

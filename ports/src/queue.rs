@@ -53,8 +53,9 @@ pub struct PortFault {
 pub trait FrameSource: Send {
     /// Appends frames to `batch` until it is full or the queue is empty, and returns how many were
     /// appended. VLAN tags are moved to the metadata
-    /// ([`Frame::admit`](suimon_frame::Frame::admit)), the metadata is correct, and each frame has
-    /// at least an Ethernet header. Other frames are dropped and counted as malformed.
+    /// ([`Frame::validate_ingress`](suimon_frame::Frame::validate_ingress)), the metadata is
+    /// correct, and each frame has at least an Ethernet header. Other frames are dropped and
+    /// counted as malformed.
     ///
     /// Frames may have tails ([`Frame::set_tail`]). The memory of tails remains valid until
     /// [`FrameSource::release`] or the next call of this function.

@@ -83,7 +83,7 @@ pub enum SriovSupport {
     NoVfBarSpace,
     /// The PCI bus numbers do not suffice for all virtual functions.
     NoBusResources,
-    /// No IOMMU is active.
+    /// The host has no active IOMMU.
     NoIommu,
     /// The IOMMU group contains devices that are not part of the adapter (missing ACS isolation).
     MissingAcs,

@@ -30,7 +30,7 @@ pub enum VmBoot {
     /// UEFI (OVMF), which boots from the VM's disks and CD. `code` is shared; the variable store is
     /// kept in the VM's folder.
     Uefi {
-        /// Firmware code image, read-only.
+        /// File with the firmware code, mapped read-only.
         code: PathBuf,
         /// Template of the variable store, copied at first start.
         variables: PathBuf,

@@ -57,7 +57,7 @@ pub(crate) fn violations(metadata: &Metadata) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Cycle of imports.
+/// Cycle of imports between files of one crate.
 struct Cycle {
     files: usize,
     /// Imports between the files: importing file, imported file, names.

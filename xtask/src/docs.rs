@@ -27,7 +27,7 @@ const SIMULATOR: &str = "docs/simulator.md";
 const SCENARIOS: &str = "apps/sim/scenarios";
 const TABLES: [&str; 2] = ["<!-- Written by `sim tables`. -->\n", "<!-- Up to here. -->\n"];
 
-/// Writes all generated files.
+/// Writes all generated pages below `root`.
 pub(crate) fn write(root: &Path) -> Result<()> {
     for (path, bytes) in generate(root)? {
         let to = root.join(&path);

@@ -15,7 +15,7 @@ use crate::module_tree::{Definition, ModuleId, ModuleTree, is_for_tests, use_lea
 
 /// Imports of one crate.
 pub(crate) struct Imports {
-    /// Source files, without tests.
+    /// Source files of the crate, without tests.
     pub(crate) files: Vec<PathBuf>,
     /// For each file (index in `files`) the files that it imports from, with the names.
     pub(crate) edges: Vec<BTreeMap<usize, BTreeSet<String>>>,

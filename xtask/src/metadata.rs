@@ -18,7 +18,7 @@ pub(crate) struct Metadata {
     pub(crate) target_directory: PathBuf,
 }
 
-/// Crate of the workspace.
+/// Package of the workspace, as `cargo metadata` reports it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Package {
     pub(crate) name: String,
@@ -36,7 +36,7 @@ pub(crate) struct Dependency {
     pub(crate) path: Option<PathBuf>,
 }
 
-/// Target that cargo builds.
+/// Library, program or test that cargo builds.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Target {
     pub(crate) kind: Vec<String>,

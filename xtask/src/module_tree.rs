@@ -17,14 +17,14 @@ type Source<'source> = &'source dyn Fn(&Path) -> Result<syn::File>;
 
 /// Modules of a crate, without those for tests.
 pub(crate) struct ModuleTree {
-    /// Source files.
+    /// Source files of the crate.
     pub(crate) files: Vec<PathBuf>,
     /// Items of each module, without its submodules.
     pub(crate) items: Vec<(ModuleId, Vec<syn::Item>)>,
     modules: Vec<Module>,
 }
 
-/// Where a path leads.
+/// Item or module that a Rust path resolves to.
 pub(crate) struct Definition {
     /// Index of the file in [`ModuleTree::files`].
     pub(crate) file: usize,

@@ -10,14 +10,14 @@ use anyhow::{Result, ensure};
 use suimon_rig::{Process, Rig, StopSignal};
 
 /// Interval of checks for a stop request while waiting.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Profiler of CPU time. It samples only while a measurement takes place.
 pub trait CpuProfiler {
     /// Starts sampling. A failure does not affect the measurement.
     fn enable(&self);
 
-    /// Stops sampling.
+    /// Ends the sampling.
     fn disable(&self);
 }
 
@@ -106,9 +106,9 @@ impl<'a> Environment<'a> {
                 limit.as_secs(),
                 process.last_words()
             );
-            self.wait(LOOK_EVERY)?;
+            self.wait(POLL_INTERVAL)?;
         }
-        process.wait(LOOK_EVERY)
+        process.wait(POLL_INTERVAL)
     }
 
     /// Calls `look` at the end of each of the given number of seconds.
@@ -132,7 +132,7 @@ impl<'a> Environment<'a> {
             if left.is_zero() {
                 return Ok(());
             }
-            thread::sleep(left.min(LOOK_EVERY));
+            thread::sleep(left.min(POLL_INTERVAL));
         }
     }
 }

@@ -12,14 +12,14 @@ pub enum Requirement {
     Program {
         /// Name of the executable file.
         name: &'static str,
-        /// Debian package.
+        /// Debian package that contains the program.
         package: &'static str,
     },
     /// File of the system, with the Debian package that contains it.
     File {
-        /// Absolute path.
+        /// Absolute path of the required file.
         path: &'static str,
-        /// Debian package.
+        /// Debian package that contains the file.
         package: &'static str,
     },
     /// Program of Suimon, or an example built beside it.

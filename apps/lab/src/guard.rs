@@ -22,7 +22,7 @@ const SUPERVISOR: &str = "SUIMON_LAB_WATCHED_BY";
 pub(crate) const PARENT_WORKER: &str = "SUIMON_LAB_ASKED_BY";
 
 /// Interval of checks for the end of the work.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Time limit for the working process to end in an orderly way.
 const END_LIMIT: Duration = Duration::from_secs(60);
@@ -75,7 +75,7 @@ fn wait(work: &mut Child, stop: &StopSignal) -> Result<ExitStatus> {
         if asked.is_some_and(|at| at.elapsed() > END_LIMIT) {
             signal(work, Signal::KILL);
         }
-        thread::sleep(LOOK_EVERY);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -123,7 +123,7 @@ mod tests {
             let began = Instant::now();
             while !is_so() {
                 assert!(began.elapsed() < Duration::from_secs(120), "{what}");
-                thread::sleep(LOOK_EVERY);
+                thread::sleep(POLL_INTERVAL);
             }
         };
         wait_until("it does not start", &|| ready.exists());

@@ -27,7 +27,7 @@ use suimon_rig::{Process, Rig, run_any};
 
 pub(crate) use modules::KERNEL_OTHER;
 
-/// Requirement of profiles.
+/// Program that profiles require.
 pub(crate) const PERF: Requirement = Requirement::Program { name: "perf", package: "linux-perf" };
 
 /// Samples per CPU and second. An odd number avoids synchronization with timers.
@@ -37,13 +37,13 @@ const SAMPLES_PER_S: u32 = 499;
 const SAMPLES_MIB_MAX: u32 = 256;
 
 /// Time limits for `perf` to respond, and to summarise samples.
-const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 const REPORT_LIMIT: Duration = Duration::from_secs(120);
 
 /// Response of `perf` to an executed command.
 const DONE: &[u8] = b"ack\n";
 
-/// Profiler of one part.
+/// Profiler that runs during one part of a measurement.
 pub(crate) struct Profiler {
     folder: PathBuf,
     state: RefCell<State>,
@@ -161,7 +161,7 @@ impl Perf {
 
     fn tell(&mut self, word: &str) -> Result<()> {
         self.control.write_all(format!("{word}\n").as_bytes()).context("perf's pipe")?;
-        let deadline = Instant::now() + ANSWER_LIMIT;
+        let deadline = Instant::now() + RESPONSE_TIMEOUT;
         let mut answer = Vec::new();
         while !answer.starts_with(DONE) {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -20,13 +20,13 @@ use suimon_lab_run::{FORMAT, Repetition, Run};
 const HOLD_TRIES: u32 = 20;
 const HOLD_EVERY: Duration = Duration::from_millis(50);
 
-/// Folder of results.
+/// Folder that contains the results of all runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Results {
     folder: PathBuf,
 }
 
-/// Folder of one run.
+/// Folder that contains the results of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct RunFolder {
     path: PathBuf,
@@ -193,7 +193,7 @@ impl RunFolder {
         write().with_context(|| self.unwritten(PROGRESS))
     }
 
-    /// Writes a file atomically.
+    /// Writes a file of the run atomically.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let (path, unfinished) = (self.path.join(name), self.path.join(format!("{name}.part")));
         let write = || -> std::io::Result<()> {

@@ -21,7 +21,7 @@ use crate::results::RunFolder;
 /// Largest number of failures of a case before it is abandoned.
 const FAILURES_MOST: usize = 2;
 
-/// Run in progress.
+/// Run that is in progress in this process.
 pub(crate) struct Runner<'a> {
     pub(crate) experiment: Box<dyn Experiment>,
     pub(crate) repeat: Repeat,

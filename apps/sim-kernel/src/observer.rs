@@ -19,12 +19,12 @@ pub struct Complaint {
     pub what: String,
 }
 
-/// Violations found by checkers.
+/// Violations of guarantees that checkers have found.
 #[derive(Clone, Debug, Default)]
 pub struct Complaints {
-    /// First violations, in order.
+    /// First violations, in the order of time.
     pub kept: Vec<Complaint>,
-    /// Number of all violations.
+    /// Number of all violations, further ones included.
     pub count: u64,
     /// Number of evaluations of guarantees that require an undisturbed period. Without any, the
     /// absence of complaints has little significance.
@@ -52,7 +52,7 @@ pub trait Checker<F> {
 
 /// Trace and checkers of a run.
 pub struct Observer<F> {
-    /// Trace of all facts.
+    /// Trace of all recorded facts.
     pub trace: Trace,
     /// Violations found by the checkers.
     pub complaints: Complaints,

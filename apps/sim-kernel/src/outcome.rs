@@ -36,11 +36,11 @@ pub struct Outcome {
     pub lines: String,
     /// First violations of guarantees.
     pub complaints: Vec<Complaint>,
-    /// Number of all violations.
+    /// Number of all violations, further ones included.
     pub complaints_count: u64,
     /// Number of evaluations of guarantees that require an undisturbed period.
     pub judged: u64,
-    /// Information about the run.
+    /// Properties of the run, for the report.
     pub about: Vec<String>,
     /// Results of each step, by kind of scenario.
     pub steps: Value,

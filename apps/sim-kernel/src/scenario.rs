@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::outcome::{Options, Outcome};
 
-/// Scenario of one kind.
+/// Scenario of one kind, read from a scenario file.
 pub trait Scenario {
     /// Returns the name of the scenario.
     fn name(&self) -> &str;
@@ -60,7 +60,7 @@ pub enum Refused {
 pub struct InvalidKey {
     /// Key as in the file: `array.pairs`, `step 2.set 1.disks`.
     pub key: String,
-    /// Reason, and accepted values.
+    /// Reason for which the value is invalid, and the accepted values.
     pub why: String,
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for InvalidKey {
     }
 }
 
-/// Collection of invalid values.
+/// Collects the invalid values of a scenario file.
 #[derive(Debug, Default)]
 pub struct InvalidKeys(Vec<InvalidKey>);
 

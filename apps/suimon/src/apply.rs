@@ -103,13 +103,13 @@ pub(crate) async fn export(context: &Context) -> Result<(), Failure> {
 /// largest host file.
 fn read(path: &str) -> Result<(String, String), Failure> {
     let name = if path == "-" { "<stdin>" } else { path };
-    let told = |source| Failure::File { path: name.to_owned(), source };
+    let to_failure = |source| Failure::File { path: name.to_owned(), source };
     let limit = TOML_BYTES_MAX as u64 + 1;
     let mut bytes = Vec::new();
     if path == "-" {
-        io::stdin().take(limit).read_to_end(&mut bytes).map_err(told)?;
+        io::stdin().take(limit).read_to_end(&mut bytes).map_err(to_failure)?;
     } else {
-        File::open(path).and_then(|f| f.take(limit).read_to_end(&mut bytes)).map_err(told)?;
+        File::open(path).and_then(|f| f.take(limit).read_to_end(&mut bytes)).map_err(to_failure)?;
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let line = error.as_bytes().iter().take(error.utf8_error().valid_up_to());

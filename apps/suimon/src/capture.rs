@@ -55,7 +55,7 @@ impl<R: Shown + Captured> CaptureFlags<R> {
         };
         let mut capture = context.client.capture::<R>(&self.name, options).await?;
         let mut file = open(&self.file)?;
-        let told = |source| Failure::File { path: self.file.clone(), source };
+        let to_failure = |source| Failure::File { path: self.file.clone(), source };
         let mut written = 0u64;
         loop {
             let chunk = tokio::select! {
@@ -65,7 +65,7 @@ impl<R: Shown + Captured> CaptureFlags<R> {
             let Some(chunk) = chunk else { break };
             match file.write_all(&chunk).and_then(|()| file.flush()) {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
-                result => result.map_err(told)?,
+                result => result.map_err(to_failure)?,
             }
             written = written.saturating_add(chunk.len() as u64);
         }

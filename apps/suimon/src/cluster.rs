@@ -60,7 +60,7 @@ pub(crate) struct MembershipFlags {
     endpoints: Vec<String>,
     /// PEM file with the CA certificates of the etcd members; required for https.
     #[arg(id = "etcd_authority", long = "ca-certificate", value_name = "PATH")]
-    authority: Option<PathBuf>,
+    ca_certificate: Option<PathBuf>,
     /// PEM file with the client certificate of this host, if etcd requires one.
     #[arg(long, value_name = "PATH", requires_all = ["etcd_authority", "key"])]
     certificate: Option<PathBuf>,
@@ -197,8 +197,8 @@ impl ClusterVerb {
 
 impl MembershipFlags {
     fn config(&self) -> ClusterConfig {
-        let tls = self.authority.clone().map(|authority| ClusterTls {
-            authority,
+        let tls = self.ca_certificate.clone().map(|ca_certificate| ClusterTls {
+            ca_certificate,
             certificate: self.certificate.clone(),
             key: self.key.clone(),
         });

@@ -25,7 +25,7 @@ pub(crate) fn details(cluster: &ClusterStatus) -> String {
     if !cluster.stores.is_empty() {
         lines.table(&stores(&cluster.stores));
         lines.table(&shares(&cluster.stores));
-        if cluster.stores.iter().any(|store| !store.seen.is_empty()) {
+        if cluster.stores.iter().any(|store| !store.heartbeats.is_empty()) {
             lines.table(&seen(&cluster.stores));
         }
     }
@@ -48,18 +48,18 @@ fn members(all: &[ClusterMember]) -> Table {
 fn stores(all: &[ClusterStore]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_STORES);
     for store in all {
-        let foreign = store.has_foreign_load.then_some("external load");
+        let external = store.has_external_load.then_some("external load");
         table.row([
             store.store.to_string(),
             or_dash(store.leader.as_ref()),
             or_dash(store.term),
-            or_dash(store.capability_iops.map(units::count)),
+            or_dash(store.capacity_iops.map(units::count)),
             or_dash(store.limit_iops.map(units::count)),
             units::count(store.cap.iops),
             units::count(store.cap.reserved_iops),
             or_dash(store.cap.lease_ms.map(|ms| format!("{ms} ms"))),
             or_dash(store.cap.fallback_iops.map(units::count)),
-            or_dash(store.wrong.as_deref().or(foreign)),
+            or_dash(store.reason.as_deref().or(external)),
         ]);
     }
     table
@@ -80,19 +80,19 @@ fn shares(all: &[ClusterStore]) -> Table {
     table
 }
 
-/// Returns the nodes whose heartbeats were read on stores.
+/// Returns the table of nodes whose heartbeats were read on stores.
 fn seen(all: &[ClusterStore]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_SEEN);
     for store in all {
-        for beat in &store.seen {
+        for heartbeat in &store.heartbeats {
             table.row([
                 store.store.to_string(),
-                beat.node.to_string(),
-                beat.cluster.to_string(),
-                units::count(beat.delivered_iops),
-                units::count(beat.reserved_iops),
-                format!("{} s", beat.age_ms / 1000),
-                or_dash(beat.is_stranger.then_some("not a member")),
+                heartbeat.node.to_string(),
+                heartbeat.cluster.to_string(),
+                units::count(heartbeat.delivered_iops),
+                units::count(heartbeat.reserved_iops),
+                format!("{} s", heartbeat.age_ms / 1000),
+                or_dash(heartbeat.is_other_cluster.then_some("not a member")),
             ]);
         }
     }
@@ -113,8 +113,8 @@ pub(crate) fn flow_table(disks: &[ClusterDisk]) -> Table {
             disk.node.clone(),
             disk.store.clone(),
             disk.disk.clone(),
-            units::count(disk.entitled_iops),
-            units::count(disk.demanded_iops),
+            units::count(disk.guaranteed_iops),
+            units::count(disk.demand_iops),
             units::count(disk.delivered_iops),
             or_dash(aggressors),
         ]);

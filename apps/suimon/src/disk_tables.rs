@@ -1,8 +1,8 @@
 //! Text output of stores and disks.
 
 use suimon_contract::{
-    CapabilitySource, DiskConfig, DiskCounters, DiskKind, DiskRequestCounters, DiskStatus, NbdWay,
-    Resource, StoreCapability, StoreConfig, StoreMeasurement, StoreStatus,
+    CapacitySource, DiskConfig, DiskCounters, DiskKind, DiskNbdTransport, DiskRequestCounters,
+    DiskStatus, Resource, StoreCapacity, StoreConfig, StoreMeasurement, StoreStatus,
 };
 
 use crate::columns;
@@ -29,7 +29,7 @@ impl Shown for StoreConfig {
                 or_dash(store.total_bytes.map(units::size)),
                 virtual_size(store),
                 units::count(store.delivered_iops),
-                or_dash(store.capability_iops.map(units::count)),
+                or_dash(store.capacity_iops.map(units::count)),
                 reserved(store, units::count),
                 or_dash(store.latency_ns.map(units::latency)),
                 depth(store),
@@ -67,15 +67,15 @@ impl Shown for StoreConfig {
 }
 
 fn capacity(store: &StoreStatus) -> String {
-    match (store.capability_iops, store.capability_source) {
-        (Some(iops), Some(CapabilitySource::Declared)) => {
+    match (store.capacity_iops, store.capacity_source) {
+        (Some(iops), Some(CapacitySource::Declared)) => {
             format!("{} (configured)", units::iops(iops))
         }
-        (Some(iops), Some(CapabilitySource::Measured)) => {
+        (Some(iops), Some(CapacitySource::Measured)) => {
             format!("{} (measured)", units::iops(iops))
         }
         (Some(iops), None) => units::iops(iops),
-        (None, _) if store.config.capability_iops == Some(StoreCapability::MEASURE) => {
+        (None, _) if store.config.capacity_iops == Some(StoreCapacity::MEASURED) => {
             format!("unknown; `suimon store measure {}` measures it", store.config.name)
         }
         (None, _) => "unknown".to_owned(),
@@ -111,8 +111,8 @@ fn virtual_size(store: &StoreStatus) -> String {
 /// Formats the sum of minimums and its ratio to the capacity: `4500 (90 %)`. `shown` formats the
 /// number.
 fn reserved(store: &StoreStatus, shown: fn(u64) -> String) -> String {
-    let iops = shown(store.promised_iops);
-    match store.promised_percent {
+    let iops = shown(store.reserved_iops);
+    match store.reserved_percent {
         Some(percent) => format!("{iops} ({percent} %)"),
         None => iops,
     }
@@ -163,7 +163,7 @@ impl Shown for DiskConfig {
         if let Some(full) = &one.full {
             lines.add("requests without space", full.queued_requests);
         }
-        lines.add("worker", or_dash(one.processor));
+        lines.add("worker", or_dash(one.worker));
         lines.add("used by", used_by(one));
         if let Some(vhost_user) = one.vhost_user.as_ref().filter(|vhost| vhost.connected) {
             lines.add("queues in use", vhost_user.queues);
@@ -239,15 +239,18 @@ pub(crate) fn add_clients(lines: &mut Lines, disk: &DiskStatus) {
     );
     for client in &nbd.connections {
         let bytes = units::size(client.buffer_bytes);
-        lines.add("NBD client", format!("{}, {}, {bytes}", client.peer, transport(client.way)));
+        lines.add(
+            "NBD client",
+            format!("{}, {}, {bytes}", client.peer, transport(client.transport)),
+        );
     }
 }
 
-const fn transport(way: NbdWay) -> &'static str {
-    match way {
-        NbdWay::Unix => "Unix socket",
-        NbdWay::Tcp => "TCP without TLS",
-        NbdWay::Tls => "TLS",
+const fn transport(transport: DiskNbdTransport) -> &'static str {
+    match transport {
+        DiskNbdTransport::Unix => "Unix socket",
+        DiskNbdTransport::Tcp => "TCP without TLS",
+        DiskNbdTransport::Tls => "TLS",
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) enum Failure {
          `suimon operation cancel {id}` cancels it"
     )]
     Interrupted {
-        /// Number of the operation.
+        /// Number of the operation that continues.
         id: u64,
     },
     /// File cannot be read or written.

@@ -16,7 +16,7 @@ use clap::Command;
 
 use crate::help::entry::Help;
 
-/// Help of all commands.
+/// Help texts of all commands.
 const ALL: [&[Help]; 8] = [
     host::HELP,
     network::HELP,

@@ -88,8 +88,8 @@ fn confinement(status: &ConfinementStatus) -> String {
         };
         text += &format!("  {threads}: {}\n", layer.in_words());
     }
-    for lacking in &status.lacking {
-        text += &format!("  missing: {lacking}\n");
+    for feature in &status.missing {
+        text += &format!("  missing: {feature}\n");
     }
     if status.refused_calls > 0 {
         text +=

@@ -100,7 +100,7 @@ pub(crate) fn old_options(kind: Kind) -> Vec<(String, String)> {
 }
 
 /// Returns the id of a key given with its old or new name, such as `vmq.max_workers` for
-/// `vmq.max_processors`.
+/// `vmq.max_workers`.
 pub(crate) fn present_id(kind: Kind, id: &str) -> String {
     let known = |flag: &Flag| {
         let old = old_key(flag.kind, flag.key.name).map(|rename| rename.old);

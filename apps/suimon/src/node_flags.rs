@@ -32,7 +32,7 @@ pub(crate) struct NodeFlags {
         env = "SUIMON_CA_CERTIFICATE",
         hide_env_values = true
     )]
-    authority: Option<PathBuf>,
+    ca_certificate: Option<PathBuf>,
     /// File whose first line is the API token of the daemon at `--node`.
     #[arg(
         id = "node_token_file",
@@ -70,7 +70,7 @@ impl NodeFlags {
                 .server_name
                 .clone()
                 .unwrap_or_else(|| NodeConfig::server_name_of(address).to_owned()),
-            authority: self.authority.clone()?,
+            authority: self.ca_certificate.clone()?,
             token_file: self.token_file.clone()?,
         };
         Some(Client::tls(&reach).map_err(|error| {

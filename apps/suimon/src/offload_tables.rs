@@ -1,6 +1,6 @@
 //! Text output of offloads.
 
-use suimon_contract::{OffloadDoer, OffloadStatus};
+use suimon_contract::{OffloadPerformer, OffloadStatus};
 
 use crate::columns;
 use crate::table::{Table, or_dash};
@@ -27,13 +27,13 @@ pub(crate) fn cells(offload: &OffloadStatus) -> [String; 6] {
 }
 
 /// Returns the component that performs an offload, in the words of tables.
-const fn doer(by: OffloadDoer) -> &'static str {
+const fn doer(by: OffloadPerformer) -> &'static str {
     match by {
-        OffloadDoer::Guest => "guest",
-        OffloadDoer::Nic => "device",
-        OffloadDoer::Kernel => "kernel",
-        OffloadDoer::Software => "software",
-        OffloadDoer::Egress => "egress port",
-        OffloadDoer::Nobody => "not done",
+        OffloadPerformer::Guest => "guest",
+        OffloadPerformer::Nic => "device",
+        OffloadPerformer::Kernel => "kernel",
+        OffloadPerformer::Software => "software",
+        OffloadPerformer::Egress => "egress port",
+        OffloadPerformer::None => "not done",
     }
 }

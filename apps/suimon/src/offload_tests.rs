@@ -1,6 +1,6 @@
 use clap::Parser;
 use serde_json::Value;
-use suimon_contract::{DeviceFeatureStatus, OffloadDoer};
+use suimon_contract::{DeviceFeatureStatus, OffloadPerformer};
 
 use super::*;
 
@@ -28,8 +28,13 @@ fn port(kind: PortKind, name: &str, offloads: Vec<OffloadStatus>) -> PortOffload
     PortOffloads { kind, name: name.parse().unwrap(), offloads, device }
 }
 
-fn offload(name: &str, supported: Option<bool>, by: OffloadDoer, reason: &str) -> OffloadStatus {
-    let effective = by != OffloadDoer::Software;
+fn offload(
+    name: &str,
+    supported: Option<bool>,
+    by: OffloadPerformer,
+    reason: &str,
+) -> OffloadStatus {
+    let effective = by != OffloadPerformer::Software;
     let (name, reason) = (name.to_owned(), reason.to_owned());
     OffloadStatus { name, supported, enabled: effective, effective, by, reason }
 }
@@ -105,12 +110,13 @@ fn a_port_is_found_by_its_name_or_by_kind_and_name() {
 
 #[test]
 fn offloads_are_shown_port_by_port() {
-    let checksum = offload("tx_checksum", None, OffloadDoer::Guest, "on");
+    let checksum = offload("tx_checksum", None, OffloadPerformer::Guest, "on");
     let large = "tx_tcp4_segmentation";
     let by_device =
-        offload(large, Some(true), OffloadDoer::Nic, "tx-tcp-segmentation of eth0 is on");
-    let by_host = offload("rx_checksum", Some(true), OffloadDoer::Guest, "on");
-    let by_us = offload(large, Some(false), OffloadDoer::Software, "switched off by segmentation");
+        offload(large, Some(true), OffloadPerformer::Nic, "tx-tcp-segmentation of eth0 is on");
+    let by_host = offload("rx_checksum", Some(true), OffloadPerformer::Guest, "on");
+    let by_us =
+        offload(large, Some(false), OffloadPerformer::Software, "switched off by segmentation");
     let mut ports = vec![
         port(PortKind::Nic, "web", vec![checksum]),
         port(PortKind::Nic, "wan", vec![by_us]),

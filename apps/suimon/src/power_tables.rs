@@ -35,8 +35,8 @@ pub(crate) fn details(power: &PowerStatus) -> String {
 
 /// Formats energy and power by zone.
 pub(crate) fn energy(energy: &PowerEnergyStatus) -> String {
-    if let Some(lacking) = &energy.lacking {
-        return lacking.clone();
+    if let Some(reason) = &energy.unavailable_reason {
+        return reason.clone();
     }
     let Some(milliwatts) = energy.milliwatts else {
         return "unknown until the next request".to_owned();
@@ -59,10 +59,10 @@ fn settings(all: &[PowerSettingStatus]) -> Table {
         table.row([
             of.setting,
             if cpus.is_empty() { "host".to_owned() } else { list(&cpus) },
-            of.wanted,
+            of.required,
             or_dash(of.now),
             if of.in_effect { "yes" } else { "no" }.to_owned(),
-            of.why_not.unwrap_or_default(),
+            of.reason.unwrap_or_default(),
         ]);
     }
     table

@@ -2,7 +2,7 @@
 
 use suimon_contract::{
     DiskQos, QosDelivery, QosFlowStatus, QosPolicyConfig, QosPolicyPart, QosPolicyStatus,
-    QosTimeShare, Resource, StorePromises,
+    QosTimeShare, Resource, StoreReservations,
 };
 
 use crate::columns;
@@ -30,7 +30,7 @@ impl Shown for QosPolicyConfig {
                 or_dash(burst(&limits)),
                 limits.weight.to_string(),
                 policy.disks.len().to_string(),
-                units::count(policy.promised_iops),
+                units::count(policy.reserved_iops),
                 units::count(policy.delivered_iops),
             ]);
         }
@@ -42,7 +42,7 @@ impl Shown for QosPolicyConfig {
         lines.keys(Self::KIND, &one.config);
         let disks: Vec<_> = one.disks.iter().map(ToString::to_string).collect();
         lines.add("disks", if disks.is_empty() { "–".to_owned() } else { disks.join(", ") });
-        lines.add("reserved", units::iops(one.promised_iops));
+        lines.add("reserved", units::iops(one.reserved_iops));
         lines.add("delivered (5 s)", units::iops(one.delivered_iops));
         if !one.parts.is_empty() {
             lines.table(&parts(&one.parts));
@@ -107,11 +107,11 @@ pub(crate) fn flow_table(flows: &[QosFlowStatus]) -> Table {
             flow.store.to_string(),
             flow.holder.clone(),
             limits_in_short(&flow.limits),
-            units::count(flow.last_5_s.entitled_iops),
-            units::count(flow.last_5_s.demanded_iops),
+            units::count(flow.last_5_s.guaranteed_iops),
+            units::count(flow.last_5_s.demand_iops),
             units::count(flow.last_5_s.delivered_iops),
             units::count(flow.last_5_min.delivered_iops),
-            units::count(flow.waiting.into()),
+            units::count(flow.queued.into()),
             units::count(flow.in_flight.into()),
             first_limit(&flow.last_5_s),
         ]);
@@ -140,7 +140,7 @@ fn percent(ppm: u32) -> String {
 pub(crate) fn add_flow(lines: &mut Lines, flow: &QosFlowStatus) {
     let limits = limits_in_short(&flow.limits);
     lines.add("limits in effect", format!("{limits} (of {})", flow.holder));
-    lines.add("requests queued", flow.waiting);
+    lines.add("requests queued", flow.queued);
     lines.add("requests in flight", flow.in_flight);
 }
 
@@ -150,8 +150,8 @@ pub(crate) fn delivery_table(flow: &QosFlowStatus) -> Table {
     for (over, delivery) in [("5 s", &flow.last_5_s), ("5 min", &flow.last_5_min)] {
         table.row([
             over.to_owned(),
-            units::iops(delivery.entitled_iops),
-            units::iops(delivery.demanded_iops),
+            units::iops(delivery.guaranteed_iops),
+            units::iops(delivery.demand_iops),
             units::iops(delivery.delivered_iops),
             queue_depth(delivery.queue_depth_milli),
             device_latency(delivery),
@@ -182,15 +182,15 @@ fn limits_in_order(delivery: &QosDelivery) -> String {
 }
 
 /// Returns a table of the reservations of stores, actual or proposed.
-pub(crate) fn reservation_table(stores: &[StorePromises]) -> Table {
+pub(crate) fn reservation_table(stores: &[StoreReservations]) -> Table {
     let mut table = Table::new(&columns::WHAT_IF_STORES);
     for store in stores {
         table.row([
             store.store.to_string(),
             store.minimums.to_string(),
             units::count(store.minimums_iops),
-            or_dash(store.capability_iops.map(units::count)),
-            units::count(store.promisable_iops),
+            or_dash(store.capacity_iops.map(units::count)),
+            units::count(store.reservable_iops),
             if store.fits { "yes" } else { "no" }.to_owned(),
         ]);
     }

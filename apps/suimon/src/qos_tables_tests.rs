@@ -29,7 +29,7 @@ fn policies_are_shown_in_a_table_and_in_detail() {
     let policy = |name: &str, kind, limits, disks: &[&str]| QosPolicyStatus {
         config: QosPolicyConfig::new(name.parse().unwrap(), kind, limits),
         disks: disks.iter().map(|disk| disk.parse().unwrap()).collect(),
-        promised_iops: 1000,
+        reserved_iops: 1000,
         delivered_iops: 12_345,
         parts: Vec::new(),
     };
@@ -66,8 +66,8 @@ fn delivery(delivered_iops: u64, limited_by: &[(QosLimitingFactor, u32)]) -> Qos
     };
     QosDelivery {
         window_ns: 5_000_000_000,
-        entitled_iops: 500,
-        demanded_iops: 9_999,
+        guaranteed_iops: 500,
+        demand_iops: 9_999,
         delivered_iops,
         limited_by: limited_by.iter().map(share).collect(),
         queue_depth_milli: 15_949,
@@ -86,7 +86,7 @@ fn flows_say_what_disks_get_and_what_limits_them() {
         store: "fast".parse().unwrap(),
         holder: holder.to_owned(),
         limits,
-        waiting: 3,
+        queued: 3,
         in_flight: 1,
         last_5_s: delivery(480, limited_by),
         last_5_min: QosDelivery::default(),
@@ -101,12 +101,12 @@ fn flows_say_what_disks_get_and_what_limits_them() {
 
 #[test]
 fn promises_show_their_arithmetic() {
-    let store = |name: &str, capability_iops: Option<u64>, fits| StorePromises {
+    let store = |name: &str, capacity_iops: Option<u64>, fits| StoreReservations {
         store: name.parse().unwrap(),
         minimums: 3,
         minimums_iops: 48_000,
-        capability_iops,
-        promisable_iops: capability_iops.unwrap_or_default() * 9 / 10,
+        capacity_iops,
+        reservable_iops: capacity_iops.unwrap_or_default() * 9 / 10,
         fits,
         text: String::new(),
     };

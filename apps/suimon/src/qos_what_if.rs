@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use suimon_contract::{
     ApiError, DiskProposal, DiskQos, ErrorCode, HostConfig, Key, Kind, Name, QosPolicyProposal,
-    QosProposal, StoreProposal, WhatIfAnswer, WhatIfRequest, renamed_key,
+    QosProposal, StoreProposal, WhatIfRequest, WhatIfResponse, renamed_key,
 };
 
 use crate::exit::Failure;
@@ -51,7 +51,7 @@ impl WhatIfFlags {
 }
 
 /// Returns the error that the daemon would report for the change.
-fn refusal(answer: &WhatIfAnswer) -> Failure {
+fn refusal(answer: &WhatIfResponse) -> Failure {
     let too_much = answer.stores.iter().filter(|store| !store.fits);
     let errors = too_much.map(|store| {
         let error = ApiError::new(ErrorCode::Overcommitted, &store.text);
@@ -177,16 +177,16 @@ impl Different {
             }
             _ => {
                 let known = config.stores.iter().find(|store| store.name == name);
-                let capability_iops = others
+                let capacity_iops = others
                     .get("capacity_iops")
                     .and_then(Value::as_u64)
-                    .or_else(|| known.and_then(|store| store.capability_iops?.declared()));
-                let Some(capability_iops) = capability_iops else {
+                    .or_else(|| known.and_then(|store| store.capacity_iops?.declared()));
+                let Some(capacity_iops) = capacity_iops else {
                     return Err(Failure::Usage(format!(
                         "store/{name}: its capacity is unknown; give one, such as capacity_iops=50000"
                     )));
                 };
-                QosProposal::Store(StoreProposal { name, capability_iops })
+                QosProposal::Store(StoreProposal { name, capacity_iops })
             }
         })
     }

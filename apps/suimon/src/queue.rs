@@ -1,7 +1,7 @@
 //! Commands of `queue` and `worker`: queues and the workers that own them.
 
 use clap::{Args, Subcommand};
-use suimon_contract::{ProcessorStatus, QueueStatus};
+use suimon_contract::{QueueStatus, WorkerStatus};
 
 use crate::columns;
 use crate::exit::Failure;
@@ -82,7 +82,7 @@ fn queue_table(queues: &[QueueStatus]) -> Table {
     for queue in queues {
         table.row([
             queue.id.clone(),
-            queue.processor.to_string(),
+            queue.worker.to_string(),
             units::count(queue.frames),
             units::bytes(queue.bytes),
             units::count(queue.full),
@@ -92,7 +92,7 @@ fn queue_table(queues: &[QueueStatus]) -> Table {
     table
 }
 
-fn worker_table(workers: &[ProcessorStatus]) -> Table {
+fn worker_table(workers: &[WorkerStatus]) -> Table {
     let mut table = Table::new(&columns::WORKERS);
     for worker in workers {
         let seconds = |ns: u64| format!("{}.{} s", ns / 1_000_000_000, ns / 100_000_000 % 10);
@@ -105,16 +105,16 @@ fn worker_table(workers: &[ProcessorStatus]) -> Table {
             units::count(worker.frames),
             units::count(worker.batches),
             units::count(worker.sleeps),
-            units::count(worker.rests),
+            units::count(worker.yields),
             state(worker),
         ]);
     }
     table
 }
 
-fn state(worker: &ProcessorStatus) -> String {
+fn state(worker: &WorkerStatus) -> String {
     let own = if worker.asleep { "asleep" } else { "awake" };
-    let others = if worker.resting { ", yields its CPU" } else { "" };
+    let others = if worker.is_yielding { ", yields its CPU" } else { "" };
     format!("{own}{others}")
 }
 
@@ -135,7 +135,7 @@ mod tests {
         let queue = |id: &str, frames| QueueStatus {
             id: id.to_owned(),
             port: "web".to_owned(),
-            processor: 1,
+            worker: 1,
             frames,
             bytes: frames * 64,
             full: 0,
@@ -147,7 +147,7 @@ mod tests {
         web/rx/0       1  12.3 M  790 MB     0      2
         web/tx/0       1       7   448 B     0      2
         ");
-        let processor = |rests| ProcessorStatus {
+        let worker = |yields| WorkerStatus {
             id: 0,
             cpu: Some(3),
             queues: 4,
@@ -157,11 +157,11 @@ mod tests {
             frames: 320,
             sleeps: 99,
             asleep: true,
-            rests,
-            resting: rests > 0,
-            stages: suimon_contract::ProcessorStages::default(),
+            yields,
+            is_yielding: yields > 0,
+            stages: suimon_contract::WorkerStages::default(),
         };
-        let workers = [processor(0), processor(12)];
+        let workers = [worker(0), worker(12)];
         insta::assert_snapshot!(worker_table(&workers).render(), @r"
         ID  CPU  QUEUES  CPU TIME   BUSY  FRAMES  BATCHES  SLEEPS  YIELDS  STATE
         0     3       4    12.3 s  5.0 s     320       10      99       0  asleep

@@ -1,7 +1,7 @@
 use suimon_contract::{
     Condition, DeviceFeaturesStatus, DropCounter, Health, IovPath, IovStatus, KernelPathStatus,
-    OffloadDoer, OffloadStatus, PortCounters, SteeredNic, SteeringMode, SteeringStatus, XdpHook,
-    XdpStatus, parse_toml,
+    OffloadPerformer, OffloadStatus, PortCounters, SteeredNic, SteeringMode, SteeringStatus,
+    XdpHook, XdpStatus, parse_toml,
 };
 
 use super::*;
@@ -81,7 +81,7 @@ fn nics() -> Vec<NicStatus> {
         supported: Some(true),
         enabled: false,
         effective: false,
-        by: OffloadDoer::Guest,
+        by: OffloadPerformer::Guest,
         reason: "switched off in the host file".to_owned(),
     }];
     nics

@@ -92,8 +92,8 @@ fn every_key_of_a_team_has_a_flag() {
     let lacp = team.lacp().unwrap();
     assert_eq!((lacp.timer, lacp.active, lacp.system_priority), (LacpTimer::Fast, false, 1));
     assert_eq!((team.min_links, team.vmq.enabled, team.vmq.mode), (2, true, VmqMode::Static));
-    let workers = (team.vmq.base_processor, team.vmq.max_processor_number);
-    assert_eq!((workers, team.vmq.max_processors), ((Some(1), Some(5)), 2));
+    let workers = (team.vmq.base_worker, team.vmq.max_worker_number);
+    assert_eq!((workers, team.vmq.max_workers), ((Some(1), Some(5)), 2));
     assert_eq!(team.vmq.numa_node, Some(0));
 
     let spare = made(&["--mode=switch-independent", "--primary=left", "--standby=right"]);

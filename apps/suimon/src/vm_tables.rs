@@ -58,7 +58,7 @@ impl Shown for VmConfig {
 
 fn state(vm: &VmStatus) -> String {
     let state = match &vm.migration {
-        Some(moving) if moving.leaves => {
+        Some(moving) if moving.is_outgoing => {
             format!("{}, migrates to {} ({})", vm.state, moving.node, word(&moving.phase))
         }
         Some(moving) => format!("{}, migrates from {}", vm.state, moving.node),
@@ -72,7 +72,7 @@ fn state(vm: &VmStatus) -> String {
 
 fn add_migration(lines: &mut Lines, moving: &VmMigration) {
     lines.add("migration", &moving.id);
-    lines.add(if moving.leaves { "  to node" } else { "  from node" }, &moving.node);
+    lines.add(if moving.is_outgoing { "  to node" } else { "  from node" }, &moving.node);
     lines.add("  phase", word(&moving.phase));
     for (what, disks) in
         [("  copied", &moving.disks_copied), ("  handed over", &moving.disks_handed_over)]
@@ -82,7 +82,7 @@ fn add_migration(lines: &mut Lines, moving: &VmMigration) {
             lines.add(what, names.join(", "));
         }
     }
-    if moving.leaves {
+    if moving.is_outgoing {
         let progress =
             |done, left| format!("{} copied, {} left", units::bytes(done), units::bytes(left));
         lines.add("  disks", progress(moving.disk_bytes_copied, moving.disk_bytes_left));
@@ -165,7 +165,7 @@ mod tests {
     fn vms_that_move_are_shown_with_where_they_are() {
         let moving = VmMigration {
             id: "0123456789abcdef0123456789abcdef".to_owned(),
-            leaves: true,
+            is_outgoing: true,
             node: "right".to_owned(),
             phase: MigrationPhase::CopyingMemory,
             disk_bytes_copied: 3 << 30,
@@ -180,7 +180,7 @@ mod tests {
         web.migration = Some(moving.clone());
         let mut db = vm("db");
         db.state = VmState::Arriving;
-        db.migration = Some(VmMigration { leaves: false, node: "left".to_owned(), ..moving });
+        db.migration = Some(VmMigration { is_outgoing: false, node: "left".to_owned(), ..moving });
         insta::assert_snapshot!(VmConfig::details(&web));
         insta::assert_snapshot!(VmConfig::table(&[web, db]).render());
     }

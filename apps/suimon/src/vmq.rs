@@ -5,8 +5,8 @@ use core::cmp::Reverse;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use suimon_contract::{
-    Kind, Name, NicConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqProcessorStatus,
-    VmqQueueStatus, VmqStatus,
+    Kind, Name, NicConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqQueueStatus, VmqStatus,
+    VmqWorkerStatus,
 };
 
 use crate::change_flags::ChangeFlags;
@@ -180,9 +180,9 @@ async fn queues_of(context: &Context, nic: &Name) -> Result<Vec<VmqQueueStatus>,
 fn table(all: &[VmqStatus]) -> Table {
     let mut table = Table::new(&columns::VMQS);
     for vmq in all {
-        let permitted = || vmq.processors.iter().filter(|worker| worker.permitted);
-        let in_use = vmq.processors.iter().filter(|worker| worker.queues > 0);
-        let busiest = in_use.clone().min_by_key(|p| (Reverse(p.load_ppm), p.processor));
+        let permitted = || vmq.workers.iter().filter(|worker| worker.permitted);
+        let in_use = vmq.workers.iter().filter(|worker| worker.queues > 0);
+        let busiest = in_use.clone().min_by_key(|p| (Reverse(p.load_ppm), p.worker));
         table.row([
             vmq.uplink.to_string(),
             if vmq.config.enabled { "yes" } else { "no" }.to_owned(),
@@ -190,7 +190,7 @@ fn table(all: &[VmqStatus]) -> Table {
             vmq.queues.len().to_string(),
             in_use.count().to_string(),
             permitted().filter(|worker| worker.queues == 0).count().to_string(),
-            or_dash(busiest.map(|p| format!("{} at {}", p.processor, units::percent(p.load_ppm)))),
+            or_dash(busiest.map(|p| format!("{} at {}", p.worker, units::percent(p.load_ppm)))),
         ]);
     }
     table
@@ -200,16 +200,16 @@ fn details(vmq: &VmqStatus) -> String {
     let mut lines = Lines::default();
     lines.add("uplink", &vmq.uplink);
     lines.keys(Kind::Vmq, &vmq.config);
-    lines.table(&worker_table(&vmq.processors));
+    lines.table(&worker_table(&vmq.workers));
     lines.table(&queue_table(&vmq.queues));
     lines.text()
 }
 
-fn worker_table(workers: &[VmqProcessorStatus]) -> Table {
+fn worker_table(workers: &[VmqWorkerStatus]) -> Table {
     let mut table = Table::new(&columns::VMQ_WORKERS);
     for worker in workers {
         table.row([
-            worker.processor.to_string(),
+            worker.worker.to_string(),
             state(worker).to_owned(),
             worker.queues.to_string(),
             units::percent(worker.load_ppm),
@@ -221,7 +221,7 @@ fn worker_table(workers: &[VmqProcessorStatus]) -> Table {
 
 /// Returns the state of a worker. One that is no longer permitted has queues until they are moved
 /// away.
-const fn state(worker: &VmqProcessorStatus) -> &'static str {
+const fn state(worker: &VmqWorkerStatus) -> &'static str {
     match (worker.permitted, worker.queues) {
         (true, 0) => "parked",
         (true, _) => "in use",
@@ -235,7 +235,7 @@ fn queue_table(queues: &[VmqQueueStatus]) -> Table {
     for queue in queues {
         table.row([
             queue.queue.clone(),
-            queue.processor.to_string(),
+            queue.worker.to_string(),
             queue.nic.to_string(),
             units::percent(queue.load_ppm),
             units::age(queue.age_s),
@@ -246,11 +246,11 @@ fn queue_table(queues: &[VmqQueueStatus]) -> Table {
 }
 
 fn explanation(queue: &VmqQueueStatus) -> String {
-    let VmqQueueStatus { queue: name, processor, load_ppm, age_s, why, stays, .. } = queue;
+    let VmqQueueStatus { queue: name, worker, load_ppm, age_s, reason, stay_reason, .. } = queue;
     let (load, age) = (units::percent(*load_ppm), units::age(*age_s));
     format!(
-        "{name} takes {load} of worker {processor} and has been there for {age}: {why}. It is not \
-         moved: {stays}.\n"
+        "{name} takes {load} of worker {worker} and has been there for {age}: {reason}. It is not \
+         moved: {stay_reason}.\n"
     )
 }
 

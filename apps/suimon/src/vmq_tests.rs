@@ -55,29 +55,29 @@ fn what_is_wrong_is_named_with_the_choices() {
     assert!(wrong(&[]).contains("KEY=VALUE|default"));
 }
 
-fn worker(number: u16, permitted: bool, queues: u32, load_ppm: u32) -> VmqProcessorStatus {
-    let processor = number;
-    VmqProcessorStatus { processor, permitted, queues, load_ppm, other_load_ppm: 10_000 }
+fn worker(number: u16, permitted: bool, queues: u32, load_ppm: u32) -> VmqWorkerStatus {
+    let worker = number;
+    VmqWorkerStatus { worker, permitted, queues, load_ppm, other_load_ppm: 10_000 }
 }
 
-fn queue(name: &str, processor: u16, load_ppm: u32) -> VmqQueueStatus {
+fn queue(name: &str, worker: u16, load_ppm: u32) -> VmqQueueStatus {
     VmqQueueStatus {
         queue: name.to_owned(),
         nic: name.split('/').next().unwrap_or_default().parse().unwrap(),
         default_queue: name.starts_with("light"),
-        processor,
+        worker,
         load_ppm,
         age_s: 75,
-        why: "first assigned there".to_owned(),
-        stays: "the default queue is not moved".to_owned(),
+        reason: "first assigned there".to_owned(),
+        stay_reason: "the default queue is not moved".to_owned(),
     }
 }
 
 fn vmqs() -> [VmqStatus; 2] {
     let busy = VmqStatus {
         uplink: "both".parse().unwrap(),
-        config: VmqConfig { base_processor: Some(1), ..VmqConfig::default() },
-        processors: vec![
+        config: VmqConfig { base_worker: Some(1), ..VmqConfig::default() },
+        workers: vec![
             worker(0, false, 0, 20_000),
             worker(1, true, 2, 251_400),
             worker(2, true, 1, 904_000),
@@ -89,7 +89,7 @@ fn vmqs() -> [VmqStatus; 2] {
     let off = VmqStatus {
         uplink: "wan".parse().unwrap(),
         config: VmqConfig { enabled: false, mode: VmqMode::Static, ..VmqConfig::default() },
-        processors: vec![worker(0, true, 0, 0)],
+        workers: vec![worker(0, true, 0, 0)],
         queues: Vec::new(),
     };
     [busy, off]

@@ -101,7 +101,7 @@ async fn report(node: &Arc<Node>, reports: Vec<Report>) {
         return;
     }
     let node = Arc::clone(node);
-    let told = tokio::task::spawn_blocking(move || {
+    let reported = tokio::task::spawn_blocking(move || {
         for Report { listener, peer, count, over } in reports {
             node.report_rejected_access(&RefusedAccess {
                 listener: listener.name(),
@@ -111,7 +111,7 @@ async fn report(node: &Arc<Node>, reports: Vec<Report>) {
             });
         }
     });
-    if let Err(error) = told.await {
+    if let Err(error) = reported.await {
         tracing::error!(%error, "events about wrong credentials were not written");
     }
 }

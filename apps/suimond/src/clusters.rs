@@ -38,8 +38,8 @@ fn spec(config: &ClusterConfig) -> Result<EtcdSpec, ApiError> {
         let identity = pair.map(|(certificate, key)| {
             Ok::<_, ApiError>((file("tls", certificate)?, secret("tls", key)?))
         });
-        let authorities = file("tls", &tls.authority)?;
-        Ok::<_, ApiError>(EtcdTls { authorities, identity: identity.transpose()? })
+        let ca_certificates = file("tls", &tls.ca_certificate)?;
+        Ok::<_, ApiError>(EtcdTls { ca_certificates, identity: identity.transpose()? })
     });
     let user = config.user.as_ref().zip(config.password_file.as_ref());
     let user = user.map(|(user, file)| Ok::<_, ApiError>((user.clone(), password(file)?)));

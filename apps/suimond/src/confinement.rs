@@ -18,14 +18,14 @@ pub fn status(confinement: &Confinement) -> ConfinementStatus {
 }
 
 fn in_words(report: &Report) -> ConfinementStatus {
-    let lacking: Vec<String> = report.lacking().into_iter().map(str::to_owned).collect();
-    let mode = match (report.is_off, lacking.is_empty()) {
+    let missing: Vec<String> = report.missing().into_iter().map(str::to_owned).collect();
+    let mode = match (report.is_off, missing.is_empty()) {
         (true, _) => ConfinementMode::Off,
         (false, true) => ConfinementMode::Full,
         (false, false) => ConfinementMode::Partial,
     };
     let layers = report.layers().map(|(threads, layer)| in_words_of(threads, layer)).collect();
-    ConfinementStatus { mode, lacking, layers, refused_calls: report.refused_calls }
+    ConfinementStatus { mode, missing, layers, refused_calls: report.refused_calls }
 }
 
 fn in_words_of(threads: &str, layer: &LayerReport) -> ConfinementLayer {
@@ -90,7 +90,7 @@ mod tests {
         };
         let mut report = Report { workers: Some(layer.clone()), ..Report::default() };
         let full = in_words(&report);
-        assert_eq!((full.mode, full.lacking.len()), (ConfinementMode::Full, 0));
+        assert_eq!((full.mode, full.missing.len()), (ConfinementMode::Full, 0));
         assert_eq!(full.layers[0].system_calls, "40 allowed");
         assert_eq!(full.layers[0].landlock, "full, version 7");
 
@@ -100,8 +100,8 @@ mod tests {
             ..layer
         });
         let partial = in_words(&report);
-        assert_eq!((partial.mode, partial.lacking.len()), (ConfinementMode::Partial, 1));
-        assert!(partial.lacking[0].contains("Landlock"), "{partial:?}");
+        assert_eq!((partial.mode, partial.missing.len()), (ConfinementMode::Partial, 1));
+        assert!(partial.missing[0].contains("Landlock"), "{partial:?}");
         assert_eq!(partial.layers[0].system_calls, "all but 40");
 
         assert_eq!(status(&Confinement::off()).mode, ConfinementMode::Off);

@@ -31,11 +31,11 @@ use crate::confinement;
 use crate::console::Console;
 use crate::device_factory::HostDevices;
 use crate::disk_factory::host_disks;
-use crate::far_nodes::HostPeerNodes;
 use crate::host_file;
 use crate::lab::Lab;
 use crate::metrics;
 use crate::notify::notify;
+use crate::peer_nodes::HostPeerNodes;
 use crate::power_restoration::restore;
 use crate::recorder::{Recorder, RecordingFile};
 use crate::remedy;
@@ -61,7 +61,7 @@ const RECONNECT_MAX: Duration = Duration::from_secs(30);
 enum Stopped {
     /// The host or another daemon prevents operation.
     Host(anyhow::Error),
-    /// The configuration is rejected.
+    /// The configuration is invalid.
     Refused(Vec<ApiError>),
 }
 

@@ -45,7 +45,7 @@ pub enum ImageVerb {
     Check(ImageFlags),
     /// Repair metadata of an image file from its second copy and its log, after a backup.
     Repair {
-        /// Image to repair.
+        /// Image file to repair.
         #[command(flatten)]
         image: ImageFlags,
         /// Print the changes without writing.
@@ -58,7 +58,7 @@ pub enum ImageVerb {
     },
     /// Record the new path of the parent in a differencing image, after a backup.
     Relink {
-        /// Image to change.
+        /// Image file to change.
         #[command(flatten)]
         image: ImageFlags,
         /// Path of the parent file.

@@ -27,7 +27,6 @@ pub mod console;
 pub mod daemon;
 pub mod device_factory;
 pub mod disk_factory;
-pub mod far_nodes;
 #[cfg(feature = "jemalloc")]
 mod free_memory;
 mod host_file;
@@ -38,6 +37,7 @@ pub mod metrics;
 mod nbd_listener;
 pub mod notify;
 pub mod pcapng;
+pub mod peer_nodes;
 mod power_restoration;
 mod recorder;
 mod remedy;

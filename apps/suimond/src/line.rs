@@ -21,7 +21,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Maximum number of sockets whose close may be in progress when another one is registered.
 const CLOSING_MAX: usize = 64;
 /// Interval of checks for a closed end that has no more data to send.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Unix socket of this host whose peer is a process of a VM or this daemon.
 #[derive(Debug)]
@@ -201,7 +201,7 @@ async fn closed(socket: &Socket) {
         if looked.is_err() || look.revents().intersects(PollFlags::HUP | PollFlags::ERR) {
             return;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

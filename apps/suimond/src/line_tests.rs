@@ -66,7 +66,7 @@ async fn an_end_that_writes_no_more_still_reads() {
     far.read_to_end(&mut read).await.unwrap();
     assert_eq!(read, b"last words");
     // Longer than the detection of a closed end takes.
-    tokio::time::sleep(LOOK_EVERY * 3).await;
+    tokio::time::sleep(POLL_INTERVAL * 3).await;
     far.write_all(b"heard").await.unwrap();
     let mut heard = [0; 5];
     near.read_exact(&mut heard).await.unwrap();

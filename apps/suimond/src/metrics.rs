@@ -29,8 +29,8 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
 use suimon_contract::{
     ApiError, Condition, DiskStatus, ErrorCode, Health, HostStatus, IovPath, PfStatus,
-    PortCounters, PowerStatus, ProcessorStatus, QueueStatus, SriovAdapter, StoreStatus, TeamStatus,
-    VmStatus, VmqStatus,
+    PortCounters, PowerStatus, QueueStatus, SriovAdapter, StoreStatus, TeamStatus, VmStatus,
+    VmqStatus, WorkerStatus,
 };
 use suimon_node::Node;
 
@@ -49,7 +49,7 @@ pub struct Readings {
     teams: Vec<TeamStatus>,
     vmqs: Vec<VmqStatus>,
     queues: Vec<QueueStatus>,
-    workers: Vec<ProcessorStatus>,
+    workers: Vec<WorkerStatus>,
     stores: Vec<StoreStatus>,
     disks: Vec<DiskStatus>,
     vms: Vec<VmStatus>,

@@ -81,7 +81,7 @@ fn readings() -> Readings {
         queues: vec![QueueStatus {
             id: "web/rx/0".to_owned(),
             port: "web".to_owned(),
-            processor: 3,
+            worker: 3,
             frames: 0,
             bytes: 0,
             full: 0,
@@ -296,7 +296,7 @@ fn readings_of_everything() -> Readings {
 }
 
 fn stages() -> serde_json::Value {
-    serde_json::to_value(suimon_contract::ProcessorStages::default()).unwrap()
+    serde_json::to_value(suimon_contract::WorkerStages::default()).unwrap()
 }
 
 fn delivery() -> serde_json::Value {

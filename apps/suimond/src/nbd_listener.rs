@@ -130,8 +130,8 @@ impl Exports {
             Ok(export) => return Some(export),
             Err(error) => error.to_string(),
         };
-        let mut told = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.insert(name.clone()) {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        if reported.insert(name.clone()) {
             self.report(NbdNotice::ExportFailed { disk: name, reason: error });
         }
         None
@@ -147,9 +147,9 @@ impl Exports {
 impl NbdExports for Exports {
     fn exports(&self) -> Vec<Export> {
         let disks = self.disks.as_ref().map(|disks| disks.exports()).unwrap_or_default();
-        let mut told = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
-        told.retain(|name| disks.iter().any(|disk| disk.name == *name));
-        drop(told);
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        reported.retain(|name| disks.iter().any(|disk| disk.name == *name));
+        drop(reported);
         disks.into_iter().filter_map(|disk| self.export(disk)).collect()
     }
 
@@ -185,7 +185,7 @@ mod tests {
     #[derive(Default)]
     struct Renamed {
         name: Mutex<String>,
-        told: Mutex<Vec<NbdNotice>>,
+        reported: Mutex<Vec<NbdNotice>>,
     }
 
     impl DiskExports for Renamed {
@@ -209,7 +209,7 @@ mod tests {
         }
 
         fn handle_notice(&self, notice: NbdNotice) {
-            self.told.lock().unwrap().push(notice);
+            self.reported.lock().unwrap().push(notice);
         }
     }
 
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(exports.limits("other"), NbdLimits::EXPORT);
         let (peer, reason) = ("192.0.2.7:40000".to_owned(), "too many".to_owned());
         exports.handle_limited(peer.clone(), reason.clone());
-        assert_eq!(*disks.told.lock().unwrap(), [NbdNotice::Limited { peer, reason }]);
+        assert_eq!(*disks.reported.lock().unwrap(), [NbdNotice::Limited { peer, reason }]);
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
                 assert!(exports.exports().is_empty());
             }
         }
-        assert_eq!(disks.told.lock().unwrap().len(), 100, "each is reported once");
+        assert_eq!(disks.reported.lock().unwrap().len(), 100, "each is reported once");
         assert_eq!(exports.reported.lock().unwrap().len(), 1);
     }
 }

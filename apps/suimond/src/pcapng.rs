@@ -31,9 +31,9 @@ mod option {
 /// Direction of a frame, relative to the interface (`epb_flags`, bits 0 and 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketDirection {
-    /// Received by the interface.
+    /// The interface received the frame.
     Inbound = 1,
-    /// Sent by the interface.
+    /// The interface sent the frame.
     Outbound = 2,
 }
 

@@ -46,12 +46,12 @@ impl RecordingFile {
     /// # Errors
     /// The file cannot be written, or no thread can be started.
     pub(crate) fn begin(self, about: &Origin) -> Result<Recorder> {
-        let told = || format!("--record {}", self.path.display());
+        let context = || format!("--record {}", self.path.display());
         let (into, bytes_max) = (BufWriter::new(self.file), self.bytes_max);
         let mut out = OutputFile { into, bytes: 0, bytes_max };
-        out.write(&file_header()).with_context(told)?;
-        out.write(&encode_block(&encode_about(about))).with_context(told)?;
-        out.into.flush().with_context(told)?;
+        out.write(&file_header()).with_context(context)?;
+        out.write(&encode_block(&encode_about(about))).with_context(context)?;
+        out.into.flush().with_context(context)?;
         let (sender, receiver) = channel();
         let inlet = Arc::new(RecordQueue {
             sender: Mutex::new(sender),

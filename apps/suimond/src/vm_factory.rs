@@ -34,8 +34,8 @@ pub(crate) struct FoundLauncher {
 }
 
 impl FoundLauncher {
-    /// Finds the launcher of the daemon whose API is at `api_socket`, or starts one whose VMs have
-    /// their folders in `folder`. Must be called before the process is confined.
+    /// Finds the launcher of the daemon with this API socket, or starts one. The folders of its VMs
+    /// are in `folder`. Must be called before the process is confined.
     pub(crate) fn find_or_start(api_socket: &Path, folder: &Path) -> Self {
         let socket = api_socket.with_file_name(LAUNCHER_SOCKET);
         let result = Self::start(&socket, folder);

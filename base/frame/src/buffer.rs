@@ -156,8 +156,8 @@ impl Frame {
     }
 
     /// Sets the number of bytes of [`Frame::space_mut`] that form the frame. Truncated at the
-    /// capacity, which exceeds [`FRAME_BYTES_MAX`], so that [`Frame::admit`] rejects such a frame.
-    /// A tail is set afterwards.
+    /// capacity, which exceeds [`FRAME_BYTES_MAX`], so that [`Frame::validate_ingress`] rejects
+    /// such a frame. A tail is set afterwards.
     #[inline]
     pub fn set_len(&mut self, len: usize) {
         debug_assert!(!self.has_tail(), "the length of a frame that has a tail");

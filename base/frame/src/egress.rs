@@ -57,7 +57,7 @@ impl Frame {
     /// Returns the virtio-net header as [`VnetHeader::words`] for a frame that is not large and has
     /// neither tag nor tail; `None` for others. Avoids a round trip through memory, see there.
     #[inline(always)]
-    pub fn plain_words(&self) -> Option<(u64, u32)> {
+    pub fn plain_vnet_header_words(&self) -> Option<(u64, u32)> {
         if self.meta.gso.is_some() || self.meta.tag.is_some() || self.has_tail() {
             return None;
         }

@@ -129,7 +129,7 @@ impl Frame {
     /// normal one.
     ///
     /// A tail is kept for frames announced as large: their headers must lie before it, or the frame
-    /// is rejected. For other frames the tail is gathered.
+    /// is rejected. For other frames the tail is linearized.
     ///
     /// # Errors
     /// Fails if the frame or the header is malformed; the frame must be dropped.

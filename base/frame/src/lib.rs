@@ -6,17 +6,17 @@
 //! the offloads an egress lacks.
 //!
 //! Life cycle of a frame: a source writes bytes into [`Frame::space_mut`] and validates them with
-//! [`Frame::admit`]; the switch decides by [`Frame::destination`], the tag and [`flow_hash`]; a
-//! sink writes the result of [`Frame::wire`]. For a large frame, a source may copy only the headers
-//! and refer to the rest in its own memory ([`Frame::set_tail`]).
+//! [`Frame::validate_ingress`]; the switch decides by [`Frame::destination`], the tag and
+//! [`flow_hash`]; a sink writes the result of [`Frame::wire_format`]. For a large frame, a source
+//! may copy only the headers and refer to the rest in its own memory ([`Frame::set_tail`]).
 //!
 //! This crate does not access devices, make forwarding decisions or read clocks.
 //!
 //! Invariants
 //! - `FrameMeta` is consistent with the bytes: offsets lie within the frame. Sources call
-//!   [`Frame::admit`] before any other code processes a frame.
+//!   [`Frame::validate_ingress`] before any other code processes a frame.
 //! - The buffer of an admitted frame contains all its headers. A tail is payload, and no property
-//!   is derived from it before it is gathered.
+//!   is derived from it before it is linearized.
 //! - Parsers accept any bytes and return an error or a view; they never panic.
 //! - No function allocates per frame; buffers are allocated once and reused.
 #![forbid(unsafe_code)]

@@ -27,7 +27,8 @@ use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, TCP_SEQUENCE_AT, tcp_flags};
 use crate::udp::{UDP_CHECKSUM_AT, UDP_LENGTH_AT};
 use crate::{Frame, GSO_HEADER_BYTES_MAX};
 
-/// Reason why a frame cannot be segmented. Does not occur for frames admitted by [`Frame::admit`].
+/// Reason why a frame cannot be segmented. Does not occur for frames admitted by
+/// [`Frame::validate_ingress`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SegmentError {
     /// The frame is not a large frame.
@@ -168,12 +169,12 @@ impl Segments<'_> {
 
     /// Returns the next segment; `None` after the last.
     pub fn next_segment(&mut self) -> Option<&Frame> {
-        self.next_segment_with(|| ())
+        self.next_segment_timed(|| ())
     }
 
-    /// Returns the next segment. `cut` is called before the transport checksum is computed, so that
-    /// both phases can be timed.
-    pub fn next_segment_with(&mut self, cut: impl FnOnce()) -> Option<&Frame> {
+    /// Returns the next segment. `on_headers_built` is called before the transport checksum is
+    /// computed, so that both phases can be timed.
+    pub fn next_segment_timed(&mut self, on_headers_built: impl FnOnce()) -> Option<&Frame> {
         self.restore();
         let left = self.payload_left();
         if left == 0 {
@@ -183,7 +184,7 @@ impl Segments<'_> {
         let len = self.headers.payload_at + taken;
         self.write_network(len);
         self.write_transport(len, taken == left);
-        cut();
+        on_headers_built();
         self.write_checksum(len, taken);
         self.write_headers(len);
         self.sent_bytes += taken;
@@ -316,7 +317,7 @@ const fn checksum_offset(headers: &Headers) -> usize {
     }
 }
 
-/// Converts a length for an IP header; [`Frame::admit`] limits packets to that range.
+/// Converts a length for an IP header; [`Frame::validate_ingress`] limits packets to that range.
 const fn length(bytes: usize) -> u16 {
     bytes as u16
 }

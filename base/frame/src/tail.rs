@@ -1,9 +1,9 @@
 //! Tails: parts of large frames that remain in the memory of their source.
 //!
 //! A source that sets a tail copies only the headers. The sink either reads the tail directly to
-//! its destination, or gathers it ([`Frame::gather`](crate::Frame::gather)) into a normal frame. A
-//! tail is payload, which the switch does not inspect. Code that derives any property from it
-//! gathers it first, so that the property holds for the bytes sent.
+//! its destination, or linearizes it ([`Frame::linearize`](crate::Frame::linearize)) into a normal
+//! frame. A tail is payload, which the switch does not inspect. Code that derives any property from
+//! it linearizes it first, so that the property holds for the bytes sent.
 
 use core::any::Any;
 use std::sync::Arc;

@@ -10,7 +10,8 @@ pub const VNET_HEADER_SHORT_BYTES: usize = 10;
 /// TAP and packet sockets use the same layout; packet sockets omit `num_buffers` unless configured
 /// otherwise.
 ///
-/// Values as received from the peer, not validated; see [`Frame::admit`](crate::Frame::admit).
+/// Values as received from the peer, not validated; see
+/// [`Frame::validate_ingress`](crate::Frame::validate_ingress).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VnetHeader {
     /// Flags: [`VnetHeader::NEEDS_CSUM`], [`VnetHeader::DATA_VALID`].

@@ -80,12 +80,12 @@ impl Step {
 pub struct FailedStep {
     /// Number of steps before the failed one, all of which succeeded.
     pub completed: usize,
-    /// Error of the file.
+    /// Error of the file operation.
     pub error: FileError,
 }
 
 impl FailedStep {
-    /// Returns what [`crate::Image::handle_commit`] is to be told.
+    /// Returns the outcome to pass to [`crate::Image::handle_commit`].
     pub const fn outcome(&self) -> CommitOutcome {
         CommitOutcome::Failed { completed: self.completed }
     }

@@ -172,7 +172,7 @@ pub trait Image: Send {
     }
 
     /// Returns identity and minimum length of the file, by which a later process detects
-    /// modification by another program (see [`crate::Redo`]).
+    /// modification by another program (see [`crate::RedoChanges`]).
     fn identity(&self) -> ImageIdentity {
         ImageIdentity::default()
     }

@@ -25,7 +25,7 @@ pub struct DiskId(pub u32);
 pub struct StoreId(pub u32);
 
 /// Number of a worker, the thread that owns queues on one logical CPU. Workers are numbered from 0
-/// in the order of `[host] processors`; the number differs from that of the CPU.
+/// in the order of `[host] worker_cpus`; the number differs from that of the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WorkerId(pub u16);

@@ -3676,7 +3676,7 @@ export interface components {
              *     on buffer memory was reached.
              */
             shortages: number;
-            /** @description Peers with connections. */
+            /** @description Peers that have connections to the server. */
             peers?: components["schemas"]["NbdPeerStatus"][];
         };
         /**

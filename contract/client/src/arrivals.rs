@@ -1,7 +1,9 @@
 //! Requests between nodes about VMs that migrate.
 
 use hyper::Method;
-use suimon_contract::{Arrival, ArrivalRequest, MigrateVmRequest, Name, Operation, Plan, VmConfig};
+use suimon_contract::{
+    IncomingMigration, IncomingMigrationRequest, MigrateVmRequest, Name, Operation, Plan, VmConfig,
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::resources::{body, item};
@@ -47,7 +49,10 @@ impl Client {
     }
 
     /// Returns the changes that the arrival of a VM would make on this node.
-    pub async fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, ClientError> {
+    pub async fn check_arrival(
+        &self,
+        request: &IncomingMigrationRequest,
+    ) -> Result<Plan, ClientError> {
         let call = Call::new(Method::POST, format!("{PATH}?dry_run=true"));
         transport::json(self, call.with_body(body(request)?)).await
     }
@@ -55,26 +60,26 @@ impl Client {
     /// Starts the creation of the resources that an arriving VM needs.
     pub async fn prepare_arrival(
         &self,
-        request: &ArrivalRequest,
+        request: &IncomingMigrationRequest,
     ) -> Result<Operation, ClientError> {
         let call = Call::new(Method::POST, PATH).with_body(body(request)?);
         transport::json(self, call).await
     }
 
     /// Returns the state of an arrival.
-    pub async fn arrival(&self, id: &str) -> Result<Arrival, ClientError> {
+    pub async fn arrival(&self, id: &str) -> Result<IncomingMigration, ClientError> {
         transport::json(self, Call::get(arrival(id))).await
     }
 
     /// Makes this node the owner of the VM, unless the arrival was abandoned. The returned state
     /// shows the result.
-    pub async fn activate_arrival(&self, id: &str) -> Result<Arrival, ClientError> {
+    pub async fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, ClientError> {
         let call = Call::new(Method::POST, format!("{}/activate", arrival(id)));
         transport::json(self, call).await
     }
 
     /// Abandons an arrival, unless it is already active. The returned state shows the result.
-    pub async fn abandon_arrival(&self, id: &str) -> Result<Arrival, ClientError> {
+    pub async fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, ClientError> {
         transport::json(self, Call::new(Method::DELETE, arrival(id))).await
     }
 

@@ -2,8 +2,8 @@
 
 use hyper::Method;
 use suimon_contract::{
-    AddressStatus, HostConfig, HostStatus, MoveQueueRequest, Name, Operation, ProcessorStatus,
-    QosFlowStatus, QueueStatus, SriovAdapter, TopSnapshot, VmqStatus, WhatIfAnswer, WhatIfRequest,
+    AddressStatus, HostConfig, HostStatus, MoveQueueRequest, Name, Operation, QosFlowStatus,
+    QueueStatus, SriovAdapter, TopSnapshot, VmqStatus, WhatIfRequest, WhatIfResponse, WorkerStatus,
 };
 
 use crate::client::Client;
@@ -71,7 +71,7 @@ impl Client {
     }
 
     /// Returns the guarantees that stores would accept; nothing changes.
-    pub async fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfAnswer, ClientError> {
+    pub async fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfResponse, ClientError> {
         let call = Call::new(Method::POST, "/1.0/qos/what-if").with_body(body(request)?);
         transport::json(self, call).await
     }
@@ -82,16 +82,16 @@ impl Client {
     }
 
     /// Moves the queue with this id (`NIC/rx/0`) to a worker.
-    pub async fn move_queue(&self, id: &str, processor: u16) -> Result<Operation, ClientError> {
+    pub async fn move_queue(&self, id: &str, worker: u16) -> Result<Operation, ClientError> {
         let id: String =
             id.chars().filter(|c| c.is_ascii_alphanumeric() || "-_./:".contains(*c)).collect();
         let call = Call::new(Method::POST, format!("/1.0/queues/{id}/move"))
-            .with_body(body(&MoveQueueRequest { processor })?);
+            .with_body(body(&MoveQueueRequest { worker })?);
         transport::json(self, call).await
     }
 
     /// Returns all workers of the data plane.
-    pub async fn workers(&self) -> Result<Vec<ProcessorStatus>, ClientError> {
+    pub async fn workers(&self) -> Result<Vec<WorkerStatus>, ClientError> {
         self.json("/1.0/workers").await
     }
 

@@ -11,7 +11,7 @@ use crate::transport::{self, Call};
 use crate::{Client, ClientError};
 
 /// Time limit for operations on a large image.
-const IMAGE_PATIENCE: Duration = Duration::from_secs(600);
+const IMAGE_TIMEOUT: Duration = Duration::from_secs(600);
 
 impl Client {
     /// Measures the capacity of a store. The operation's report and the store's status contain the
@@ -42,7 +42,7 @@ impl Client {
     ) -> Result<T, ClientError> {
         let path = format!("{}/image-{verb}", item::<StoreConfig>(store));
         let mut call = Call::new(Method::POST, path);
-        call.timeout = IMAGE_PATIENCE;
+        call.timeout = IMAGE_TIMEOUT;
         call.body = Some(body(request)?);
         transport::json(self, call).await
     }

@@ -24,15 +24,15 @@ pub enum SecretFileError {
     /// The file cannot be opened.
     #[error("cannot read {}: {source}", file.display())]
     Unreadable {
-        /// Path of the file.
+        /// Path of the rejected file, as given by the caller.
         file: PathBuf,
         /// Error of the system call.
         source: io::Error,
     },
-    /// All users may access the file.
+    /// The file is accessible to all users.
     #[error("{0} is accessible to all users; run `chmod o= {0}`", file.display())]
     OpenToAll {
-        /// Path of the file.
+        /// Path of the rejected file, as given by the caller.
         file: PathBuf,
     },
 }

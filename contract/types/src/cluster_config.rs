@@ -39,8 +39,7 @@ pub struct ClusterTls {
     /// Absolute path of a PEM file with the CA certificates that sign the certificates of the etcd
     /// members.
     #[schema(value_type = String)]
-    #[serde(rename = "ca_certificate")]
-    pub authority: PathBuf,
+    pub ca_certificate: PathBuf,
     /// Absolute path of a PEM file with the client certificate of this host; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]

@@ -35,7 +35,7 @@ pub(crate) fn cluster_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
         wrong(ErrorCode::InvalidValue, "user", text);
     }
     for (index, store) in config.stores.iter().enumerate() {
-        if store.shared && store.capability_iops.is_none() {
+        if store.shared && store.capacity_iops.is_none() {
             let place = FindingLocation::new(Kind::Store, index);
             let text = "missing; a shared store of a cluster needs a capacity: a number, the same \
                         on all nodes, or `measure`";

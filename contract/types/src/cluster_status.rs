@@ -48,27 +48,26 @@ pub struct ClusterStore {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub term: Option<u64>,
     /// Capacity of the store in normalised operations per second, as configured on this host.
-    #[serde(rename = "capacity_iops", default, skip_serializing_if = "Option::is_none")]
-    pub capability_iops: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_iops: Option<u64>,
     /// Limit of all nodes together, in normalised operations per second. Below the capacity under
     /// external load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_iops: Option<u64>,
     /// True if load from outside the cluster uses the store, or if the store delivers less than its
     /// capacity.
-    #[serde(rename = "has_external_load")]
-    pub has_foreign_load: bool,
+    pub has_external_load: bool,
     /// Limit of this host on the store.
     pub cap: ClusterCap,
     /// Share last granted to each node.
     pub shares: Vec<ClusterShare>,
     /// Heartbeats of other nodes, read from the store itself, independent of etcd.
-    #[serde(rename = "heartbeats", default, skip_serializing_if = "Vec::is_empty")]
-    pub seen: Vec<ClusterBeat>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heartbeats: Vec<ClusterHeartbeat>,
     /// Reason why this host does not participate in the store's cluster QoS; absent if it
     /// participates.
-    #[serde(rename = "reason", default, skip_serializing_if = "Option::is_none")]
-    pub wrong: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Limit of a host on a store, in normalised operations per second.
@@ -95,14 +94,15 @@ pub struct ClusterCap {
 
 /// Heartbeat that a node writes to a shared store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ClusterBeat {
+#[serde(rename = "ClusterBeat")]
+#[schema(as = ClusterBeat)]
+pub struct ClusterHeartbeat {
     /// Name of the node's cluster.
     pub cluster: Name,
     /// Name of the node in its cluster.
     pub node: Name,
     /// True if the node belongs to another cluster.
-    #[serde(rename = "is_other_cluster")]
-    pub is_stranger: bool,
+    pub is_other_cluster: bool,
     /// Delivered rate of the node's disks on the store, in normalised operations per second.
     pub delivered_iops: u64,
     /// Reservation of the node, in normalised operations per second.
@@ -134,11 +134,9 @@ pub struct ClusterDisk {
     /// Name of the disk on its node.
     pub disk: String,
     /// Guaranteed rate: the part of the demand that the disk's minimum covers.
-    #[serde(rename = "guaranteed_iops")]
-    pub entitled_iops: u64,
+    pub guaranteed_iops: u64,
     /// Demanded rate: the rate of the client's requests.
-    #[serde(rename = "demand_iops")]
-    pub demanded_iops: u64,
+    pub demand_iops: u64,
     /// Delivered rate: the rate of completed requests.
     pub delivered_iops: u64,
     /// Disks of any node that exceed their guaranteed share, highest excess first, while this disk
@@ -157,6 +155,5 @@ pub struct ClusterAggressor {
     /// Delivered rate in normalised operations per second.
     pub delivered_iops: u64,
     /// Guaranteed rate in normalised operations per second.
-    #[serde(rename = "guaranteed_iops")]
-    pub entitled_iops: u64,
+    pub guaranteed_iops: u64,
 }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 pub enum ConfinementMode {
     /// Every layer is in effect.
     Full,
-    /// The kernel or the way the daemon was started does not support every layer; `lacking` lists
+    /// The kernel or the way the daemon was started does not support every layer; `missing` lists
     /// the missing ones.
     Partial,
     /// Confinement is disabled by the daemon's command line.
@@ -35,8 +35,7 @@ pub struct ConfinementStatus {
     /// Extent of the daemon's confinement.
     pub mode: ConfinementMode,
     /// Missing layers with their consequences; empty if none is missing.
-    #[serde(rename = "missing")]
-    pub lacking: Vec<String>,
+    pub missing: Vec<String>,
     /// Restrictions in effect for each kind of thread started so far.
     pub layers: Vec<ConfinementLayer>,
     /// System calls refused since the daemon started. Any value above 0 indicates a defect or a

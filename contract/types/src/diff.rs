@@ -184,7 +184,7 @@ struct Phases {
     ends_replaced: Vec<PlanStep>,
     ends_created: Vec<PlanStep>,
     deleted_late: Vec<PlanStep>,
-    /// Names of replaced stores, whose disks are replaced with them.
+    /// Names of stores that the plan replaces. Their disks are replaced with them.
     stores_replaced: BTreeSet<String>,
 }
 

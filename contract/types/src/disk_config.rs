@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::disk_format::{DiskFormat, DiskKind};
-use crate::{ByteSize, DiskNbd, DiskQos, Name, SocketMode, StoreCapability, StoreFile};
+use crate::{ByteSize, DiskNbd, DiskQos, Name, SocketMode, StoreCapacity, StoreFile};
 
 /// `VIRTIO_BLK_T_GET_ID` returns 20 bytes of a serial number (virtio 1.2, 5.2.6.2).
 pub(crate) const SERIAL_BYTES_MAX: usize = 20;
@@ -24,8 +24,8 @@ pub struct StoreConfig {
     /// Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`.
     /// The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured,
     /// the capacity is unknown, and minimums are accepted only with `--force`.
-    #[serde(rename = "capacity_iops", default, skip_serializing_if = "Option::is_none")]
-    pub capability_iops: Option<StoreCapability>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_iops: Option<StoreCapacity>,
     /// Bytes of a read or write that count as one normalised operation, a power of two. A larger
     /// request counts as its size in units, rounded up, wherever it begins.
     #[serde(default = "default_normalization_bytes")]
@@ -75,7 +75,7 @@ impl DiskOnFull {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DiskController {
-    /// virtio-blk device.
+    /// virtio-blk device, for guests with virtio drivers.
     #[default]
     Virtio,
     /// IDE controller emulated by QEMU, for guests without virtio drivers.

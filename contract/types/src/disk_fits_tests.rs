@@ -1,5 +1,5 @@
 use crate::{
-    ApiError, DiskConfig, DiskKind, HostConfig, STORE_DISKS_MAX, SocketMode, StoreCapability,
+    ApiError, DiskConfig, DiskKind, HostConfig, STORE_DISKS_MAX, SocketMode, StoreCapacity,
     parse_toml, validate,
 };
 
@@ -50,17 +50,17 @@ fn what_is_not_written_follows_from_the_format() {
     }
     let store = &read("").unwrap().stores[0];
     assert_eq!((store.normalization_bytes.bytes(), store.depth_max), (8192, 256));
-    assert_eq!(store.capability_iops, None);
+    assert_eq!(store.capacity_iops, None);
 }
 
 #[test]
 fn what_a_store_can_do_is_a_number_or_measured() {
     let of = |value: &str| {
         let text = format!("[[store]]\nname = \"s\"\npath = \"/s\"\ncapacity_iops = {value}\n");
-        parse_toml(&text, None).unwrap().stores[0].capability_iops
+        parse_toml(&text, None).unwrap().stores[0].capacity_iops
     };
-    assert_eq!(of("12000"), Some(StoreCapability::Declared(12_000)));
-    assert_eq!(of("\"measure\""), Some(StoreCapability::MEASURE));
+    assert_eq!(of("12000"), Some(StoreCapacity::Declared(12_000)));
+    assert_eq!(of("\"measure\""), Some(StoreCapacity::MEASURED));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    CapabilitySource, DiskConfig, DiskKind, QosFlowStatus, StoreConfig, StoreEstimate, StoreFile,
+    CapacitySource, DiskConfig, DiskKind, QosFlowStatus, StoreConfig, StoreEstimate, StoreFile,
     StoreMeasurement,
 };
 
@@ -64,11 +64,11 @@ pub struct StoreStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overcommit_percent: Option<u64>,
     /// Capacity in normalised operations per second that the daemon assumes; absent while unknown.
-    #[serde(rename = "capacity_iops", default, skip_serializing_if = "Option::is_none")]
-    pub capability_iops: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_iops: Option<u64>,
     /// Source of the capacity; absent while it is unknown.
-    #[serde(rename = "capacity_source", default, skip_serializing_if = "Option::is_none")]
-    pub capability_source: Option<CapabilitySource>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_source: Option<CapacitySource>,
     /// Result of the last measurement of the store as currently configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<StoreMeasurement>,
@@ -77,12 +77,11 @@ pub struct StoreStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<StoreEstimate>,
     /// Sum of all minimums on the store, in normalised operations per second.
-    #[serde(rename = "reserved_iops")]
-    pub promised_iops: u64,
+    pub reserved_iops: u64,
     /// `reserved_iops` in percent of the capacity, rounded up; absent while the capacity is
     /// unknown.
-    #[serde(rename = "reserved_percent", default, skip_serializing_if = "Option::is_none")]
-    pub promised_percent: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved_percent: Option<u64>,
     /// Number of disks in the store.
     pub disks: usize,
     /// Delivered rate during the last 5 s, in normalised operations per second.
@@ -135,8 +134,8 @@ pub struct DiskStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<DiskFullStatus>,
     /// Worker that services the disk; absent while the disk is not open.
-    #[serde(rename = "worker", default, skip_serializing_if = "Option::is_none")]
-    pub processor: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<u16>,
     /// virtio disk of a VM; absent if `vhost_user` is not configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vhost_user: Option<DiskVhostUserStatus>,
@@ -193,8 +192,7 @@ pub struct DiskNbdStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskNbdClient {
     /// Transport of the connection.
-    #[serde(rename = "transport")]
-    pub way: NbdWay,
+    pub transport: DiskNbdTransport,
     /// Peer: the process and its user, or the address and port.
     pub peer: String,
     /// Buffer memory of the connection in bytes, reserved memory included.
@@ -205,7 +203,8 @@ pub struct DiskNbdClient {
 /// Transport of an NBD connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum NbdWay {
+#[schema(as = NbdWay)]
+pub enum DiskNbdTransport {
     /// Unix socket.
     Unix,
     /// TCP without TLS.

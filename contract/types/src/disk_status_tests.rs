@@ -28,7 +28,7 @@ fn measurement() -> StoreMeasurement {
 
 fn one_client() -> DiskNbdStatus {
     let client = DiskNbdClient {
-        way: NbdWay::Unix,
+        transport: DiskNbdTransport::Unix,
         peer: "process 7 of user 0".to_owned(),
         buffer_bytes: 1 << 19,
     };
@@ -44,10 +44,10 @@ fn connected() -> DiskVhostUserStatus {
 fn delivery() -> QosDelivery {
     QosDelivery {
         window_ns: 5_000_000_000,
-        entitled_iops: 500,
-        demanded_iops: 700,
+        guaranteed_iops: 500,
+        demand_iops: 700,
         delivered_iops: 600,
-        waits_ns: [("device-depth".to_owned(), 1_000_000)].into(),
+        queued_ns: [("device-depth".to_owned(), 1_000_000)].into(),
         limited_by: vec![QosTimeShare {
             factor: QosLimitingFactor::OthersMinimums,
             share_ppm: 1_000_000,
@@ -77,12 +77,12 @@ fn keys_are_as_published_and_read_as_they_are_written() {
         virtual_bytes: 10 << 30,
         allocated_bytes: 4 << 20,
         overcommit_percent: Some(2),
-        capability_iops: Some(50_000),
-        capability_source: Some(CapabilitySource::Measured),
+        capacity_iops: Some(50_000),
+        capacity_source: Some(CapacitySource::Measured),
         measured: Some(measurement()),
         estimate: Some(StoreEstimate { iops: 51_000, age_ms: 400 }),
-        promised_iops: 500,
-        promised_percent: Some(1),
+        reserved_iops: 500,
+        reserved_percent: Some(1),
         disks: 1,
         delivered_iops: 1234,
         latency_ns: Some(85_000),
@@ -109,7 +109,7 @@ fn keys_are_as_published_and_read_as_they_are_written() {
         layers: Some(3),
         uncommitted_bytes: Some(4096),
         full: None,
-        processor: Some(1),
+        worker: Some(1),
         vhost_user: Some(connected()),
         nbd: Some(one_client()),
         counters: DiskCounters { reads: requests, ..DiskCounters::default() },
@@ -118,7 +118,7 @@ fn keys_are_as_published_and_read_as_they_are_written() {
             store: name("fast"),
             holder: "disk/web".to_owned(),
             limits: DiskQos { min_iops: Some(500), ..DiskQos::NONE },
-            waiting: 4,
+            queued: 4,
             in_flight: 2,
             last_5_s: delivery(),
             last_5_min: QosDelivery::default(),

@@ -54,8 +54,8 @@ pub struct DrainedVm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// True if the VM is running and stays, so that the node does not become empty.
-    #[serde(rename = "blocks_drain", default)]
-    pub is_in_the_way: bool,
+    #[serde(default)]
+    pub blocks_drain: bool,
 }
 
 impl core::fmt::Display for DrainedVm {

@@ -16,11 +16,11 @@ pub struct HostSection {
     pub name: Option<String>,
     /// Logical CPUs of the workers (data-plane threads): one worker is pinned to each. If absent,
     /// `floating_workers` sets the number of workers.
-    #[serde(rename = "worker_cpus", skip_serializing_if = "Option::is_none")]
-    pub processors: Option<Vec<u16>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker_cpus: Option<Vec<u16>>,
     /// Number of workers that are not pinned to a CPU, used if `worker_cpus` is absent; 1 if absent.
-    #[serde(rename = "floating_workers", skip_serializing_if = "Option::is_none")]
-    pub floating_processors: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub floating_workers: Option<u16>,
     /// Absolute path of the folder that contains one folder per VM with its sockets and log;
     /// `/run/suimon/vms` if absent. A running VM keeps its folder until its next start.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ pub struct HostSection {
 impl HostSection {
     /// Returns the configured number of workers.
     pub fn worker_count(&self) -> usize {
-        let floating = || usize::from(self.floating_processors.unwrap_or(1));
-        self.processors.as_ref().map_or_else(floating, Vec::len)
+        let floating = || usize::from(self.floating_workers.unwrap_or(1));
+        self.worker_cpus.as_ref().map_or_else(floating, Vec::len)
     }
 }

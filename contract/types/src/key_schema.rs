@@ -74,7 +74,7 @@ fn patch(kind: Kind, known: &RefOr<Schema>) -> RefOr<Schema> {
     })
 }
 
-/// Property of a component.
+/// Property of an OpenAPI schema component.
 struct Described {
     value: RefOr<Schema>,
     default: Option<Value>,

@@ -42,14 +42,17 @@
 //! | `GET /1.0/vms/{name}/libvirt` | elements of a libvirt domain with the VM's NICs and disks |
 //! | `/1.0/pfs` | the same verbs with [`PfConfig`] |
 //! | `POST /1.0/vms/{name}/migrate` | [`MigrateVmRequest`]: live migration to another node; a dry run returns the [`Plan`] of that node |
-//! | `POST /1.0/arrivals` | [`ArrivalRequest`]: prepares the resources of a VM that migrates to this node |
-//! | `GET`, `DELETE /1.0/arrivals/{id}`, `POST …/activate` | [`Arrival`]: its state; abandons it; makes this node the VM's owner |
+//! | `POST /1.0/arrivals` | [`IncomingMigrationRequest`]: prepares the resources of a VM that
+//! migrates to this node |
+//! | `GET`, `DELETE /1.0/arrivals/{id}`, `POST …/activate` | [`IncomingMigration`]: its state;
+//! abandons it; makes this node the VM's owner |
 //! | `GET /1.0/arrivals/{id}/memory`, `…/disks/{disk}` | with `Upgrade: suimon-memory` QEMU's migration stream; with `Upgrade: suimon-nbd` NBD to the disk |
 //! | `/1.0/nodes` | the same verbs with [`NodeConfig`]: other nodes, as destinations of VMs |
 //! | `POST /1.0/nodes/{name}/drain`, `…/undrain` | [`DrainRequest`]: migrates the VMs of the node, which may be this one, and admits no new ones; a dry run returns the [`DrainPlan`]. Ends the drain |
 //! | `GET /1.0/sriov`, `…/{adapter}` | all [`SriovAdapter`]s; one by its PCI address, device or [`PfConfig`] |
 //! | `GET /1.0/qos/flows` | list of [`QosFlowStatus`] |
-//! | `POST /1.0/qos/what-if` | [`WhatIfRequest`]: computes the reservations of proposals as a [`WhatIfAnswer`], without changes |
+//! | `POST /1.0/qos/what-if` | [`WhatIfRequest`]: computes the reservations of proposals as a
+//! [`WhatIfResponse`], without changes |
 //! | `GET /1.0/vmq`, `…/{uplink}` | list of [`VmqStatus`] of the teams and uplinks that switches use; one of them |
 //! | `GET`, `PUT`, `PATCH`, `DELETE /1.0/power` | [`PowerStatus`]; sets, changes or removes the [`PowerConfig`] |
 //! | `GET`, `POST`, `PUT`, `PATCH`, `DELETE /1.0/cluster` | [`ClusterStatus`]; creates a cluster, joins one, changes the [`ClusterConfig`], leaves the cluster |
@@ -58,7 +61,7 @@
 //! | `GET /1.0/nics/{name}/capture`, `…/uplinks/…` | stream of pcapng; `?snaplen=&max_frames=&max_bytes=`; `Suimon-Operation` contains the operation's id |
 //! | `GET /1.0/queues` | list of [`QueueStatus`] |
 //! | `POST /1.0/queues/{port}/{rx or tx}/{index}/move` | [`MoveQueueRequest`] |
-//! | `GET /1.0/workers` | list of [`ProcessorStatus`] |
+//! | `GET /1.0/workers` | list of [`WorkerStatus`] |
 //! | `GET /1.0/events` | list of [`Event`]; `?after=&limit=&severity=&subject=&id=` |
 //! | `GET /1.0/events/follow` | stream with one [`Event`] per line; `?after=&severity=&subject=&id=` |
 //! | `GET /1.0/operations`, `…/{id}` | [`Operation`]s |
@@ -166,7 +169,7 @@ mod sriov_status;
 mod status;
 mod steering_status;
 mod storage_keys;
-mod store_capability;
+mod store_capacity;
 mod store_file;
 mod strict;
 mod team_config;
@@ -201,7 +204,7 @@ pub use byte_size::{ByteSize, ByteSizeError, ByteSizeText};
 pub use change_fits::validate_change;
 pub use cluster_config::{ClusterConfig, ClusterTls};
 pub use cluster_status::{
-    ClusterAggressor, ClusterBeat, ClusterCap, ClusterDisk, ClusterMember, ClusterShare,
+    ClusterAggressor, ClusterCap, ClusterDisk, ClusterHeartbeat, ClusterMember, ClusterShare,
     ClusterStatus, ClusterStore,
 };
 pub use commands::command_of;
@@ -216,8 +219,8 @@ pub use disk_config::{DiskConfig, DiskController, DiskOnFull, DiskVhostUser, Sto
 pub use disk_fits::STORE_DISKS_MAX;
 pub use disk_format::{DiskFormat, DiskKind};
 pub use disk_status::{
-    DiskCounters, DiskFullStatus, DiskNbdClient, DiskNbdStatus, DiskRequestCounters, DiskStatus,
-    DiskVhostUserStatus, NbdWay, StorageState, StoreStatus,
+    DiskCounters, DiskFullStatus, DiskNbdClient, DiskNbdStatus, DiskNbdTransport,
+    DiskRequestCounters, DiskStatus, DiskVhostUserStatus, StorageState, StoreStatus,
 };
 pub use drain::{DrainPlan, DrainRequest, DrainStatus, DrainedVm};
 pub use error::{ApiError, ErrorBody, ErrorCode};
@@ -252,15 +255,18 @@ pub use lab_status::{
 pub use lacp_status::{LacpCounters, LacpMemberStatus, LacpPortStatus};
 pub use libvirt::libvirt_elements;
 pub use migration::{
-    Arrival, ArrivalRequest, ArrivalState, ArrivingPort, DOWNTIME_MS_DEFAULT, DOWNTIME_MS_MAX,
-    DiskHandedOver, MIGRATION_PROTOCOL, MigrateVmRequest, MigrationPhase, StoreToken, VmMigration,
+    DOWNTIME_MS_DEFAULT, DOWNTIME_MS_MAX, DiskHandedOver, IncomingMigration,
+    IncomingMigrationRequest, IncomingMigrationState, IncomingPort, MIGRATION_PROTOCOL,
+    MigrateVmRequest, MigrationPhase, StoreToken, VmMigration,
 };
 pub use name::{Name, NameError};
 pub use nbd_config::DiskNbd;
 pub use nbd_status::{NbdPeerStatus, NbdStatus};
 pub use node_config::NodeConfig;
 pub use node_status::NodeStatus;
-pub use offload_status::{DeviceFeatureStatus, DeviceFeaturesStatus, OffloadDoer, OffloadStatus};
+pub use offload_status::{
+    DeviceFeatureStatus, DeviceFeaturesStatus, OffloadPerformer, OffloadStatus,
+};
 pub use operation::{Operation, OperationState};
 pub use pf_config::{PfConfig, VfConfig, VfLinkState};
 pub use plan::{FieldChange, Plan, PlanAction, PlanStep};
@@ -272,7 +278,7 @@ pub use power_status::{
 pub use qos_config::{DiskQos, QosPolicyConfig, QosPolicyKind};
 pub use qos_status::{
     QosDelivery, QosFlowStatus, QosLimitingFactor, QosPolicyPart, QosPolicyStatus, QosTimeShare,
-    StorePromises, WhatIfAnswer,
+    StoreReservations, WhatIfResponse,
 };
 pub use renamed_output::{from_json, to_json, to_json_pretty, to_stored};
 pub use renamed_schema::describe_renames;
@@ -286,12 +292,12 @@ pub use request::{
 pub use socket_mode::SocketMode;
 pub use sriov_status::{PfStatus, SriovAdapter, SriovSupport, VfStatus};
 pub use status::{
-    AddressStatus, DropCounter, HostStatus, NicStatus, PortCounters, ProcessorStatus, QueueStatus,
-    StateStoreStatus, SwitchStatus, TopPort, TopSnapshot, TopTeam, UplinkStatus,
+    AddressStatus, DropCounter, HostStatus, NicStatus, PortCounters, QueueStatus, StateStoreStatus,
+    SwitchStatus, TopPort, TopSnapshot, TopTeam, UplinkStatus, WorkerStatus,
 };
 pub use steering_status::{SteeredNic, SteeringMode, SteeringStatus};
-pub use store_capability::{
-    CapabilitySource, MeasureWord, StoreCapability, StoreEstimate, StoreMeasurement, StorePattern,
+pub use store_capacity::{
+    CapacitySource, MeasureWord, StoreCapacity, StoreEstimate, StoreMeasurement, StorePattern,
     StorePatternFigure,
 };
 pub use store_file::{StoreFile, StoreFileError};
@@ -314,7 +320,7 @@ pub use vm_request::{
 };
 pub use vm_status::{VmState, VmStatus};
 pub use vmq_config::{VmqConfig, VmqMode};
-pub use vmq_status::{VmqProcessorStatus, VmqQueueStatus, VmqStatus};
+pub use vmq_status::{VmqQueueStatus, VmqStatus, VmqWorkerStatus};
 pub use what_if::{DiskProposal, QosPolicyProposal, QosProposal, StoreProposal, WhatIfRequest};
-pub use worker_stages::ProcessorStages;
+pub use worker_stages::WorkerStages;
 pub use xdp_status::{XdpHook, XdpStatus};

@@ -65,8 +65,7 @@ pub struct VmMigration {
     /// Id of the migration on both nodes.
     pub id: String,
     /// True on the source node, false on the destination.
-    #[serde(rename = "is_outgoing")]
-    pub leaves: bool,
+    pub is_outgoing: bool,
     /// Name of the other node in this host's configuration; its host name if it is not configured
     /// here.
     pub node: String,
@@ -91,7 +90,9 @@ pub struct VmMigration {
 /// PCI port of a device of a running VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ArrivingPort {
+#[serde(rename = "ArrivingPort")]
+#[schema(as = ArrivingPort)]
+pub struct IncomingPort {
     /// Device: `nic/NAME` or `disk/NAME`.
     pub device: String,
     /// Number of the machine's port, from 0.
@@ -130,7 +131,9 @@ pub struct StoreToken {
 /// Body of `POST /1.0/arrivals`: request of a source node to prepare a migration to this node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ArrivalRequest {
+#[serde(rename = "ArrivalRequest")]
+#[schema(as = ArrivalRequest)]
+pub struct IncomingMigrationRequest {
     /// Version of the migration protocol of the source node.
     #[schema(minimum = 0, maximum = 4_294_967_295usize)]
     pub protocol: u32,
@@ -169,7 +172,7 @@ pub struct ArrivalRequest {
     /// Machine type that QEMU emulates, such as `pc-q35-7.2`.
     pub machine: String,
     /// PCI ports of the virtio devices.
-    pub ports: Vec<ArrivingPort>,
+    pub ports: Vec<IncomingPort>,
     /// CPU features of the source, as named by the kernel (`flags` in `/proc/cpuinfo`). Used with
     /// KVM only.
     pub cpu_flags: Vec<String>,
@@ -178,7 +181,8 @@ pub struct ArrivalRequest {
 /// State of an arrival on the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ArrivalState {
+#[schema(as = ArrivalState)]
+pub enum IncomingMigrationState {
     /// In preparation, or receiving disks and memory.
     Waiting,
     /// This node owns the VM, which runs or is paused as before.
@@ -189,9 +193,11 @@ pub enum ArrivalState {
 
 /// Response of `GET /1.0/arrivals/{id}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Arrival {
+#[serde(rename = "Arrival")]
+#[schema(as = Arrival)]
+pub struct IncomingMigration {
     /// Id of the migration.
     pub id: String,
     /// Current state of the arrival.
-    pub state: ArrivalState,
+    pub state: IncomingMigrationState,
 }

@@ -21,7 +21,7 @@ pub struct NbdStatus {
     /// Requests since the daemon started that were delayed or processed in parts, because a limit
     /// on buffer memory was reached.
     pub shortages: u64,
-    /// Peers with connections.
+    /// Peers that have connections to the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<NbdPeerStatus>,
 }

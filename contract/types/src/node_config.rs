@@ -19,8 +19,7 @@ pub struct NodeConfig {
     /// Absolute path of a PEM file with CA certificates that sign the certificate of the node, or
     /// with that certificate itself.
     #[schema(value_type = String)]
-    #[serde(rename = "ca_certificate")]
-    pub authority: PathBuf,
+    pub ca_certificate: PathBuf,
     /// Absolute path of a file whose first line is the API token of the node. The file must not be
     /// readable by other users.
     #[schema(value_type = String)]

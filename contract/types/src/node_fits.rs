@@ -5,7 +5,7 @@ use crate::{ErrorCode, NodeConfig};
 
 /// Reports invalid combinations of one node's keys.
 pub(crate) fn node_fits(place: FindingLocation, node: &NodeConfig, findings: &mut Vec<Finding>) {
-    if node.authority == node.token_file {
+    if node.ca_certificate == node.token_file {
         let text = "is also the file of CA certificates, which is not secret; name another file \
                     for the token";
         findings.push(place.finding(ErrorCode::InvalidValue, "token_file", text));

@@ -8,22 +8,24 @@ use utoipa::ToSchema;
 /// Component that performs an offload for frames that require it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum OffloadDoer {
+#[schema(as = OffloadDoer)]
+pub enum OffloadPerformer {
     /// The guest, or another endpoint of the traffic.
     Guest,
     /// Network device of the uplink.
     Nic,
-    /// Kernel of the host.
+    /// Kernel of the host, on the path of the frames.
     Kernel,
     /// Virtual switch, in software.
     Software,
     /// The component of the egress port.
     Egress,
     /// No component: the offload is not performed.
-    Nobody,
+    #[serde(rename = "nobody")]
+    None,
 }
 
-impl fmt::Display for OffloadDoer {
+impl fmt::Display for OffloadPerformer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Guest => "guest",
@@ -31,7 +33,7 @@ impl fmt::Display for OffloadDoer {
             Self::Kernel => "kernel",
             Self::Software => "software",
             Self::Egress => "egress",
-            Self::Nobody => "nobody",
+            Self::None => "nobody",
         })
     }
 }
@@ -52,7 +54,7 @@ pub struct OffloadStatus {
     /// True if the offload is in use.
     pub effective: bool,
     /// Component that performs the offload.
-    pub by: OffloadDoer,
+    pub by: OffloadPerformer,
     /// Reason for the offload's state.
     pub reason: String,
 }

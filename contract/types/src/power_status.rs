@@ -61,16 +61,15 @@ pub struct PowerSettingStatus {
     /// `performance_percent_max`, `turbo` or `idle_states`.
     pub setting: String,
     /// Desired value of the setting.
-    #[serde(rename = "required")]
-    pub wanted: String,
+    pub required: String,
     /// True if the desired value is in effect.
     pub in_effect: bool,
     /// Current value read from sysfs; absent if the files do not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
     /// Reason why the value is not in effect, or a remark.
-    #[serde(rename = "reason", default, skip_serializing_if = "Option::is_none")]
-    pub why_not: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Settings of the data plane that trade power for latency.
@@ -134,8 +133,8 @@ pub struct PowerEnergyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub milliwatts: Option<u64>,
     /// Reason why energy is unknown.
-    #[serde(rename = "unavailable_reason", default, skip_serializing_if = "Option::is_none")]
-    pub lacking: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable_reason: Option<String>,
     /// Energy counters of powercap, by zone.
     pub zones: Vec<PowerZoneStatus>,
 }
@@ -174,6 +173,6 @@ pub struct TopPower {
     #[serde(default)]
     pub read_monotonic_ns: u64,
     /// Reason why energy is unknown.
-    #[serde(rename = "unavailable_reason", default, skip_serializing_if = "Option::is_none")]
-    pub lacking: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable_reason: Option<String>,
 }

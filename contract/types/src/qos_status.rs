@@ -17,8 +17,7 @@ pub struct QosPolicyStatus {
     pub disks: Vec<Name>,
     /// Sum of the minimums reserved for the policy on all stores, in normalised operations per
     /// second.
-    #[serde(rename = "reserved_iops")]
-    pub promised_iops: u64,
+    pub reserved_iops: u64,
     /// Delivered rate of the policy's disks on this host in the last 5 s, in normalised operations
     /// per second.
     pub delivered_iops: u64,
@@ -52,8 +51,7 @@ pub struct QosFlowStatus {
     /// Limits in effect for the holder.
     pub limits: DiskQos,
     /// Requests queued in the scheduler.
-    #[serde(rename = "queued")]
-    pub waiting: u32,
+    pub queued: u32,
     /// Requests in flight at the device.
     pub in_flight: u32,
     /// Rates of the last 5 s.
@@ -70,17 +68,15 @@ pub struct QosDelivery {
     pub window_ns: u64,
     /// Guaranteed rate: the minimum, multiplied by the share of the window in which the disk had
     /// requests. With an aggregated policy, the guarantee of all its disks in the store.
-    #[serde(rename = "guaranteed_iops")]
-    pub entitled_iops: u64,
+    pub guaranteed_iops: u64,
     /// Demanded rate: the rate of the client's requests.
-    #[serde(rename = "demand_iops")]
-    pub demanded_iops: u64,
+    pub demand_iops: u64,
     /// Delivered rate: the rate of completed requests.
     pub delivered_iops: u64,
     /// Time that requests were queued, in ns, summed over requests, by cause: `own-maximum`,
     /// `own-bandwidth`, `shared-policy`, `others-minimums`, `device-depth`.
-    #[serde(rename = "queued_ns", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub waits_ns: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub queued_ns: BTreeMap<String, u64>,
     /// Shares of the window's time by limiting factor, first limiting factor first. Their sum is 1
     /// 000 000.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -271,7 +267,9 @@ impl QosLimitingFactor {
 
 /// Reservations of a store, actual or proposed, with the calculation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct StorePromises {
+#[serde(rename = "StorePromises")]
+#[schema(as = StorePromises)]
+pub struct StoreReservations {
     /// Name of the store.
     pub store: Name,
     /// Number of minimums; one of an aggregated policy counts once.
@@ -279,11 +277,10 @@ pub struct StorePromises {
     /// Sum of the minimums in normalised operations per second.
     pub minimums_iops: u64,
     /// Capacity of the store in normalised operations per second; absent if unknown.
-    #[serde(rename = "capacity_iops", default, skip_serializing_if = "Option::is_none")]
-    pub capability_iops: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_iops: Option<u64>,
     /// Part of the capacity available for reservations, in normalised operations per second.
-    #[serde(rename = "reservable_iops")]
-    pub promisable_iops: u64,
+    pub reservable_iops: u64,
     /// True if the sum does not exceed `reservable_iops`.
     pub fits: bool,
     /// The calculation as text, with the action to take if the minimums do not fit.
@@ -292,11 +289,13 @@ pub struct StorePromises {
 
 /// Response of `POST /1.0/qos/what-if`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct WhatIfAnswer {
+#[serde(rename = "WhatIfAnswer")]
+#[schema(as = WhatIfAnswer)]
+pub struct WhatIfResponse {
     /// True if the reservations fit on every store.
     pub fits: bool,
     /// Stores concerned by the proposals, by name.
-    pub stores: Vec<StorePromises>,
+    pub stores: Vec<StoreReservations>,
     /// Warnings about the request, such as the use of an old name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

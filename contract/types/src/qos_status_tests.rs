@@ -8,7 +8,7 @@ fn keys_are_as_published_and_read_as_they_are_written() {
     let policy = QosPolicyStatus {
         config: QosPolicyConfig::new("gold".parse().unwrap(), QosPolicyKind::Aggregated, limits),
         disks: vec!["web".parse().unwrap()],
-        promised_iops: 1000,
+        reserved_iops: 1000,
         delivered_iops: 900,
         parts: vec![QosPolicyPart {
             store: "san".parse().unwrap(),
@@ -16,21 +16,21 @@ fn keys_are_as_published_and_read_as_they_are_written() {
             max: Some(ClusterCap { iops: 700, reserved_iops: 500, ..ClusterCap::default() }),
         }],
     };
-    let answer = WhatIfAnswer {
+    let answer = WhatIfResponse {
         fits: false,
-        stores: vec![StorePromises {
+        stores: vec![StoreReservations {
             store: "fast".parse().unwrap(),
             minimums: 1,
             minimums_iops: 1000,
-            capability_iops: None,
-            promisable_iops: 0,
+            capacity_iops: None,
+            reservable_iops: 0,
             fits: false,
             text: "what the store can do is not known".to_owned(),
         }],
         warnings: Vec::new(),
     };
     let json = serde_json::to_string_pretty(&(&policy, &answer)).unwrap();
-    let read: (QosPolicyStatus, WhatIfAnswer) = serde_json::from_str(&json).unwrap();
+    let read: (QosPolicyStatus, WhatIfResponse) = serde_json::from_str(&json).unwrap();
     assert_eq!(read, (policy, answer));
     insta::assert_snapshot!(json);
 }

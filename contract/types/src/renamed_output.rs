@@ -18,7 +18,7 @@ use crate::renames::renamed_fields;
 enum Names {
     /// Both names, the new one first.
     Both,
-    /// The old name.
+    /// The old name only, for stored state.
     Old,
 }
 

@@ -49,9 +49,9 @@ pub enum Renamed {
 pub struct Rename {
     /// Object whose name was changed.
     pub of: Renamed,
-    /// Former name.
+    /// Name before the rename.
     pub old: &'static str,
-    /// Present name.
+    /// Name after the rename.
     pub new: &'static str,
     /// Version that removes the former name.
     pub removed_in: &'static str,
@@ -288,7 +288,7 @@ fn is_key(of: Renamed) -> bool {
 pub struct OldName {
     /// Resource or table that contains the key, such as `store/fast`; `None` if unknown.
     pub resource: Option<String>,
-    /// Key with the old name, such as `vmq.max_processors`.
+    /// Key with the old name, such as `vmq.max_workers`.
     pub field: String,
     /// Rename of the key.
     pub rename: &'static Rename,
@@ -299,7 +299,7 @@ pub struct OldName {
 }
 
 impl fmt::Display for OldName {
-    /// Writes `host.toml:12: store/fast: capability_iops: message`, omitting unknown parts.
+    /// Writes `host.toml:12: store/fast: capacity_iops: message`, omitting unknown parts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => write!(f, "{file}:{line}: ")?,

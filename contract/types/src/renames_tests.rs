@@ -10,7 +10,7 @@ use crate::renamed_input::accept;
 use crate::{
     ClusterDisk, ClusterStatus, ConfinementStatus, DiskStatus, DrainPlan, ErrorCode, EventKind,
     HostConfig, MoveQueueRequest, PowerStatus, QosFlowStatus, QosPolicyStatus, QueueStatus,
-    StoreStatus, TopSnapshot, VmStatus, VmqStatus, WhatIfAnswer, WhatIfRequest, check_patch,
+    StoreStatus, TopSnapshot, VmStatus, VmqStatus, WhatIfRequest, WhatIfResponse, check_patch,
     describe_keys, describe_renames, example_of, from_json, old_names_of, old_names_of_apply,
     old_names_of_file, parse_request_noting, parse_toml, to_json, to_stored, to_toml,
 };
@@ -39,7 +39,7 @@ fn components() -> Components {
         ConfinementStatus,
         DrainPlan,
         VmStatus,
-        WhatIfAnswer,
+        WhatIfResponse,
         WhatIfRequest
     );
     let mut all: Components = all.into_iter().collect();

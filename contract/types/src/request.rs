@@ -60,8 +60,7 @@ impl ToSchema for ApplyRequest {
 pub struct MoveQueueRequest {
     /// Number of the new owning worker.
     #[schema(minimum = 0, maximum = 65_535)]
-    #[serde(rename = "worker")]
-    pub processor: u16,
+    pub worker: u16,
 }
 
 /// Body of `POST /1.0/disks/{name}/convert`: copies the disk to another file of its store.

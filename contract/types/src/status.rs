@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 use crate::condition::{Condition, Health};
 use crate::{
     ConfinementStatus, DeviceFeaturesStatus, DrainStatus, IovStatus, KernelPathStatus, Name,
-    NbdStatus, NicConfig, OffloadStatus, ProcessorStages, SteeringStatus, SwitchConfig, TopDisk,
-    TopPower, UplinkConfig, XdpStatus,
+    NbdStatus, NicConfig, OffloadStatus, SteeringStatus, SwitchConfig, TopDisk, TopPower,
+    UplinkConfig, WorkerStages, XdpStatus,
 };
 
 /// Response of `GET /1.0`: observed state of the host.
@@ -128,8 +128,7 @@ pub struct QueueStatus {
     /// NIC, uplink or switch (for its host NIC) that the queue belongs to.
     pub port: String,
     /// Worker that owns the queue.
-    #[serde(rename = "worker")]
-    pub processor: u16,
+    pub worker: u16,
     /// Frames carried since the queue's creation.
     pub frames: u64,
     /// Bytes carried since the queue's creation.
@@ -242,7 +241,9 @@ pub struct AddressStatus {
 
 /// Observed state of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ProcessorStatus {
+#[serde(rename = "ProcessorStatus")]
+#[schema(as = ProcessorStatus)]
+pub struct WorkerStatus {
     /// Number of the worker, counted from 0.
     pub id: u16,
     /// Logical CPU to which the worker is pinned; absent if it is not pinned, which is the case
@@ -264,14 +265,14 @@ pub struct ProcessorStatus {
     pub asleep: bool,
     /// Number of times the worker backed off from polling for device completions because other
     /// threads required its CPU.
-    #[serde(rename = "yields", default)]
-    pub rests: u64,
+    #[serde(default)]
+    pub yields: u64,
     /// True if the worker is currently backed off.
     #[serde(rename = "yielding", default)]
-    pub resting: bool,
+    pub is_yielding: bool,
     /// Time of the worker by stage.
     #[serde(default)]
-    pub stages: ProcessorStages,
+    pub stages: WorkerStages,
 }
 
 /// Response of `GET /1.0/top`: a snapshot of all counters. Rates are differences of two snapshots.
@@ -292,8 +293,7 @@ pub struct TopSnapshot {
     #[serde(default)]
     pub disks: Vec<TopDisk>,
     /// State of workers, by number.
-    #[serde(rename = "workers")]
-    pub processors: Vec<ProcessorStatus>,
+    pub workers: Vec<WorkerStatus>,
     /// Power plan and energy of the host.
     #[serde(default)]
     pub power: TopPower,

@@ -14,11 +14,11 @@ use crate::renames::Rename;
 /// JSON value that is deserialized strictly. Both names of renamed fields are accepted.
 pub(crate) struct Strict<'n> {
     value: Value,
-    /// Renames whose old names were found.
+    /// Deprecated field names found in the input, with their replacements.
     found: &'n Found,
 }
 
-/// Renames whose old names were found.
+/// Deprecated field names found in the input, with their replacements.
 pub(crate) type Found = RefCell<Vec<&'static Rename>>;
 
 impl<'n> Strict<'n> {
@@ -191,7 +191,7 @@ mod tests {
     use serde_json::json;
 
     use crate::{
-        ArrivalRequest, DiskFormat, MigrateVmRequest, MoveQueueRequest, WhatIfRequest,
+        DiskFormat, IncomingMigrationRequest, MigrateVmRequest, MoveQueueRequest, WhatIfRequest,
         parse_request,
     };
 
@@ -244,7 +244,7 @@ mod tests {
             "ports": [{ "device": "nic/web", "port": 1 }], "cpu_flags": ["sse"],
         });
         let body = request.to_string();
-        let read: ArrivalRequest = parse_request(body.as_bytes()).unwrap();
+        let read: IncomingMigrationRequest = parse_request(body.as_bytes()).unwrap();
         assert_eq!(read, serde_json::from_str(&body).unwrap());
         assert_eq!(read.disks[0].format, DiskFormat::Raw);
     }

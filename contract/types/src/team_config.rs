@@ -28,7 +28,7 @@ pub enum TeamAlgorithm {
     HyperVPort,
     /// By IP addresses, protocol and ports.
     TransportPorts,
-    /// By IP addresses.
+    /// By source and destination IP address.
     IpAddresses,
     /// By MAC addresses and VLAN.
     MacAddresses,

@@ -64,7 +64,7 @@ fn a_team_is_read_with_what_is_not_written() {
     assert_eq!(both.mode, TeamMode::SwitchIndependent);
     assert_eq!(both.algorithm, TeamAlgorithm::Dynamic);
     assert_eq!((both.min_links, both.lacp()), (1, None));
-    assert_eq!(both.vmq.max_processors, 4);
+    assert_eq!(both.vmq.max_workers, 4);
     let nobody_uses_it = with(&[("kind = \"external\"\nuplink = \"both\"", "kind = \"private\"")]);
     assert_eq!(team(&nobody_uses_it), both);
 }

@@ -43,14 +43,14 @@ fn uplink() -> impl Strategy<Value = UplinkConfig> {
 }
 
 fn vmq() -> impl Strategy<Value = VmqConfig> {
-    let processors = (option::of(Just(0u16)), 1u16..=64, option::of(0u16..64));
-    (any::<[bool; 2]>(), processors, option::of(0u16..1024)).prop_map(
+    let workers = (option::of(Just(0u16)), 1u16..=64, option::of(0u16..64));
+    (any::<[bool; 2]>(), workers, option::of(0u16..1024)).prop_map(
         |([enabled, is_static], (base, count, highest), node)| {
             let mode = if is_static { "static" } else { "dynamic" };
             let vmq = serde_json::json!({"enabled": enabled, "mode": mode, "max_workers": count});
             let mut vmq: VmqConfig = serde_json::from_value(vmq).unwrap();
-            vmq.base_processor = base;
-            vmq.max_processor_number = highest;
+            vmq.base_worker = base;
+            vmq.max_worker_number = highest;
             vmq.numa_node = node;
             vmq
         },
@@ -151,18 +151,18 @@ fn nic() -> impl Strategy<Value = NicConfig> {
     )
 }
 
-/// Generates valid hosts.
+/// Generates configurations that pass validation.
 pub(crate) fn hosts() -> impl Strategy<Value = HostConfig> {
     let on = (uplink(), option::of(team()));
     let switches = vec((0u8..3, 10u32..1000, any::<[bool; 2]>(), on), 1..4);
     let nics = vec((nic(), any::<u8>(), any::<bool>()), 0..6);
-    let processors = option::of(vec(0u16..64, 1..4));
-    let rest = (processors, any::<bool>(), storage());
-    (switches, nics, rest).prop_map(|(switches, nics, (processors, api, storage))| {
+    let workers = option::of(vec(0u16..64, 1..4));
+    let rest = (workers, any::<bool>(), storage());
+    (switches, nics, rest).prop_map(|(switches, nics, (workers, api, storage))| {
         let mut host = HostConfig::default();
         let Storage { stores, qos_policies, disks } = storage;
         (host.stores, host.qos_policies, host.disks) = (stores, qos_policies, disks);
-        host.host.processors = processors.map(|mut cpus| {
+        host.host.worker_cpus = workers.map(|mut cpus| {
             cpus.sort_unstable();
             cpus.dedup();
             cpus
@@ -174,7 +174,7 @@ pub(crate) fn hosts() -> impl Strategy<Value = HostConfig> {
             }))
             .unwrap();
         }
-        host.console = (api && host.host.processors.is_some()).then(|| {
+        host.console = (api && host.host.worker_cpus.is_some()).then(|| {
             serde_json::from_value(serde_json::json!({ "listen": "127.0.0.1:2" })).unwrap()
         });
         host.lab = (api && host.console.is_none())

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::test_configs::name;
-use crate::{DiskConfig, DiskFormat, DiskQos, QosPolicyConfig, StoreCapability, StoreConfig};
+use crate::{DiskConfig, DiskFormat, DiskQos, QosPolicyConfig, StoreCapacity, StoreConfig};
 
 /// Storage resources of a host.
 #[derive(Debug)]
@@ -18,8 +18,8 @@ pub(crate) struct Storage {
 
 fn store() -> impl Strategy<Value = StoreConfig> {
     let capability = prop_oneof![
-        4 => (1u64..1_000_000).prop_map(StoreCapability::Declared),
-        1 => Just(StoreCapability::MEASURE),
+        4 => (1u64..1_000_000).prop_map(StoreCapacity::Declared),
+        1 => Just(StoreCapacity::MEASURED),
     ];
     let numbers = (1u64..=2048, 1u32..=1024, 1u8..=100);
     (option::of(capability), numbers).prop_map(|(iops, (sectors, depth, full))| {
@@ -27,7 +27,7 @@ fn store() -> impl Strategy<Value = StoreConfig> {
             "name": "s", "path": "/srv/a b", "normalization_bytes": 512_u64 << (sectors % 12),
             "depth_max": depth, "full_warning_percent": full,
         });
-        StoreConfig { capability_iops: iops, ..serde_json::from_value(store).unwrap() }
+        StoreConfig { capacity_iops: iops, ..serde_json::from_value(store).unwrap() }
     })
 }
 

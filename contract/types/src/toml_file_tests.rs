@@ -75,7 +75,7 @@ fn with(line: &str, replacement: &str) -> String {
 #[test]
 fn a_whole_file_is_read() {
     let config = parse_toml(WHOLE, None).unwrap();
-    assert_eq!(config.host.processors.as_deref(), Some(&[0, 1][..]));
+    assert_eq!(config.host.worker_cpus.as_deref(), Some(&[0, 1][..]));
     assert_eq!(config.nics.len(), 2);
     assert_eq!(config.nics[0].queues, 2);
     assert!(!config.nics[0].offload.segmentation);

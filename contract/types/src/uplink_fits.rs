@@ -23,8 +23,9 @@ pub(crate) fn uplink_fits(
     vmq_fits(place, &uplink.vmq, findings);
 }
 
-/// Reports host addresses on members of teams whose partner selects the member that receives a
-/// frame: the host receives frames from one device only.
+/// Reports an error for each host address on a member of a team that is not switch-independent. The
+/// adjacent switch selects the member that receives a frame, but the host's address is bound to one
+/// device.
 pub(crate) fn host_addresses_fit_teams(config: &HostConfig, findings: &mut Vec<Finding>) {
     let chosen_for: BTreeMap<&Name, &TeamConfig> = config
         .teams

@@ -95,7 +95,7 @@ pub(crate) fn qos_of_host(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     into_result(config, findings)
 }
 
-/// Converts findings to errors.
+/// Converts findings to API errors; `Ok` if there are none.
 fn into_result(config: &HostConfig, mut findings: Vec<Finding>) -> Result<(), Vec<ApiError>> {
     if findings.is_empty() {
         return Ok(());
@@ -161,7 +161,8 @@ fn shape_of<T: Serialize>(place: FindingLocation, table: &T) -> Vec<Finding> {
     }
 }
 
-/// Reports faults between resources.
+/// Returns the findings about relations between resources: references, and conflicts of devices,
+/// addresses and names.
 pub(crate) fn check_relations(config: &HostConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
     host_fits(&config.host, &mut findings);
@@ -185,7 +186,7 @@ pub(crate) fn check_relations(config: &HostConfig) -> Vec<Finding> {
 
 /// Reports invalid combinations of the host's keys.
 fn host_fits(host: &HostSection, findings: &mut Vec<Finding>) {
-    if host.processors.is_some() && host.floating_processors.is_some() {
+    if host.worker_cpus.is_some() && host.floating_workers.is_some() {
         findings.push(FindingLocation::new(Kind::Host, 0).finding(
             ErrorCode::KeyNotApplicable,
             "floating_workers",

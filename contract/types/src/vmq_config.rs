@@ -25,16 +25,15 @@ pub struct VmqConfig {
     pub mode: VmqMode,
     /// Number of the lowest permitted worker, the base worker, which is used first; the lowest
     /// worker if absent.
-    #[serde(rename = "base_worker", skip_serializing_if = "Option::is_none")]
-    pub base_processor: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_worker: Option<u16>,
     /// Largest number of workers used at the same time. It may exceed the number of existing
     /// workers.
-    #[serde(rename = "max_workers")]
-    pub max_processors: u16,
+    pub max_workers: u16,
     /// Number of the highest permitted worker, not below `base_worker`; the highest worker if
     /// absent.
-    #[serde(rename = "max_worker_number", skip_serializing_if = "Option::is_none")]
-    pub max_processor_number: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_worker_number: Option<u16>,
     /// NUMA node whose CPUs the permitted workers are pinned to; any node if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numa_node: Option<u16>,
@@ -53,9 +52,9 @@ impl Default for VmqConfig {
         Self {
             enabled: true,
             mode: VmqMode::default(),
-            base_processor: None,
-            max_processors: 4,
-            max_processor_number: None,
+            base_worker: None,
+            max_workers: 4,
+            max_worker_number: None,
             numa_node: None,
         }
     }

@@ -7,7 +7,7 @@ use crate::{ErrorCode, HostConfig, Kind, Name, VmqConfig};
 
 /// Reports invalid combinations of one `vmq` table's keys.
 pub(crate) fn vmq_fits(place: FindingLocation, vmq: &VmqConfig, findings: &mut Vec<Finding>) {
-    let (Some(base), Some(highest)) = (vmq.base_processor, vmq.max_processor_number) else {
+    let (Some(base), Some(highest)) = (vmq.base_worker, vmq.max_worker_number) else {
         return;
     };
     if highest < base {
@@ -52,7 +52,7 @@ fn base_exists(
     config: &HostConfig,
     findings: &mut Vec<Finding>,
 ) {
-    let Some(base) = vmq.base_processor else { return };
+    let Some(base) = vmq.base_worker else { return };
     let count = config.host.worker_count();
     if usize::from(base) < count {
         return;

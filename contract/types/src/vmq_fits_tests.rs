@@ -22,11 +22,11 @@ fn a_table_is_read_with_what_is_not_written() {
     let config = parse_toml(&host("worker_cpus = [4, 5]", keys, ""), None).unwrap();
     let vmq = &config.uplinks[0].vmq;
     assert_eq!((vmq.enabled, vmq.mode), (false, VmqMode::Static));
-    assert_eq!((vmq.base_processor, vmq.max_processors), (Some(1), 2));
-    assert_eq!((vmq.max_processor_number, vmq.numa_node), (Some(3), Some(0)));
+    assert_eq!((vmq.base_worker, vmq.max_workers), (Some(1), 2));
+    assert_eq!((vmq.max_worker_number, vmq.numa_node), (Some(3), Some(0)));
     let unwritten = &config.teams[0].vmq;
     assert_eq!((unwritten.enabled, unwritten.mode), (true, VmqMode::Dynamic));
-    assert_eq!((unwritten.base_processor, unwritten.max_processors), (None, 4));
+    assert_eq!((unwritten.base_worker, unwritten.max_workers), (None, 4));
 }
 
 #[test]

@@ -13,18 +13,18 @@ pub struct VmqStatus {
     /// Desired state of VMQ.
     pub config: VmqConfig,
     /// State of workers, by number.
-    #[serde(rename = "workers")]
-    pub processors: Vec<VmqProcessorStatus>,
+    pub workers: Vec<VmqWorkerStatus>,
     /// Queues, by NIC, direction and number.
     pub queues: Vec<VmqQueueStatus>,
 }
 
 /// State of a worker in VMQ. Loads are parts per million of the worker's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct VmqProcessorStatus {
+#[serde(rename = "VmqProcessorStatus")]
+#[schema(as = VmqProcessorStatus)]
+pub struct VmqWorkerStatus {
     /// Number of the worker.
-    #[serde(rename = "worker")]
-    pub processor: u16,
+    pub worker: u16,
     /// True if the configuration permits the worker.
     pub permitted: bool,
     /// Number of queues of this team or uplink assigned to the worker. Without queues, the worker
@@ -46,18 +46,15 @@ pub struct VmqQueueStatus {
     /// True if the queue is the default queue, because its NIC has `vmq_weight` 0.
     pub default_queue: bool,
     /// Worker that services the queue.
-    #[serde(rename = "worker")]
-    pub processor: u16,
+    pub worker: u16,
     /// Load of the queue in parts per million of the worker's time.
     pub load_ppm: u32,
     /// Seconds since the queue was assigned to the worker.
     pub age_s: u64,
     /// Reason for the assignment to this worker.
-    #[serde(rename = "reason")]
-    pub why: String,
+    pub reason: String,
     /// Reason why the queue stays, or the remaining time.
-    #[serde(rename = "stay_reason")]
-    pub stays: String,
+    pub stay_reason: String,
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use super::*;
 fn keys_are_as_published_and_read_as_they_are_written() {
     let status = VmqStatus {
         uplink: "both".parse().unwrap(),
-        config: VmqConfig { base_processor: Some(1), ..VmqConfig::default() },
-        processors: vec![VmqProcessorStatus {
-            processor: 1,
+        config: VmqConfig { base_worker: Some(1), ..VmqConfig::default() },
+        workers: vec![VmqWorkerStatus {
+            worker: 1,
             permitted: true,
             queues: 1,
             load_ppm: 250_000,
@@ -17,11 +17,11 @@ fn keys_are_as_published_and_read_as_they_are_written() {
             queue: "web/rx/0".to_owned(),
             nic: "web".parse().unwrap(),
             default_queue: false,
-            processor: 1,
+            worker: 1,
             load_ppm: 240_000,
             age_s: 12,
-            why: "first assigned there".to_owned(),
-            stays: "the processor is not above 80.0 %".to_owned(),
+            reason: "first assigned there".to_owned(),
+            stay_reason: "the processor is not above 80.0 %".to_owned(),
         }],
     };
     let json = serde_json::to_string_pretty(&status).unwrap();

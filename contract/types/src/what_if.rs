@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::validate::qos_of_host;
 use crate::{
     ApiError, DiskConfig, DiskFormat, DiskQos, ErrorCode, HostConfig, Name, QosPolicyConfig,
-    QosPolicyKind, Resource, StoreCapability,
+    QosPolicyKind, Resource, StoreCapacity,
 };
 
 /// Largest number of proposals in one request.
@@ -76,8 +76,7 @@ pub struct StoreProposal {
     pub name: Name,
     /// Capacity in normalised operations per second, 1 to 1 000 000 000.
     #[schema(minimum = 1, maximum = 1_000_000_000)]
-    #[serde(rename = "capacity_iops")]
-    pub capability_iops: u64,
+    pub capacity_iops: u64,
 }
 
 impl WhatIfRequest {
@@ -102,7 +101,7 @@ impl WhatIfRequest {
                 QosProposal::QosPolicy(policy) => policy.apply(&mut config),
                 QosProposal::Store(store) => {
                     let found = existing(&mut config.stores, &store.name)?;
-                    found.capability_iops = Some(StoreCapability::Declared(store.capability_iops));
+                    found.capacity_iops = Some(StoreCapacity::Declared(store.capacity_iops));
                 }
                 QosProposal::WithoutDisk(name) => {
                     existing(&mut config.disks, name)?;

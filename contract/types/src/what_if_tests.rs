@@ -59,7 +59,7 @@ fn proposals_change_what_qos_reads_and_leave_the_rest() {
     let gold = &config.qos_policies[0];
     assert_eq!((gold.kind, gold.min_iops), (QosPolicyKind::Aggregated, Some(2000)));
     assert_eq!(config.qos_policies[1].kind, QosPolicyKind::Dedicated);
-    assert_eq!(config.stores[0].capability_iops, Some(crate::StoreCapability::Declared(70_000)));
+    assert_eq!(config.stores[0].capacity_iops, Some(crate::StoreCapacity::Declared(70_000)));
 }
 
 #[test]

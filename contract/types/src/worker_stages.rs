@@ -7,7 +7,9 @@ use utoipa::ToSchema;
 /// stage; the stages add up to the total. While the worker runs, the values are up to 1 ms old, or
 /// one round of its queues if that takes longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ProcessorStages {
+#[serde(rename = "ProcessorStages")]
+#[schema(as = ProcessorStages)]
+pub struct WorkerStages {
     /// Taking frames from queues: copies out of rings or reads from devices, checks, and ingress
     /// capture.
     pub copy_in_ns: u64,
@@ -33,7 +35,7 @@ pub struct ProcessorStages {
     pub idle_ns: u64,
 }
 
-impl ProcessorStages {
+impl WorkerStages {
     /// Number of stages in the breakdown.
     pub const COUNT: usize = 10;
 

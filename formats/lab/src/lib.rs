@@ -23,7 +23,7 @@ mod words;
 pub use compare::{Comparison, Finding, compare};
 pub use machine::{MachineInfo, Noise};
 pub use run::{
-    Better, Case, FORMAT, Mark, Measure, Module, Origin, Profile, Repetition, Run, Series,
+    Better, Case, FORMAT, Mark, Measure, Origin, Profile, ProfiledModule, Repetition, Run, Series,
     SimulatedFigure,
 };
 pub use stats::{Statistics, Test, mann_whitney};

@@ -146,12 +146,12 @@ pub struct Profile {
     /// Duration of the measurement in seconds.
     pub seconds: f64,
     /// Modules by descending CPU time.
-    pub modules: Vec<Module>,
+    pub modules: Vec<ProfiledModule>,
 }
 
 /// Program, library, kernel module, or part of the kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Module {
+pub struct ProfiledModule {
     /// Name of the module: `suimond`, `libc.so.6`, `kernel: TCP`.
     pub name: String,
     /// CPU time in seconds, summed over all CPUs.

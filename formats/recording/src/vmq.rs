@@ -120,8 +120,8 @@ impl Policy for Vmq {
 
     fn step(&mut self, at: Time, input: &VmqInput) -> VmqDecision {
         match input {
-            VmqInput::Configure(VmqInitialState { spec, workers: processors }) => {
-                moves(&self.configure(spec.clone(), processors, at))
+            VmqInput::Configure(VmqInitialState { spec, workers }) => {
+                moves(&self.configure(spec.clone(), workers, at))
             }
             VmqInput::ForgetHistory => {
                 self.forget_history(at);
@@ -159,14 +159,14 @@ impl Recorded<Vmq> {
     ///
     /// # Errors
     /// As the policy's function.
-    pub fn vmq(
+    pub fn record_vmq(
         sink: Option<&Arc<dyn Sink>>,
         (at, name): (Time, &str),
         spec: VmqSpec,
-        processors: &[WorkerSpec],
+        workers: &[WorkerSpec],
     ) -> Result<Self, SpecError> {
-        let policy = Vmq::new(spec.clone(), processors, at)?;
-        let birth = || VmqInitialState { spec, workers: processors.to_vec() };
+        let policy = Vmq::new(spec.clone(), workers, at)?;
+        let birth = || VmqInitialState { spec, workers: workers.to_vec() };
         Ok(Self::begun(policy, sink, (at, name), birth))
     }
 
@@ -177,11 +177,11 @@ impl Recorded<Vmq> {
     pub fn configure(
         &mut self,
         spec: VmqSpec,
-        processors: &[WorkerSpec],
+        workers: &[WorkerSpec],
         now: Time,
     ) -> Result<Vec<Move>, SpecError> {
-        let result = self.policy.configure(spec.clone(), processors, now);
-        let told = || VmqInput::Configure(VmqInitialState { spec, workers: processors.to_vec() });
+        let result = self.policy.configure(spec.clone(), workers, now);
+        let told = || VmqInput::Configure(VmqInitialState { spec, workers: workers.to_vec() });
         self.note(now, || (told(), moves(&result)));
         result
     }

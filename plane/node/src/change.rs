@@ -19,7 +19,7 @@ use suimon_ports::{CpuAffinity, StateStoreError};
 use crate::adapters::{PfStep, PfUndo, pf_steps};
 use crate::control::Controller;
 use crate::disks::{
-    DiskRollback, DiskStep, acquire_disks, disk_steps, wanted_disks, wanted_sockets,
+    DiskRollback, DiskStep, acquire_disks, disk_steps, required_disks, required_sockets,
 };
 use crate::errors::{first_of, store_error};
 use crate::operations::OperationHandle;
@@ -39,7 +39,7 @@ enum Step {
     Port(PortStep),
     Pf(Box<PfStep>),
     Workers(WorkersStep),
-    /// Publishes the forwarding tables.
+    /// Publishes the forwarding tables of all switches to the workers.
     Tables,
     /// Publishes the tables a second time, with the MTU of uplinks that were opened or changed.
     UplinkTables,
@@ -150,9 +150,9 @@ impl Controller {
     /// the node. Failures are logged only.
     pub(crate) fn finish(&mut self, to: ValidatedChange, edit: &Edit, before: &RequiredPorts) {
         self.close_removed_ports(before, &to.required);
-        self.finish_disks(&wanted_disks(&self.shared.desired().config), &to);
+        self.finish_disks(&required_disks(&self.shared.desired().config), &to);
         self.shared.change_ids(|ids| ids.release(&to.state.config, &to.required));
-        self.devices.created.sweep(to.required.values(), &wanted_sockets(&to.disks));
+        self.devices.created.sweep(to.required.values(), &required_sockets(&to.disks));
         let before = self.shared.desired();
         let gone =
             before.config.vms.iter().filter(|vm| to.state.config.vm(vm.name.as_str()).is_none());
@@ -185,7 +185,7 @@ impl HostChange<'_> {
         let intent = Intent { revision: self.to.state.revision, kind: self.edit.kind() };
         self.controller.store.commit(&[save_intent(&intent)?])?;
         let created = &mut self.controller.devices.created;
-        created.record_sockets(wanted_sockets(&self.to.disks))?;
+        created.record_sockets(required_sockets(&self.to.disks))?;
         created.record(steps.iter().filter_map(|step| match step {
             Step::Port(step) => step.opened(),
             _ => None,
@@ -199,7 +199,7 @@ impl Participants for HostChange<'_> {
 
     fn record_intent(&mut self, steps: &[Step]) -> Result<(), ApiError> {
         self.record(steps).map_err(|error| store_error(&error))?;
-        self.controller.shared.disks.set_wanted(self.to.disks.clone());
+        self.controller.shared.disks.set_required(self.to.disks.clone());
         Ok(())
     }
 
@@ -255,7 +255,7 @@ impl Participants for HostChange<'_> {
     /// are closed.
     fn roll_back(&mut self, undo: Vec<Undo>) {
         let (controller, from) = (&mut *self.controller, &self.from.config);
-        controller.shared.disks.set_wanted(wanted_disks(from));
+        controller.shared.disks.set_required(required_disks(from));
         let (undo, of_disks) = split(undo);
         let disks_to_return = controller.begin_rollback(of_disks);
         let mut closed = Vec::new();
@@ -286,8 +286,8 @@ impl Participants for HostChange<'_> {
             tracing::warn!(%error, "cannot record which sockets belong to the daemon");
         }
         controller.shared.change_ids(|ids| ids.release(from, self.before));
-        let disks = wanted_disks(from);
-        controller.devices.created.sweep(self.before.values(), &wanted_sockets(&disks));
+        let disks = required_disks(from);
+        controller.devices.created.sweep(self.before.values(), &required_sockets(&disks));
         controller.delete_vms(&made_vms, &self.to.state.config);
         if has_released {
             controller.notify_vms();
@@ -296,15 +296,15 @@ impl Participants for HostChange<'_> {
 }
 
 /// Returns the steps from state `from` to the candidate in the order of their execution.
-/// `processors` are the current placements of the workers.
+/// `workers` are the current placements of the workers.
 fn steps(
     from: &StoredState,
     to: &ValidatedChange,
     before: &RequiredPorts,
-    processors: &[CpuAffinity],
+    workers: &[CpuAffinity],
 ) -> Vec<Step> {
     let (from, config) = (&from.config, &to.state.config);
-    let disks_before = wanted_disks(from);
+    let disks_before = required_disks(from);
     let mut acquired = Acquired::default();
     acquire_ports(&mut acquired, before, &to.required);
     acquire_disks(&mut acquired, &disks_before, &to.disks);
@@ -317,7 +317,7 @@ fn steps(
     steps.extend(vms.into_iter().map(Step::Vm));
     steps.extend(ports.into_iter().map(Step::Port));
     steps.extend(pf_steps(from, config).into_iter().map(|step| Step::Pf(Box::new(step))));
-    steps.extend(workers_step(&from.host, &config.host, processors).map(Step::Workers));
+    steps.extend(workers_step(&from.host, &config.host, workers).map(Step::Workers));
     steps.extend(disks.into_iter().map(|step| Step::Disk(Box::new(step))));
     // Stable: steps of one phase keep the order of their kind.
     steps.sort_by_key(Step::phase);

@@ -23,12 +23,12 @@
 //! - Regardless of the state of the cluster's store, leased limits expire by the workers' own
 //!   clock.
 
-mod asking;
-mod beats;
 mod connector;
 mod covered;
 mod driver;
 mod elected;
+mod events;
+mod heartbeat;
 mod identity;
 mod inbox;
 mod keys;
@@ -39,12 +39,12 @@ mod policies;
 mod policy_changes;
 mod records;
 mod releasing;
+mod reservation_requests;
 mod session;
 mod shared_store;
 mod sharing;
 mod status;
 mod threads;
-mod told;
 mod values;
 mod worker;
 

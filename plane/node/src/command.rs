@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError};
 
-use suimon_contract::{ArrivalRequest, MeasureStoreRequest, Name};
+use suimon_contract::{IncomingMigrationRequest, MeasureStoreRequest, Name};
 use suimon_ports::NbdNotice;
 use suimon_quantity::{QueueId, WorkerId};
 
@@ -38,7 +38,7 @@ pub(crate) enum Command {
     /// Creates a VM that arrives from another node.
     CreateArrival {
         operation: OperationHandle,
-        request: Arc<ArrivalRequest>,
+        request: Arc<IncomingMigrationRequest>,
     },
     /// Deletes a VM that another node owns, or that failed to arrive, with its NICs and disks.
     DeleteDeparted {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use suimon_contract::{ArrivalRequest, EventKind, Name};
+use suimon_contract::{EventKind, IncomingMigrationRequest, Name};
 use suimon_ports::{CpuAffinity, StateStore};
 
 use crate::command::Command;
@@ -16,7 +16,7 @@ use crate::disks::{RunningJob, RunningMeasurement, UnfinishedWorks, nbd_event};
 use crate::events::Draft;
 use crate::host::StateStoreWatch;
 use crate::ports::Devices;
-use crate::retry::Failing;
+use crate::retry::RetryState;
 use crate::shared::Shared;
 use crate::teams::TeamThreads;
 use crate::virtual_functions::IovController;
@@ -24,7 +24,7 @@ use crate::virtual_functions::IovController;
 /// Interval at which notices of the plane are polled.
 const PLANE_POLL: Duration = Duration::from_millis(250);
 /// Interval at which the settings of configured adapters with SR-IOV are checked.
-const PF_LOOK: Duration = Duration::from_secs(5);
+const PF_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Interval at which the free space of stores is queried.
 const STORES_QUERY: Duration = Duration::from_secs(10);
@@ -41,11 +41,11 @@ pub(crate) struct Controller {
     /// Current placements of the workers.
     pub(crate) workers: Vec<CpuAffinity>,
     /// Failures to change the workers to the configured set.
-    pub(crate) workers_failing: Failing,
+    pub(crate) workers_failing: RetryState,
     /// Events to be committed together at the end of the iteration.
     pub(crate) drafts: Vec<Draft>,
     pub(crate) plane_polled_at: Option<Instant>,
-    pub(crate) pfs_looked_at: Instant,
+    pub(crate) pfs_checked_at: Instant,
     pub(crate) stores_queried_at: Instant,
     pub(crate) state_store: StateStoreWatch,
     /// Stores that were reported as nearly full.
@@ -62,7 +62,7 @@ pub(crate) struct Controller {
     /// NICs of VMs that other nodes run, according to the tables published last.
     pub(crate) away: BTreeSet<Name>,
     /// VM that the change in progress takes over from another node.
-    pub(crate) arriving: Option<Arc<ArrivalRequest>>,
+    pub(crate) arriving: Option<Arc<IncomingMigrationRequest>>,
 }
 
 impl Controller {
@@ -82,9 +82,9 @@ impl Controller {
             self.poll_plane();
             self.reopen_due();
             self.retry_workers();
-            if self.pfs_looked_at.elapsed() >= PF_LOOK {
+            if self.pfs_checked_at.elapsed() >= PF_CHECK_INTERVAL {
                 self.check_adapters();
-                self.pfs_looked_at = Instant::now();
+                self.pfs_checked_at = Instant::now();
             }
             if self.stores_queried_at.elapsed() >= STORES_QUERY {
                 self.query_stores();

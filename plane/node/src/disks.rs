@@ -26,6 +26,7 @@ mod pausing;
 mod plane;
 mod records;
 mod reopening;
+mod required;
 mod reverting;
 mod shared_stores;
 mod snapshots;
@@ -34,7 +35,6 @@ mod steps;
 mod store_states;
 mod store_threads;
 mod unfinished;
-mod wanted;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,14 +63,14 @@ pub(crate) use self::nbd_servers::nbd_event;
 use self::open_stores::OpenStores;
 pub(crate) use self::opening::{disk_error, store_file_error};
 pub use self::plane::DiskPlane;
+pub(crate) use self::required::{
+    RequiredDisk, RequiredDisks, disk_format, file_name, required_disks, required_sockets,
+    taken_over_sockets,
+};
 pub(crate) use self::shared_stores::ReservedMark;
 pub(crate) use self::steps::{DiskRollback, DiskStep, acquire_disks, disk_steps};
 use self::store_threads::{NoResult, STORE_TIMEOUT, StoreThreads};
 pub(crate) use self::unfinished::UnfinishedWorks;
-pub(crate) use self::wanted::{
-    RequiredDisk, RequiredDisks, disk_format, file_name, taken_over_sockets, wanted_disks,
-    wanted_sockets,
-};
 pub use self::work::DiskFileJob;
 use crate::RandomSource;
 use crate::cluster::Minimums;
@@ -151,7 +151,7 @@ impl NumberTable {
         Some(name.clone())
     }
 
-    /// Removes all names except `names` and those whose numbers are in use.
+    /// Removes the numbers of all names that are neither in `names` nor in use.
     fn retain<'a>(&mut self, names: impl Iterator<Item = &'a Name>, is_used: impl Fn(u32) -> bool) {
         let kept: BTreeSet<&Name> = names.collect();
         self.by_name.retain(|name, number| kept.contains(name) || is_used(*number));
@@ -205,7 +205,7 @@ impl Disks {
     }
 
     /// Sets the disks of the desired state, or of the change that begins.
-    pub(crate) fn set_wanted(&self, wanted: RequiredDisks) {
+    pub(crate) fn set_required(&self, wanted: RequiredDisks) {
         *self.required.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(wanted);
     }
 
@@ -279,12 +279,12 @@ impl Disks {
 
     /// Removes the numbers and minimums of objects that neither the configuration nor the plane
     /// contains. A disk that is being created or deleted keeps its number.
-    fn remove_deleted(&self, config: &HostConfig, told: &BTreeMap<StoreId, PublishedStore>) {
+    fn remove_deleted(&self, config: &HostConfig, published: &BTreeMap<StoreId, PublishedStore>) {
         let open: BTreeSet<u32> = self.all().iter().map(|entry| entry.id.0).collect();
         let mut ids = self.ids();
         ids.disks.retain(config.disks.iter().map(|disk| &disk.name), |id| open.contains(&id));
         ids.stores.retain(config.stores.iter().map(|store| &store.name), |id| {
-            told.contains_key(&StoreId(id))
+            published.contains_key(&StoreId(id))
         });
         ids.policies.retain(config.qos_policies.iter().map(|policy| &policy.name), |_| false);
         drop(ids);

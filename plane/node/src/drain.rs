@@ -5,7 +5,7 @@
 //! then migrates one VM after another ([`emptying`]). After a restart, the daemon resumes an
 //! unfinished drain.
 
-mod emptying;
+mod evacuation;
 mod following;
 mod requests;
 

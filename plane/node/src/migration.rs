@@ -1,7 +1,7 @@
 //! Live migration of VMs between nodes.
 //!
-//! The source node drives the migration (`vms/leaving.rs`); the destination node responds
-//! (`vms/arriving.rs`). The destination decides, once and durably, which node owns the VM:
+//! The source node drives the migration (`vms/outgoing.rs`); the destination node responds
+//! (`vms/incoming.rs`). The destination decides, once and durably, which node owns the VM:
 //!
 //! ```text
 //! source:       leaving ── all copied ──► handed over ── active ─────► left, deleted

@@ -2,8 +2,8 @@
 //! offload, the component that performs it, and the reason.
 
 use suimon_contract::{
-    DeviceFeatureStatus, DeviceFeaturesStatus, NicBackend, NicConfig, OffloadConfig, OffloadDoer,
-    OffloadStatus, SwitchConfig, UplinkConfig,
+    DeviceFeatureStatus, DeviceFeaturesStatus, NicBackend, NicConfig, OffloadConfig,
+    OffloadPerformer, OffloadStatus, SwitchConfig, UplinkConfig,
 };
 use suimon_frame::Offloads;
 use suimon_offload::{
@@ -11,7 +11,7 @@ use suimon_offload::{
     is_supported, performer, performer_at_device,
 };
 use suimon_ports::{
-    DeviceError, DeviceFeature, DeviceFeatures, DeviceStatus, FeatureState, OffloadSwitches,
+    DeviceError, DeviceFeature, DeviceFeatures, DeviceStatus, FeatureState, OffloadToggles,
 };
 
 /// Features of an uplink's device as reported by the kernel; `None` in it for a TAP, which has no
@@ -55,7 +55,7 @@ fn guest_offloads(
             all.push(OffloadStatus {
                 name: name(PortKind::Nic, side, finding.capability),
                 supported: (can || !is_unknown).then_some(can),
-                enabled: switches.is_on(PortKind::Nic.switch(side, finding.capability)),
+                enabled: switches.is_on(PortKind::Nic.toggle_for(side, finding.capability)),
                 effective,
                 by,
                 reason,
@@ -76,13 +76,13 @@ fn nic_finding(
     can: bool,
     device: &DeviceStatus,
     backend: NicBackend,
-) -> (bool, OffloadDoer, String) {
+) -> (bool, OffloadPerformer, String) {
     if finding.reason == Reason::NotNegotiated && backend == NicBackend::Legacy {
         let by = in_words(performer(PortKind::Nic, side, finding));
         return (false, by, "the stream of a legacy NIC carries no offload metadata".to_owned());
     }
     if finding.reason == Reason::NotNegotiated && !is_connected(device) {
-        return (false, OffloadDoer::Nobody, "no VM is connected".to_owned());
+        return (false, OffloadPerformer::None, "no VM is connected".to_owned());
     }
     // Offloads of frames to the guest change at once. A driver may use a negotiated offload of
     // frames from the guest until its next negotiation.
@@ -90,7 +90,7 @@ fn nic_finding(
         side == Side::Ingress && backend == NicBackend::VhostUser && can && !finding.is_on();
     if lingers {
         let reason = format!("{}, but in use until the guest's driver is reset", finding.reason);
-        return (true, OffloadDoer::Egress, reason);
+        return (true, OffloadPerformer::Egress, reason);
     }
     let by = in_words(performer(PortKind::Nic, side, finding));
     (finding.is_on(), by, finding.reason.to_string())
@@ -114,7 +114,7 @@ pub(crate) fn uplink_offloads(
                 finding.reason = uplink_coalescing(&switches);
             }
             let (by, reason) = match device {
-                None => (OffloadDoer::Nobody, "the uplink is not open".to_owned()),
+                None => (OffloadPerformer::None, "the uplink is not open".to_owned()),
                 Some(_) => performer_and_reason(side, &finding, uplink, asked),
             };
             all.push(OffloadStatus {
@@ -127,7 +127,7 @@ pub(crate) fn uplink_offloads(
                     Err(_) if capability == OffloadCapability::ReceiveCoalescing => Some(true),
                     Err(_) => None,
                 },
-                enabled: switches.is_on(PortKind::Uplink.switch(side, capability)),
+                enabled: switches.is_on(PortKind::Uplink.toggle_for(side, capability)),
                 effective: device.is_some() && finding.is_on(),
                 by,
                 reason,
@@ -139,7 +139,7 @@ pub(crate) fn uplink_offloads(
 
 /// Returns the state of receive coalescing at an uplink. The switch coalesces segments in software,
 /// so only the uplink's settings matter, not the frames that the device can carry.
-pub(crate) fn uplink_coalescing(switches: &OffloadSwitches) -> Reason {
+pub(crate) fn uplink_coalescing(switches: &OffloadToggles) -> Reason {
     let received = effective(Offloads::TCP, switches, PortKind::Uplink, Side::Ingress);
     received.reason(OffloadCapability::ReceiveCoalescing).unwrap_or(Reason::NotNegotiated)
 }
@@ -167,7 +167,7 @@ fn performer_and_reason(
     finding: &Finding,
     uplink: &UplinkConfig,
     asked: &DeviceFeatureResult,
-) -> (OffloadDoer, String) {
+) -> (OffloadPerformer, String) {
     let unknown = DeviceFeatures::default();
     let found = match asked {
         Ok(None) => Assignment { performer: performer(PortKind::Uplink, side, finding), by: None },
@@ -192,14 +192,14 @@ fn performer_and_reason(
     (in_words(found.performer), reason)
 }
 
-const fn in_words(doer: Performer) -> OffloadDoer {
+const fn in_words(doer: Performer) -> OffloadPerformer {
     match doer {
-        Performer::Guest => OffloadDoer::Guest,
-        Performer::Nic => OffloadDoer::Nic,
-        Performer::Kernel => OffloadDoer::Kernel,
-        Performer::Software => OffloadDoer::Software,
-        Performer::Egress => OffloadDoer::Egress,
-        Performer::NotDone => OffloadDoer::Nobody,
+        Performer::Guest => OffloadPerformer::Guest,
+        Performer::Nic => OffloadPerformer::Nic,
+        Performer::Kernel => OffloadPerformer::Kernel,
+        Performer::Software => OffloadPerformer::Software,
+        Performer::Egress => OffloadPerformer::Egress,
+        Performer::NotDone => OffloadPerformer::None,
     }
 }
 
@@ -233,8 +233,8 @@ fn other_side_can(capacity: OffloadCapability, supported: Offloads) -> bool {
 }
 
 /// Converts the configured offloads of a port to the switches of its device.
-pub(crate) fn offload_switches(offload: &OffloadConfig) -> OffloadSwitches {
-    OffloadSwitches {
+pub(crate) fn offload_switches(offload: &OffloadConfig) -> OffloadToggles {
+    OffloadToggles {
         tx_checksum: offload.tx_checksum,
         rx_checksum: offload.rx_checksum,
         tx_ip_checksum: offload.tx_ip_checksum,

@@ -126,7 +126,7 @@ fn an_uplink_that_is_a_tap_has_the_kernel_behind_it_and_a_closed_one_nobody() {
     for offload in uplink_offloads(None, &uplink(""), &asked) {
         assert!(!offload.effective && offload.enabled, "{offload:?}");
         let told = (offload.by, offload.reason.as_str());
-        assert_eq!(told, (OffloadDoer::Nobody, "the uplink is not open"));
+        assert_eq!(told, (OffloadPerformer::None, "the uplink is not open"));
     }
 }
 
@@ -186,13 +186,16 @@ fn the_status_is_what_the_kernel_says_when_asked() {
     };
     let all = DeviceFeature::ALL.len();
     harness.devices.set_features(Ok(features(&[DeviceFeature::TxTcp4])));
-    assert_eq!((by("wan"), by("spare")), ((OffloadDoer::Nic, all), (OffloadDoer::Nobody, all)));
+    assert_eq!(
+        (by("wan"), by("spare")),
+        ((OffloadPerformer::Nic, all), (OffloadPerformer::None, all))
+    );
     harness.devices.set_features(Ok(features(&[])));
-    assert_eq!(by("wan"), (OffloadDoer::Kernel, all));
+    assert_eq!(by("wan"), (OffloadPerformer::Kernel, all));
     let detail = "no".to_owned();
     let error = DeviceError { kind: DeviceErrorKind::Unsupported, field: "device", detail };
     harness.devices.set_features(Err(error));
-    assert_eq!(by("wan"), (OffloadDoer::Kernel, 0));
+    assert_eq!(by("wan"), (OffloadPerformer::Kernel, 0));
 }
 
 const INTERNAL: &str = r#"
@@ -249,14 +252,14 @@ fn the_switches_of_a_host_nic_change_live_in_the_device_and_the_tables() {
         let suimon_ports::PortSpec::Tap(spec) = spec else { panic!("{spec:?}") };
         (port.receive_coalescing, spec.offload)
     };
-    let all = suimon_ports::OffloadSwitches::default();
+    let all = suimon_ports::OffloadToggles::default();
     assert_eq!(seen(), (true, all));
     for (key, coalesces, switches) in [
-        ("tx_checksum", true, suimon_ports::OffloadSwitches { tx_checksum: false, ..all }),
+        ("tx_checksum", true, suimon_ports::OffloadToggles { tx_checksum: false, ..all }),
         (
             "receive_coalescing",
             false,
-            suimon_ports::OffloadSwitches { receive_coalescing: false, ..all },
+            suimon_ports::OffloadToggles { receive_coalescing: false, ..all },
         ),
     ] {
         let switches_off = format!("kind = \"internal\"\nhost_offload.{key} = false");
@@ -278,17 +281,17 @@ fn the_switches_of_an_uplink_change_live_in_the_device_and_the_tables() {
         let suimon_ports::PortSpec::Uplink(spec) = spec else { panic!("{spec:?}") };
         (port.receive_coalescing, spec.offload)
     };
-    let all = suimon_ports::OffloadSwitches::default();
+    let all = suimon_ports::OffloadToggles::default();
     assert_eq!(seen(), (true, all));
     for (offload, coalesces, switches) in [
         (
             "receive_coalescing = false",
             false,
-            suimon_ports::OffloadSwitches { receive_coalescing: false, ..all },
+            suimon_ports::OffloadToggles { receive_coalescing: false, ..all },
         ),
         // Coalesced frames are large and have a partial checksum.
-        ("rx_checksum = false", false, suimon_ports::OffloadSwitches { rx_checksum: false, ..all }),
-        ("tx_checksum = false", true, suimon_ports::OffloadSwitches { tx_checksum: false, ..all }),
+        ("rx_checksum = false", false, suimon_ports::OffloadToggles { rx_checksum: false, ..all }),
+        ("tx_checksum = false", true, suimon_ports::OffloadToggles { tx_checksum: false, ..all }),
     ] {
         let text = HOST.replacen("eth0\"", &format!("eth0\"\noffload.{offload}"), 1);
         harness.apply_ok(&host(&text));

@@ -14,14 +14,14 @@
 //! status reports the deviation.
 
 mod effect;
-mod keeper;
+mod events;
 mod records;
+mod settings_writer;
 mod spec;
 mod status;
 mod table;
-mod told;
 
-pub use keeper::{PowerRestoration, restore_power};
+pub use settings_writer::{PowerRestoration, restore_power};
 pub(crate) use spec::{data_plane, water_marks};
 pub(crate) use table::PowerTable;
 

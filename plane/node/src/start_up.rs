@@ -11,12 +11,12 @@ use thiserror::Error;
 
 use crate::command::Command;
 use crate::control::Controller;
-use crate::disks::{UnfinishedWorks, taken_over_sockets, wanted_disks, wanted_sockets};
+use crate::disks::{UnfinishedWorks, required_disks, required_sockets, taken_over_sockets};
 use crate::events::Draft;
 use crate::host::StateStoreWatch;
 use crate::host::confinement;
 use crate::ports::{Devices, Port, failed, required_ports};
-use crate::retry::Failing;
+use crate::retry::RetryState;
 use crate::shared::Shared;
 use crate::state::{Intent, StoredState, clear_intent, load_intent};
 use crate::teams::TeamThreads;
@@ -57,10 +57,10 @@ pub(crate) fn start_up(
         store,
         devices,
         workers: shared.plane.workers().into_iter().map(|view| view.placement).collect(),
-        workers_failing: Failing::default(),
+        workers_failing: RetryState::default(),
         drafts: vec![opened(&state, is_new)],
         plane_polled_at: None,
-        pfs_looked_at: Instant::now(),
+        pfs_checked_at: Instant::now(),
         stores_queried_at: Instant::now(),
         state_store: StateStoreWatch::default(),
         nearly_full: BTreeSet::new(),
@@ -95,8 +95,8 @@ impl Controller {
             let text = format!("{error}; workers run without CPU affinity, and this is retried");
             self.drafts.push(Draft::new(EventKind::ChangeRolledBack, "host", text));
         }
-        let disks = wanted_disks(&state.config);
-        let sockets = wanted_sockets(&disks);
+        let disks = required_disks(&state.config);
+        let sockets = required_sockets(&disks);
         self.devices.created.sweep(wanted.values(), &taken_over_sockets(&disks));
         self.devices.created.record(wanted.values())?;
         self.devices.created.record_sockets(sockets)?;

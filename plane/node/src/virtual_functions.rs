@@ -1,8 +1,8 @@
 //! Assignment of virtual functions (VFs) of SR-IOV adapters to NICs of VMs.
 //!
-//! The control thread drives the policy in `policy/failover` (`desk.rs`): it passes events about
-//! adapters, VFs and NICs to the policy and carries out the returned actions. Actions on a VM are
-//! slow; the VM's driver thread performs them (`vms/vfs.rs`) and reports the results here.
+//! The control thread drives the policy in `policy/failover` (`controller.rs`): it passes events
+//! about adapters, VFs and NICs to the policy and carries out the returned actions. Actions on a VM
+//! are slow; the VM's driver thread performs them (`vms/vfs.rs`) and reports the results here.
 //!
 //! ```text
 //! adapters, desired state ─► desk ─► policy/failover
@@ -11,13 +11,13 @@
 //!            └── reports ◄──────────────────── VM driver
 //! ```
 
-mod desk;
-mod held;
-mod look;
+mod controller;
 mod numbers;
 mod place;
+mod query;
 mod settings;
 mod status;
+mod stored_assignments;
 mod texts;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -26,7 +26,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use suimon_contract::Name;
 use suimon_quantity::PciAddress;
 
-pub(crate) use self::desk::IovController;
+pub(crate) use self::controller::IovController;
 pub(crate) use self::place::{StoredVfId, VfAddress, settings_for_nic, settings_unused};
 
 /// Report of a VM's driver about the VF of a NIC.

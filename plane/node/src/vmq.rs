@@ -17,6 +17,7 @@
 //! placement moves it again if the worker is overloaded or can be emptied. Static placement leaves
 //! it there until the configuration changes.
 
+mod events;
 mod numbering;
 mod placing;
 mod plan;
@@ -25,7 +26,6 @@ mod status;
 mod steering;
 mod table;
 mod texts;
-mod told;
 mod workers;
 
 pub(crate) use self::steering::SteeringPlan;

@@ -12,30 +12,30 @@
 //!                                          └──► view, events, state store
 //! ```
 
-mod arriving;
+mod adoption;
 mod change_steps;
 mod control_line;
-mod departing;
 mod driver;
 mod entry;
-mod finding;
 mod freezing;
 mod handing_over;
 mod inbox;
-mod leaving;
+mod incoming;
 mod move_limits;
 mod moving;
+mod outgoing;
+mod outgoing_failed;
 mod plugging;
 mod publishing;
 mod records;
 mod releasing;
 mod replugging;
 mod self_released;
+mod source_cleanup;
 mod space;
 mod spec;
 mod starting;
 mod status;
-mod staying;
 mod steps;
 mod stopping;
 mod texts;

@@ -145,7 +145,7 @@ impl EventLog {
         changes: Vec<StoreChange>,
     ) -> Result<(), StateStoreError> {
         // Earlier occurrences precede the change in the log.
-        self.append_held();
+        self.append_withheld();
         let mut writer = lock(&self.writer);
         let events = self.number(writer.next, drafts);
         let records = events.iter().map(Record::new).collect::<Result<Vec<_>, _>>()?;
@@ -174,8 +174,8 @@ impl EventLog {
     }
 
     /// Appends the merged events that are held back. Later events are held back again.
-    fn append_held(&self) {
-        let held = lock(&self.repeats).take_held();
+    fn append_withheld(&self) {
+        let held = lock(&self.repeats).take_withheld();
         self.append_now(held);
     }
 
@@ -302,7 +302,7 @@ impl EventLog {
         let mut records: Vec<Record> = recent
             .iter()
             .rev()
-            .filter(|record| record.is_wanted(wanted))
+            .filter(|record| record.matches(wanted))
             .take(limit)
             .cloned()
             .collect();
@@ -324,7 +324,7 @@ impl EventLog {
         let (recent, _) = self
             .grown
             .wait_timeout_while(recent, timeout, |recent| {
-                !after_sequence(recent, after).any(|record| record.is_wanted(wanted))
+                !after_sequence(recent, after).any(|record| record.matches(wanted))
             })
             .unwrap_or_else(PoisonError::into_inner);
         let records = records(&recent, after, limit, wanted);
@@ -360,7 +360,7 @@ fn records(recent: &VecDeque<Record>, after: u64, limit: usize, wanted: &EventFi
             break;
         }
         out.seen = record.sequence();
-        if record.is_wanted(wanted) {
+        if record.matches(wanted) {
             out.records.push(record.clone());
         }
     }

@@ -42,7 +42,7 @@ struct Entry {
 }
 
 impl Operations {
-    /// Creates an empty table.
+    /// Creates a table without operations. `listener` is notified of changes.
     pub fn new(clock: UnixClock, listener: Arc<dyn NodeListener>) -> Self {
         Self { inner: Mutex::default(), changed: Condvar::new(), clock, listener }
     }
@@ -90,7 +90,7 @@ impl Operations {
         inner.entries.insert(id, entry);
         forget_oldest(&mut inner);
         drop(inner);
-        self.tell(id);
+        self.notify(id);
         Ok(OperationHandle { id, cancelled, table: self.clone() })
     }
 
@@ -142,7 +142,7 @@ impl Operations {
         }
         let operation = entry.operation.clone();
         drop(inner);
-        self.tell(id);
+        self.notify(id);
         Some(operation)
     }
 
@@ -155,10 +155,10 @@ impl Operations {
         if let Some(entry) = self.lock().entries.get_mut(&id) {
             change(entry);
         }
-        self.tell(id);
+        self.notify(id);
     }
 
-    fn tell(&self, id: u64) {
+    fn notify(&self, id: u64) {
         self.changed.notify_all();
         self.listener.handle_operation(id);
     }
@@ -189,7 +189,7 @@ impl OperationHandle {
 
     /// Takes the operation out of the sequence of changes, because it lasts long; later changes
     /// proceed concurrently.
-    pub fn step_aside(&self) {
+    pub fn allow_concurrent_changes(&self) {
         self.table.update(self.id, |entry| entry.serialised = false);
     }
 
@@ -252,7 +252,7 @@ impl OperationHandle {
     /// Removes the operation from the table: its change was refused before it was queued.
     pub fn withdraw(self) {
         self.table.lock().entries.remove(&self.id);
-        self.table.tell(self.id);
+        self.table.notify(self.id);
     }
 
     /// Ends the operation. Later calls have no effect.

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 /// Time without a failure after which the retry delay starts again from its first value. The
 /// longest retry delay is added.
-const CALM: Duration = Duration::from_secs(60);
+const RESET_AFTER: Duration = Duration::from_secs(60);
 
 /// Reason of a failure and time of the next retry.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Reason of the failure.
+    /// Reason of the last failure.
     pub reason: String,
     /// Time of the next retry.
     pub retry_at: Instant,
@@ -17,18 +17,18 @@ pub struct Failure {
 
 /// Failures of one port or disk.
 #[derive(Debug, Default)]
-pub struct Failing {
+pub struct RetryState {
     /// Current failure; `None` while the object works.
     pub now: Option<Failure>,
     count: u32,
     last: Option<Instant>,
 }
 
-impl Failing {
+impl RetryState {
     /// Records a failure and schedules the retry: after `first`, then after twice the previous
     /// delay, up to 30 times `first`.
     pub fn fail(&mut self, now: Instant, first: Duration, reason: String) {
-        let calm = self.last.is_none_or(|at| now.duration_since(at) > CALM + first * 30);
+        let calm = self.last.is_none_or(|at| now.duration_since(at) > RESET_AFTER + first * 30);
         self.count = if calm { 1 } else { self.count.saturating_add(1) };
         self.last = Some(now);
         let factor = 1_u32.checked_shl(self.count - 1).unwrap_or(u32::MAX).min(30);

@@ -14,7 +14,7 @@ use suimon_quantity::{Direction, Time};
 
 use crate::tally::Tally;
 
-/// Limits of a capture.
+/// Memory limits of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureOptions {
     /// Bytes captured of each frame, 64 to 65 600.
@@ -113,7 +113,7 @@ pub struct CaptureReader {
 }
 
 /// Interval at which a reader polls for frames; captures are read by people.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const READ_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl CaptureReader {
     pub(crate) fn new(options: CaptureOptions) -> (Self, Arc<CaptureTap>) {
@@ -135,7 +135,7 @@ impl CaptureReader {
     ) -> usize {
         let mut left = timeout;
         while self.tap.filled.is_empty() && !left.is_zero() {
-            let nap = left.min(LOOK_EVERY);
+            let nap = left.min(READ_POLL_INTERVAL);
             std::thread::sleep(nap);
             left -= nap;
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use suimon_ports::{AlreadyDetached, DetachingQueue};
 use suimon_quantity::{Direction, QueueId};
 
-use crate::latch::ANSWER_TIMEOUT;
+use crate::latch::RESPONSE_TIMEOUT;
 use crate::link::Command;
 use crate::plane::DataPlane;
 use crate::queue_record::QueueRecord;
@@ -28,7 +28,7 @@ impl DetachingQueue for DetachingPort {
         let is_dropped = self.record.attachment.wait_dropped(at_most);
         if is_dropped {
             self.plane.registry().finish_detach(self.id, &self.record);
-        } else if self.requested.elapsed() >= ANSWER_TIMEOUT {
+        } else if self.requested.elapsed() >= RESPONSE_TIMEOUT {
             self.requested = Instant::now();
             tracing::error!(
                 queue = ?self.id,
@@ -49,7 +49,7 @@ impl DataPlane {
     /// Blocks until the queue was dropped. A worker may still access its memory before that.
     pub(crate) fn detach_queue(&self, id: QueueId) {
         if let Some(mut detaching) = self.request_back(id) {
-            while !detaching.wait(ANSWER_TIMEOUT) {}
+            while !detaching.wait(RESPONSE_TIMEOUT) {}
         }
     }
 

@@ -44,7 +44,7 @@ pub(crate) enum QueueLocation {
 
 /// Fence to put into a worker's mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FenceDue {
+pub(crate) struct PendingFence {
     pub to: WorkerId,
     pub queue: QueueId,
 }
@@ -71,7 +71,7 @@ pub(crate) struct QueueLocations<Held> {
 /// Actions to take after new tables were adopted.
 #[derive(Debug)]
 pub(crate) struct Adopted<Held> {
-    pub fences: Vec<FenceDue>,
+    pub fences: Vec<PendingFence>,
     /// Queues to send to their new owners at once.
     pub departing: Vec<(QueueId, WorkerId)>,
     /// Frames that were held for queues that no longer exist.
@@ -106,7 +106,7 @@ impl<Held> QueueLocations<Held> {
                 None if is_here(queue) => State::Here,
                 None => self.arriving(queue),
                 Some(State::At(from)) if from != owner => {
-                    adopted.fences.push(FenceDue { to: from, queue });
+                    adopted.fences.push(PendingFence { to: from, queue });
                     if is_mine { self.arriving(queue) } else { State::At(owner) }
                 }
                 Some(State::Here) if !is_mine => self.leaving(queue, owner, others, &mut adopted),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// Time limit for a worker to execute a command. Workers execute commands between two batches, so
 /// this is only exceeded if the host does not schedule the worker.
-pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Latch that unblocks its waiters when its count reaches zero.
 #[derive(Clone, Debug)]

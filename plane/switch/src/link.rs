@@ -43,7 +43,7 @@ pub(crate) enum LinkMessage {
 
 /// Frames for one egress queue of another worker.
 pub(crate) struct Parcel {
-    /// Worker that created it.
+    /// Link of the worker that allocated the parcel, which gets it back.
     pub home: Arc<Link>,
     /// Worker that owns the queue.
     pub to: WorkerId,

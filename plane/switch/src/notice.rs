@@ -19,7 +19,7 @@ pub enum PlaneNotice {
     QueueFault {
         /// Id of the queue that was dropped.
         queue: QueueId,
-        /// Cause of the fault.
+        /// Reason why the queue is not serviced any more.
         fault: PortFault,
     },
     /// A worker has not finished a round for [`STALLED_AFTER`](crate::STALLED_AFTER): its queues are
@@ -54,11 +54,11 @@ pub enum PlaneNotice {
     /// An address that was learned on one port was observed on another. Reported at most once in
     /// [`NOTICE_EVERY`] per port on which addresses arrive.
     AddressMoved {
-        /// MAC address that moved.
+        /// Source MAC address that was learned.
         mac: MacAddr,
         /// Port of the previous observation.
         from: PortId,
-        /// Port of this observation.
+        /// Port on which the address was observed last.
         to: PortId,
         /// Moves to the port `to` since the last report, this one included.
         moves: u64,

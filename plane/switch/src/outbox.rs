@@ -7,8 +7,9 @@ use suimon_quantity::WorkerId;
 
 use crate::link::{Link, LinkMessage};
 
-/// Mail for workers whose mailboxes are full. A receiver is contained while mail for it is queued,
-/// so the cost of sending depends on the number of full receivers, not on the amount of mail.
+/// Messages for workers whose mailboxes are full. A receiver has an entry only while messages for
+/// it are queued, so the cost of sending depends on the number of full receivers, not on the number
+/// of messages.
 #[derive(Default)]
 pub(crate) struct LinkOutbox(BTreeMap<WorkerId, Queued>);
 

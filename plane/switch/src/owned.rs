@@ -178,7 +178,7 @@ impl OwnedSink {
                 self.shared.tally.software_segmented.add(1);
                 // A partial checksum is part of the header.
                 let rest = if partial_checksum { Stage::Segment } else { Stage::Checksum };
-                while let Some(piece) = segments.next_segment_with(|| probe.mark(Stage::Segment)) {
+                while let Some(piece) = segments.next_segment_timed(|| probe.mark(Stage::Segment)) {
                     probe.mark(rest);
                     self.hand_over(piece)?;
                     probe.mark(Stage::CopyOut);

@@ -17,7 +17,7 @@ use suimon_quantity::{Direction, PortId, QueueId, SwitchId, Time, WorkerId};
 use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
 use crate::capture::{CaptureOptions, CaptureReader};
-use crate::latch::ANSWER_TIMEOUT;
+use crate::latch::RESPONSE_TIMEOUT;
 use crate::link::Command;
 use crate::notice::{Notices, PlaneNotice};
 use crate::owned::{OwnedSink, OwnedSource};
@@ -180,7 +180,7 @@ impl DataPlane {
         };
         // Several workers may know the same address; the most recent observation is valid.
         let mut learned = BTreeMap::new();
-        while let Ok(entries) = replies.recv_timeout(ANSWER_TIMEOUT) {
+        while let Ok(entries) = replies.recv_timeout(RESPONSE_TIMEOUT) {
             for entry in entries.into_iter().filter(|entry| entry.switch == switch) {
                 let view = AddressView {
                     mac: entry.mac,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use suimon_quantity::Time;
 
 /// Default time to poll; about the cost of a wake-up for both sides.
-const PATIENCE_DEFAULT: Duration = Duration::from_micros(50);
+const POLL_BUDGET_DEFAULT: Duration = Duration::from_micros(50);
 
 /// Time that a worker polls its rings after the last work before it arms notifications. All workers
 /// share one value, which only idle workers read.
@@ -17,7 +17,7 @@ pub(crate) struct PollingTime {
 impl Default for PollingTime {
     fn default() -> Self {
         let polling_time = Self { ns: AtomicU64::new(0) };
-        polling_time.set(PATIENCE_DEFAULT);
+        polling_time.set(POLL_BUDGET_DEFAULT);
         polling_time
     }
 }
@@ -33,21 +33,21 @@ impl PollingTime {
 }
 
 /// Longest polling for completions that are certain to arrive, as a multiple of the time for rings.
-const ANSWERS_TIMES: u32 = 4;
+const COMPLETION_POLL_FACTOR: u32 = 4;
 
 /// Interval at which a worker that polls for completions yields its CPU. Kernel threads on the same
 /// CPU may be the ones that produce the completions.
-const GIVES_WAY_EVERY: Duration = Duration::from_micros(4);
+const YIELD_INTERVAL: Duration = Duration::from_micros(4);
 
 /// Longest absence after a yield that does not count as competition for the CPU. Kernel threads
 /// that produce completions take about ten microseconds.
-const AWAY_MAX: Duration = Duration::from_micros(500);
+const YIELD_COMPETITION_MIN: Duration = Duration::from_micros(500);
 
 /// Length of the pause in polling, as a multiple of the absence: the other thread then costs at
 /// most 2 % of the worker's time. While other threads use the CPU, it does not enter idle states
 /// and wake-ups are cheap.
-const RESTS_TIMES: u32 = 50;
-const RESTS_MAX: Duration = Duration::from_secs(1);
+const BACKOFF_FACTOR: u32 = 50;
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
 /// Adaptive polling of one worker for completions of files and devices. The time to poll is twice
 /// the idle time before the last completion for which the worker slept. The worker does not sleep
@@ -55,27 +55,27 @@ const RESTS_MAX: Duration = Duration::from_secs(1);
 /// than rings are. While other threads compete for the CPU, completions are not polled.
 #[derive(Debug, Default)]
 pub(crate) struct Polling {
-    for_answers: Duration,
+    completion_poll_budget: Duration,
     /// Time at which the worker last continued after a yield.
     was_back: Time,
-    rests_until: Time,
+    backoff_until: Time,
 }
 
 impl Polling {
     /// Returns how long after the last work completions are polled, if rings are polled for
-    /// `patience`.
-    pub(crate) fn for_answers(&self, now: Time, polling_time: Duration) -> Duration {
-        if now < self.rests_until { Duration::ZERO } else { self.learned(polling_time) }
+    /// `polling_time`.
+    pub(crate) fn completion_poll_budget(&self, now: Time, polling_time: Duration) -> Duration {
+        if now < self.backoff_until { Duration::ZERO } else { self.learned(polling_time) }
     }
 
     fn learned(&self, polling_time: Duration) -> Duration {
-        self.for_answers.clamp(polling_time, longest(polling_time))
+        self.completion_poll_budget.clamp(polling_time, longest(polling_time))
     }
 
     /// Adapts to a sleep while requests were in flight, with the first completion `idle` after the
     /// last work.
     pub(crate) fn handle_slept(&mut self, idle: Duration, polling_time: Duration) {
-        self.for_answers = if idle <= longest(polling_time) {
+        self.completion_poll_budget = if idle <= longest(polling_time) {
             idle.saturating_mul(2).min(longest(polling_time))
         } else {
             self.learned(polling_time) / 2
@@ -84,7 +84,7 @@ impl Polling {
 
     /// Returns true if a worker that polls for completions has to yield now.
     pub(crate) fn should_yield(&self, now: Time) -> bool {
-        now >= self.rests_until && now.since(self.was_back) >= GIVES_WAY_EVERY
+        now >= self.backoff_until && now.since(self.was_back) >= YIELD_INTERVAL
     }
 
     /// Records a yield from `gone` to `now`. Returns the end of the pause in polling if other
@@ -92,16 +92,16 @@ impl Polling {
     pub(crate) fn handle_back(&mut self, gone: Time, now: Time) -> Option<Time> {
         self.was_back = now;
         let away = now.since(gone);
-        if away <= AWAY_MAX {
+        if away <= YIELD_COMPETITION_MIN {
             return None;
         }
-        self.rests_until = now + away.saturating_mul(RESTS_TIMES).min(RESTS_MAX);
-        Some(self.rests_until)
+        self.backoff_until = now + away.saturating_mul(BACKOFF_FACTOR).min(BACKOFF_MAX);
+        Some(self.backoff_until)
     }
 }
 
 fn longest(polling_time: Duration) -> Duration {
-    polling_time.saturating_mul(ANSWERS_TIMES)
+    polling_time.saturating_mul(COMPLETION_POLL_FACTOR)
 }
 
 #[cfg(test)]
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn answers_that_come_soon_are_polled_for_and_those_that_do_not_are_not() {
         let mut polling = Polling::default();
-        let polls_for = |polling: &Polling| polling.for_answers(NOW, PATIENCE);
+        let polls_for = |polling: &Polling| polling.completion_poll_budget(NOW, PATIENCE);
         assert_eq!(polls_for(&polling), PATIENCE, "nothing is known");
         polling.handle_slept(us(60), PATIENCE);
         assert_eq!(polls_for(&polling), us(120));
@@ -137,9 +137,9 @@ mod tests {
     fn who_does_not_poll_does_not_poll_for_answers() {
         let mut polling = Polling::default();
         polling.handle_slept(us(60), PATIENCE);
-        assert_eq!(polling.for_answers(NOW, Duration::ZERO), Duration::ZERO);
+        assert_eq!(polling.completion_poll_budget(NOW, Duration::ZERO), Duration::ZERO);
         polling.handle_slept(us(60), Duration::ZERO);
-        assert_eq!(polling.for_answers(NOW, PATIENCE), PATIENCE);
+        assert_eq!(polling.completion_poll_budget(NOW, PATIENCE), PATIENCE);
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         assert!(polling.should_yield(NOW));
         let back = NOW + us(60);
         assert_eq!(polling.handle_back(NOW, back), None);
-        assert_eq!(polling.for_answers(back, PATIENCE), PATIENCE);
+        assert_eq!(polling.completion_poll_budget(back, PATIENCE), PATIENCE);
         assert!(!polling.should_yield(back + us(3)));
         assert!(polling.should_yield(back + us(4)));
     }
@@ -160,15 +160,15 @@ mod tests {
         let back = NOW + us(3000);
         assert_eq!(polling.handle_back(NOW, back), Some(back + us(150_000)));
         let before = back + us(149_999);
-        assert_eq!(polling.for_answers(before, PATIENCE), Duration::ZERO);
+        assert_eq!(polling.completion_poll_budget(before, PATIENCE), Duration::ZERO);
         assert!(!polling.should_yield(before));
         let after = back + us(150_000);
-        assert_eq!(polling.for_answers(after, PATIENCE), us(120));
+        assert_eq!(polling.completion_poll_budget(after, PATIENCE), us(120));
         assert!(polling.should_yield(after));
         // The pause is bounded even after a long absence, for example when the whole machine was
         // suspended.
         let (gone, back) = (after, after + Duration::from_secs(3600));
-        assert_eq!(polling.handle_back(gone, back), Some(back + RESTS_MAX));
-        assert!(polling.should_yield(back + RESTS_MAX));
+        assert_eq!(polling.handle_back(gone, back), Some(back + BACKOFF_MAX));
+        assert!(polling.should_yield(back + BACKOFF_MAX));
     }
 }

@@ -13,17 +13,17 @@ use crate::view::PortCountersView;
 pub(crate) struct PortRecord {
     pub shared: Arc<PortShared>,
     /// Frames and bytes of queues that were detached.
-    pub departed: Carried,
+    pub departed: TrafficCounters,
 }
 
 /// Frames and bytes in both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Carried {
+pub(crate) struct TrafficCounters {
     rx: [u64; 2],
     tx: [u64; 2],
 }
 
-impl Carried {
+impl TrafficCounters {
     /// Returns the frames and bytes of one queue.
     pub(crate) fn of(direction: Direction, queue: &QueueTally) -> Self {
         let carried = [queue.frames.value(), queue.bytes.value()];
@@ -40,7 +40,7 @@ impl Carried {
     }
 }
 
-impl Add for Carried {
+impl Add for TrafficCounters {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -48,7 +48,7 @@ impl Add for Carried {
     }
 }
 
-impl Sub for Carried {
+impl Sub for TrafficCounters {
     type Output = Self;
 
     /// Subtracts; zero where the counters have restarted meanwhile.
@@ -59,16 +59,16 @@ impl Sub for Carried {
 
 impl PortRecord {
     pub(crate) fn new(port: PortId) -> Self {
-        Self { shared: Arc::new(PortShared::new(port)), departed: Carried::default() }
+        Self { shared: Arc::new(PortShared::new(port)), departed: TrafficCounters::default() }
     }
 
     /// Adds the counters of a queue that was detached.
     pub(crate) fn retire(&mut self, direction: Direction, queue: &QueueTally) {
-        self.departed = self.departed + Carried::of(direction, queue);
+        self.departed = self.departed + TrafficCounters::of(direction, queue);
     }
 
     /// Returns the port's counters with these frames and bytes.
-    pub(crate) fn counters(&self, carried: Carried) -> PortCountersView {
+    pub(crate) fn counters(&self, carried: TrafficCounters) -> PortCountersView {
         let tally = &self.shared.tally;
         PortCountersView {
             rx_frames: carried.rx[0],

@@ -23,7 +23,7 @@ pub(crate) struct Published {
     /// Members of teams by the port of their device, in ascending order.
     pub members: Vec<(PortId, MemberTableSlot)>,
     pub teams: Vec<TeamRuntime>,
-    /// All egress queues of `ports` and their owners.
+    /// Egress queues of all `ports`, each with the worker that owns it.
     pub owners: Vec<(QueueId, WorkerId)>,
 }
 

@@ -12,7 +12,7 @@ use suimon_quantity::Time;
 /// thread makes a round this long.
 pub const STALLED_AFTER: Duration = Duration::from_secs(5);
 
-/// Progress of one worker.
+/// State of a worker's current round, published for the stall detector.
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
     /// Start of the round in ns; 0 while the worker sleeps or before its first round.
@@ -24,7 +24,7 @@ pub(crate) struct Pulse {
 }
 
 impl Pulse {
-    /// Begins a round.
+    /// Publishes that a round begins.
     pub(crate) fn begin(&self, now: Time) {
         self.started.store(now.as_ns().max(1), Relaxed);
     }

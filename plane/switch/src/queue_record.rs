@@ -8,7 +8,7 @@ use suimon_quantity::{Direction, PortId, QueueId, WorkerId};
 use crate::attachment::Attachment;
 use crate::tally::QueueTally;
 
-/// Attached queue.
+/// Queue that is attached to the plane, and its owner.
 #[derive(Clone)]
 pub(crate) struct QueueRecord {
     pub owner: WorkerId,

@@ -15,7 +15,7 @@ use suimon_ports::{CpuAffinity, Waker, WorkerRuntime, WorkerTasks};
 use suimon_quantity::{Direction, PortId, QueueId, Time, WorkerId};
 
 use crate::capture::CaptureTap;
-use crate::latch::{ANSWER_TIMEOUT, Latch};
+use crate::latch::{Latch, RESPONSE_TIMEOUT};
 use crate::link::{Command, Link, Links};
 use crate::notice::Notices;
 use crate::polling_time::PollingTime;
@@ -62,7 +62,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// Starts the first workers.
+    /// Creates the registry and starts a worker for each placement.
     pub(crate) fn start(placements: &[CpuAffinity], parts: &WorkerParts) -> io::Result<Self> {
         let mut registry = Self::without_workers();
         registry.set_workers(placements, parts)?;
@@ -163,7 +163,7 @@ impl Registry {
     /// Publishes the current state and blocks until all workers use it.
     ///
     /// # Errors
-    /// The topology is invalid, or a worker did not adopt the tables within [`ANSWER_TIMEOUT`].
+    /// The topology is invalid, or a worker did not adopt the tables within [`RESPONSE_TIMEOUT`].
     pub(crate) fn republish(&mut self) -> Result<(), TopologyError> {
         let published = Arc::new(self.published()?);
         let links = Arc::new(self.all_links());
@@ -172,8 +172,8 @@ impl Registry {
             let (published, links) = (Arc::clone(&published), Arc::clone(&links));
             link.command(Command::Adopt(published, links, latch.clone()));
         }
-        if links.iter().next().is_some() && !latch.wait(ANSWER_TIMEOUT) {
-            return Err(TopologyError::Timeout(ANSWER_TIMEOUT.as_secs()));
+        if links.iter().next().is_some() && !latch.wait(RESPONSE_TIMEOUT) {
+            return Err(TopologyError::Timeout(RESPONSE_TIMEOUT.as_secs()));
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ impl Registry {
                 self.republish_or_log();
             }
         }
-        if latch.wait(ANSWER_TIMEOUT) { Ok(()) } else { Err(MoveError::Stuck) }
+        if latch.wait(RESPONSE_TIMEOUT) { Ok(()) } else { Err(MoveError::Stuck) }
     }
 
     pub(crate) fn set_workers(

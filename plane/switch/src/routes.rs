@@ -11,9 +11,9 @@ use crate::published::Published;
 /// Route of frames for an egress queue.
 #[derive(Clone, Copy)]
 pub(crate) enum Route {
-    /// Sink with this index.
+    /// Deliver to this worker's sink with this index.
     Sink(usize),
-    /// Mailbox of another worker.
+    /// Send to the mailbox of the worker that owns the queue.
     At(WorkerId),
     /// Frames are held: the queue is being moved here.
     Hold,
@@ -41,7 +41,7 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Computes all routes.
+    /// Computes the routes of all egress queues for this worker.
     pub(crate) fn find(
         &mut self,
         published: &Published,

@@ -11,7 +11,7 @@ use crate::owned::{OwnedSource, Readiness};
 /// Queue with its polling state.
 pub(crate) struct PolledSource {
     pub owned: Box<OwnedSource>,
-    /// Consecutive empty polls.
+    /// Number of consecutive polls that returned no frame.
     pub empty_polls: u32,
     /// True if its token is in [`Sources::active`].
     is_active: bool,
@@ -21,7 +21,7 @@ pub(crate) struct PolledSource {
 /// [`Sources::remove`].
 #[derive(Default)]
 pub(crate) struct Sources {
-    /// Queues, indexed by token.
+    /// Queues by token; `None` for unused tokens.
     slots: Vec<Option<PolledSource>>,
     /// Tokens of all queues that do not wait, each once. After a change it may contain waiting
     /// queues, until [`Sources::forget_waiting`].

@@ -28,7 +28,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Number of stages.
+    /// Number of variants.
     pub const COUNT: usize = 10;
 
     /// Every stage, in the order of a frame's processing.
@@ -50,5 +50,5 @@ impl Stage {
     }
 }
 
-/// Nanoseconds by stage.
+/// Nanoseconds spent in each stage, indexed by [`Stage`].
 pub(crate) type Nanoseconds = [u64; Stage::COUNT];

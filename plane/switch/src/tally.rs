@@ -127,7 +127,7 @@ pub(crate) struct WorkerTally {
 
 impl WorkerTally {
     /// Records a pause in polling until this time.
-    pub(crate) fn note_rest(&self, until: Time) {
+    pub(crate) fn set_backoff_end(&self, until: Time) {
         self.rests.add(1);
         self.rests_until_ns.store(until.as_ns(), Relaxed);
     }

@@ -18,7 +18,7 @@ pub struct Topology {
     pub switches: Vec<SwitchSpec>,
     /// Ports of all switches.
     pub ports: Vec<PortTopology>,
-    /// Ports that are teams.
+    /// Ports that are teams, with their members.
     pub teams: Vec<TeamTopology>,
 }
 
@@ -74,7 +74,7 @@ impl Topology {
     }
 }
 
-/// Port and its limits.
+/// Port with its forwarding configuration and limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortTopology {
     /// Properties used by the forwarding policy.

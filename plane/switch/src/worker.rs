@@ -37,7 +37,7 @@ use crate::stages::StageClock;
 /// Interval at which a busy worker checks descriptors, so that queues waiting for notifications are
 /// served while others are busy. A check is a system call; a round with large frames takes longer
 /// than this.
-const LOOK_PERIOD: Duration = Duration::from_micros(20);
+const DESCRIPTOR_POLL_INTERVAL: Duration = Duration::from_micros(20);
 
 /// Interval at which a busy worker publishes its CPU time and does rare work. The reported CPU time
 /// of a busy worker may be this old: reading it is a system call, and a worker that sleeps after
@@ -75,7 +75,7 @@ pub(crate) struct WorkerLoop {
     wait: Box<dyn Wait>,
     engine: Engine,
     sources: Sources,
-    /// Work besides frames.
+    /// Work of the thread other than forwarding, such as disk I/O.
     work: Box<dyn WorkerTask>,
     batch: FrameBatch,
     ready: Vec<u64>,
@@ -171,7 +171,7 @@ impl WorkerLoop {
             }
             let is_busy = self.has_moved || !self.engine.outbox().is_empty();
             if is_busy || self.may_spin() {
-                if self.has_waiting() && self.now.since(self.looked) >= LOOK_PERIOD {
+                if self.has_waiting() && self.now.since(self.looked) >= DESCRIPTOR_POLL_INTERVAL {
                     self.poll();
                 }
                 if !is_busy {
@@ -241,7 +241,9 @@ impl WorkerLoop {
         let idle = self.now.since(self.last_work);
         let polling_time = self.polling_time.get();
         let may_for_work = match expects {
-            ExpectedInput::Completions => idle < self.polling.for_answers(self.now, polling_time),
+            ExpectedInput::Completions => {
+                idle < self.polling.completion_poll_budget(self.now, polling_time)
+            }
             ExpectedInput::Requests => idle < polling_time,
             ExpectedInput::None => false,
         };
@@ -255,7 +257,7 @@ impl WorkerLoop {
             let gone = self.wait.now();
             self.wait.yield_now();
             if let Some(until) = self.polling.handle_back(gone, self.wait.now()) {
-                self.link.tally.note_rest(until);
+                self.link.tally.set_backoff_end(until);
             }
         } else {
             std::hint::spin_loop();

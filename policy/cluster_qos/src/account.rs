@@ -97,7 +97,7 @@ impl Account {
         }
     }
 
-    /// Merges the entries whose leases have ended into one, which bounds the memory.
+    /// Merges all entries with ended leases into one, which bounds the memory.
     fn forget_leases(&mut self, now: Time) {
         let mut ended: Option<Entry> = None;
         self.entries.retain(|entry| {

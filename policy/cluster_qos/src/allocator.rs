@@ -108,7 +108,7 @@ pub enum AllocatorAction {
         term: Term,
         /// Grants, which replace the earlier grants of the nodes.
         grants: Vec<(NodeId, Grant)>,
-        /// Nodes whose records are deleted.
+        /// Nodes whose grant records are to be deleted.
         forgotten: Vec<NodeId>,
     },
     /// Resign as the leader of the store. The outcome of the last write is unknown; the next leader
@@ -224,7 +224,7 @@ impl Allocator {
     /// Returns when to call [`Allocator::handle_deadline`] unless an event occurs before.
     pub fn next_deadline(&self) -> Option<Time> {
         let leader_state = self.leader_state.as_ref()?;
-        let look = leader_state.estimate.next_look();
+        let look = leader_state.estimate.next_evaluation();
         if leader_state.is_writing {
             return Some(look);
         }
@@ -306,7 +306,7 @@ impl Allocator {
 
     fn continue_term(&mut self) {
         let Some(leader_state) = &mut self.leader_state else { return };
-        if self.now >= leader_state.estimate.next_look() {
+        if self.now >= leader_state.estimate.next_evaluation() {
             leader_state.evaluate(&self.terms, self.now, &mut self.actions);
         }
         let last = leader_state.last_round;

@@ -13,12 +13,13 @@ const LEVEL_BITS: u32 = 32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// Demand in normalised operations per second.
-    pub wanted_iops: u64,
+    #[serde(rename = "wanted_iops")]
+    pub demand_iops: u64,
     /// Weight in the division among claims.
     pub weight: u64,
 }
 
-/// Claimant in a division.
+/// Participant in a division of capacity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claimant<'a> {
     pub(crate) claims: &'a [Claim],
@@ -39,7 +40,7 @@ impl<'a> Claimant<'a> {
     fn at(&self, level: u128) -> u64 {
         let share = |claim: &Claim| {
             let by_weight = level.saturating_mul(claim.weight.max(1).into()) >> LEVEL_BITS;
-            u64::try_from(by_weight).unwrap_or(u64::MAX).min(claim.wanted_iops)
+            u64::try_from(by_weight).unwrap_or(u64::MAX).min(claim.demand_iops)
         };
         let all = self.claims.iter().fold(0_u64, |sum, claim| sum.saturating_add(share(claim)));
         all.saturating_sub(self.has).min(self.most).max(self.least)
@@ -89,8 +90,8 @@ mod tests {
 
     use super::*;
 
-    const fn claim(wanted_iops: u64, weight: u64) -> Claim {
-        Claim { wanted_iops, weight }
+    const fn claim(demand_iops: u64, weight: u64) -> Claim {
+        Claim { demand_iops, weight }
     }
 
     fn each(total: u64, claims: &[Claim]) -> Vec<u64> {
@@ -136,7 +137,7 @@ mod tests {
             let shares = divide(total, &claimants);
             let sum: u128 = shares.iter().map(|share| u128::from(*share)).sum();
             let wanted = |of: &Claimant<'_>| {
-                let all: u64 = of.claims.iter().map(|claim| claim.wanted_iops).sum();
+                let all: u64 = of.claims.iter().map(|claim| claim.demand_iops).sum();
                 all.saturating_sub(of.has)
             };
             let all: u128 = claimants.iter().map(|of| u128::from(wanted(of))).sum();

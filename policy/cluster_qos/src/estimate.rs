@@ -18,7 +18,7 @@ const PROVED: Duration = Duration::from_secs(10);
 /// Time after a reduction in which the estimate is not raised.
 const HOLD: Duration = Duration::from_secs(10);
 /// Consecutive evaluations that must agree before a reduction.
-const LOOKS: u32 = 3;
+const AGREEING_EVALUATIONS: u32 = 3;
 /// Latency, in percent of the lowest observed, above which the store is saturated.
 const FULL_PERCENT: u64 = 150;
 /// Time for which the capacity must be low, or sufficient again, before it is reported.
@@ -28,13 +28,14 @@ const LOW_PERCENT: u64 = 95;
 
 /// Observations of all nodes together.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct Observation {
     pub(crate) delivered: u64,
-    /// Shares of the nodes with requests queued at the store, and their throughput.
-    pub(crate) waiting_may: u64,
-    pub(crate) waiting_got: u64,
+    /// Shares of the nodes with requests queued at the store.
+    pub(crate) saturated_share: u64,
+    /// Throughput of these nodes.
+    pub(crate) saturated_delivered: u64,
     /// True if a node is limited by its grant.
-    pub(crate) wants_more: bool,
+    pub(crate) is_limited_by_grant: bool,
     /// Mean latency weighted by throughput, in ns; 0 if nothing was delivered.
     pub(crate) latency_ns: u64,
 }
@@ -48,7 +49,7 @@ pub(crate) struct Estimate {
     best_latency_ns: u64,
     evaluations: u32,
     held_until: Time,
-    looked: Time,
+    evaluated_at: Time,
     /// Time since which the state differs from the reported one.
     since: Option<Time>,
     is_low: bool,
@@ -67,7 +68,7 @@ impl Estimate {
             best_latency_ns: u64::MAX,
             evaluations: 0,
             held_until: now,
-            looked: now,
+            evaluated_at: now,
             since: None,
             is_low: false,
         }
@@ -96,13 +97,13 @@ impl Estimate {
         self.capacity.iops().max(self.iops).max(lately)
     }
 
-    pub(crate) fn next_look(&self) -> Time {
-        self.looked + EVALUATE_EVERY
+    pub(crate) fn next_evaluation(&self) -> Time {
+        self.evaluated_at + EVALUATE_EVERY
     }
 
     /// Evaluates observations. Returns whether the capacity is low if that is to be reported now.
-    pub(crate) fn evaluate(&mut self, now: Time, seen: Seen) -> Option<bool> {
-        self.looked = now;
+    pub(crate) fn evaluate(&mut self, now: Time, seen: Observation) -> Option<bool> {
+        self.evaluated_at = now;
         self.proved.retain(|(at, ..)| now.since(*at) < PROVED);
         self.proved.push_back((now, self.iops, seen.delivered));
         let proved = self.proved.iter().map(|(.., iops)| *iops).max().unwrap_or_default();
@@ -110,11 +111,11 @@ impl Estimate {
             self.best_latency_ns = self.best_latency_ns.min(seen.latency_ns);
         }
         let is_slow = seen.latency_ns / FULL_PERCENT * 100 > self.best_latency_ns;
-        let falls_short = u128::from(seen.waiting_got) * 100
-            < u128::from(seen.waiting_may) * u128::from(LOW_PERCENT);
+        let falls_short = u128::from(seen.saturated_delivered) * 100
+            < u128::from(seen.saturated_share) * u128::from(LOW_PERCENT);
         if is_slow && falls_short {
             self.evaluations += 1;
-            if self.evaluations >= LOOKS {
+            if self.evaluations >= AGREEING_EVALUATIONS {
                 self.lower(now, seen.delivered, proved);
             }
         } else {
@@ -133,13 +134,13 @@ impl Estimate {
         }
     }
 
-    fn raise(&mut self, now: Time, seen: Seen, proved: u64) {
+    fn raise(&mut self, now: Time, seen: Observation, proved: u64) {
         let known = self.capacity.iops();
         let step = (known / 32).max(1);
         let most = match self.capacity {
             SharedStoreCapacity::Declared(iops) => iops,
             // Proven throughput, and one step above it while nodes demand more.
-            SharedStoreCapacity::Measured(iops) if seen.wants_more => {
+            SharedStoreCapacity::Measured(iops) if seen.is_limited_by_grant => {
                 iops.max(proved.saturating_add(step))
             }
             SharedStoreCapacity::Measured(iops) => iops.max(proved),

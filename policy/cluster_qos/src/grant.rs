@@ -27,7 +27,7 @@ pub struct Share {
     pub late_held_iops: u64,
 }
 
-/// Target shares by node.
+/// Share that each node is to get.
 pub(crate) type Targets = BTreeMap<NodeId, Share>;
 
 /// Node's share of a policy.

@@ -75,8 +75,8 @@
 //! # Notices
 //!
 //! [`Notice::MinimumUnmet`] names the disks that got more than guaranteed, with nodes and IOPS;
-//! [`Allocator::unmet`] returns the same at any time. [`Notice::ForeignLoad`] reports a store below
-//! its capacity: spare capacity shrinks, reservations do not.
+//! [`Allocator::unmet`] returns the same at any time. [`Notice::ExternalLoad`] reports a store
+//! below its capacity: spare capacity shrinks, reservations do not.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -109,8 +109,8 @@ pub use divide::Claim;
 pub use grant::{Grant, PolicyShare, Share};
 pub use id::{DiskKey, GrantId, NodeId, PolicyKey, ReportId, Term};
 pub use load::{
-    CLAIMS_MAX, DiskLoad, NAMED_MAX, NamedDisk, NodeLoad, PolicyLoad, Report, UNBOUNDED, VERSION,
-    Wants,
+    CLAIMS_MAX, Demand, DiskLoad, NAMED_MAX, NamedDisk, NodeLoad, PolicyLoad, Report, UNBOUNDED,
+    VERSION,
 };
 pub use member::{
     DurableShare, DurableState, Member, MemberAction, MemberEvent, MemberNotice, PolicyCap,

@@ -53,7 +53,7 @@ pub struct DiskLoad {
 
 impl DiskLoad {
     /// Returns the estimated demand in normalised operations per second.
-    pub(crate) fn wanted_iops(&self) -> u64 {
+    pub(crate) fn estimated_demand_iops(&self) -> u64 {
         let demand = if self.waits_for_grant {
             UNBOUNDED
         } else {
@@ -70,7 +70,7 @@ impl DiskLoad {
     /// Returns the part of the demand within the minimum.
     fn within_minimum(&self) -> u64 {
         let own = if self.policy.is_none() { self.min_iops } else { 0 };
-        self.wanted_iops().min(own)
+        self.estimated_demand_iops().min(own)
     }
 
     /// Returns the guaranteed part of the demand.
@@ -113,7 +113,8 @@ pub struct PolicyLoad {
     /// Identifier of the policy, unique in the cluster.
     pub policy: PolicyKey,
     /// Demand; [`UNBOUNDED`] if limited by grants.
-    pub wanted_iops: u64,
+    #[serde(rename = "wanted_iops")]
+    pub demand_iops: u64,
     /// Delivered rate, in normalised operations per second.
     pub delivered_iops: u64,
     /// Sum of the disks' weights.
@@ -133,7 +134,8 @@ pub struct NodeLoad {
     #[serde(rename = "entitled_iops")]
     pub guaranteed_iops: u64,
     /// Demand of all disks, at most [`UNBOUNDED`].
-    pub wanted_iops: u64,
+    #[serde(rename = "wanted_iops")]
+    pub demand_iops: u64,
     /// Delivered rate of all disks.
     pub delivered_iops: u64,
     /// Sum of the weights of disks with demand.
@@ -166,7 +168,7 @@ pub struct Report {
     /// reporting the version.
     #[serde(default)]
     #[serde(rename = "wants")]
-    pub demand: Wants,
+    pub demand: Demand,
     /// Loads of shared policies, each once, in ascending order.
     pub policies: Vec<PolicyLoad>,
     /// Disks with the most throughput above the guaranteed rate, at most [`NAMED_MAX`].
@@ -187,7 +189,7 @@ impl Report {
             reserved_iops: 0,
             takes_leases: true,
             load: NodeLoad::default(),
-            demand: Wants::default(),
+            demand: Demand::default(),
             policies: Vec::new(),
             largest: Vec::new(),
             unmet: Vec::new(),
@@ -206,7 +208,8 @@ pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64) -> NodeLoad {
         }
         fallback = fallback.zip(disk.fallback_iops).map(|(sum, iops)| sum.saturating_add(iops));
         load.guaranteed_iops = load.guaranteed_iops.saturating_add(disk.guaranteed_iops());
-        load.wanted_iops = load.wanted_iops.saturating_add(disk.wanted_iops()).min(UNBOUNDED);
+        load.demand_iops =
+            load.demand_iops.saturating_add(disk.estimated_demand_iops()).min(UNBOUNDED);
         load.delivered_iops = load.delivered_iops.saturating_add(disk.delivered_iops);
         if disk.demand_iops > 0 || disk.waits_for_grant {
             load.weight = load.weight.saturating_add(u64::from(disk.weight));
@@ -219,7 +222,7 @@ pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64) -> NodeLoad {
 
 /// Demand of a node's disks, assuming their minimums are in effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wants {
+pub struct Demand {
     /// Demand within the minimums, in normalised operations per second.
     pub within_minimums_iops: u64,
     /// Demand beyond the minimums, at most [`CLAIMS_MAX`] claims. Disks with similar demand per
@@ -229,13 +232,13 @@ pub struct Wants {
 }
 
 /// Returns the demand of disks.
-pub(crate) fn wants(disks: &[DiskLoad]) -> Wants {
+pub(crate) fn demand(disks: &[DiskLoad]) -> Demand {
     let mut within_minimums_iops = 0_u64;
     let mut found: BTreeMap<u32, Claim> = BTreeMap::new();
     for disk in disks {
         let (within, weight) = (disk.within_minimum(), u64::from(disk.weight).max(1));
         within_minimums_iops = within_minimums_iops.saturating_add(within);
-        let beyond = disk.wanted_iops().saturating_sub(within);
+        let beyond = disk.estimated_demand_iops().saturating_sub(within);
         let kind = match (beyond / weight).checked_ilog2() {
             _ if beyond == 0 => continue,
             // Unlimited demand, independent of the weight.
@@ -244,10 +247,10 @@ pub(crate) fn wants(disks: &[DiskLoad]) -> Wants {
             None => 0,
         };
         let claim = found.entry(kind).or_default();
-        claim.wanted_iops = claim.wanted_iops.saturating_add(beyond).min(UNBOUNDED);
+        claim.demand_iops = claim.demand_iops.saturating_add(beyond).min(UNBOUNDED);
         claim.weight = claim.weight.saturating_add(weight);
     }
-    Wants { within_minimums_iops, beyond_minimums: found.into_values().collect() }
+    Demand { within_minimums_iops, beyond_minimums: found.into_values().collect() }
 }
 
 /// Returns the loads of disks by policy.
@@ -255,9 +258,10 @@ pub(crate) fn by_policy(disks: &[DiskLoad]) -> Vec<PolicyLoad> {
     let mut found = BTreeMap::new();
     for disk in disks {
         let Some(policy) = disk.policy else { continue };
-        let empty = PolicyLoad { policy, wanted_iops: 0, delivered_iops: 0, weight: 0 };
+        let empty = PolicyLoad { policy, demand_iops: 0, delivered_iops: 0, weight: 0 };
         let load = found.entry(policy).or_insert(empty);
-        load.wanted_iops = load.wanted_iops.saturating_add(disk.wanted_iops()).min(UNBOUNDED);
+        load.demand_iops =
+            load.demand_iops.saturating_add(disk.estimated_demand_iops()).min(UNBOUNDED);
         load.delivered_iops = load.delivered_iops.saturating_add(disk.delivered_iops);
         load.weight = load.weight.saturating_add(u64::from(disk.weight));
     }
@@ -310,16 +314,16 @@ mod tests {
         let open = disk(25, 0, 2000, true);
         let satisfied = DiskLoad { max_iops: Some(45), ..disk(700, 45, 45, true) };
         let little = DiskLoad { max_iops: Some(1000), ..disk(300, 0, 1000, false) };
-        let claim = |wanted_iops, weight| Claim { wanted_iops, weight };
+        let claim = |demand_iops, weight| Claim { demand_iops, weight };
         let disks = [open, satisfied, little, open, little];
         let (of_little, of_open) = (claim(2000, 600), claim(UNBOUNDED, 50));
-        let told = wants(&disks);
+        let told = demand(&disks);
         assert_eq!(told.beyond_minimums, [of_little, of_open]);
         assert_eq!(told.within_minimums_iops, 45);
-        let told = wants(&[satisfied, disk(9, 100, 0, false)]);
+        let told = demand(&[satisfied, disk(9, 100, 0, false)]);
         assert_eq!((told.beyond_minimums, told.within_minimums_iops), (vec![], 46));
         let all = (0..64).map(|bit| DiskLoad { max_iops: Some(1 << bit), ..disk(1, 0, 1, true) });
-        assert!(wants(&all.collect::<Vec<_>>()).beyond_minimums.len() <= CLAIMS_MAX);
+        assert!(demand(&all.collect::<Vec<_>>()).beyond_minimums.len() <= CLAIMS_MAX);
     }
 
     /// The leader reports the version, which requires that it can decode the report.

@@ -7,7 +7,7 @@ use suimon_quantity::{Time, TimedRateLimit};
 
 use crate::clock::ClockCheck;
 use crate::grant::{Grant, PolicyShare, Share};
-use crate::load::{self, DiskLoad, NamedDisk, NodeLoad, PolicyLoad, Report, VERSION, Wants};
+use crate::load::{self, Demand, DiskLoad, NamedDisk, NodeLoad, PolicyLoad, Report, VERSION};
 use crate::{GrantId, NodeId, Parameters, PolicyKey, ReportId};
 
 /// Event for a node's state machine.
@@ -49,7 +49,7 @@ pub enum MemberAction {
     },
     /// Send a report to the leader.
     Send {
-        /// Report to send.
+        /// Demand and use of the node's disks.
         report: Report,
     },
     /// Report a notice to the operator of the node.
@@ -120,7 +120,7 @@ pub struct Member {
     durable: DurableState,
     clock: ClockCheck,
     load: Option<NodeLoad>,
-    demand: Wants,
+    demand: Demand,
     by_policy: Vec<PolicyLoad>,
     largest: Vec<NamedDisk>,
     unmet: Vec<NamedDisk>,
@@ -165,7 +165,7 @@ impl Member {
             durable: kept,
             clock: ClockCheck::default(),
             load: None,
-            demand: Wants::default(),
+            demand: Demand::default(),
             by_policy: Vec::new(),
             largest: Vec::new(),
             unmet: Vec::new(),
@@ -253,15 +253,16 @@ impl Member {
                 || (before.disks == 0) != (load.disks == 0)
         }) || policies(&by_policy) != policies(&self.by_policy);
         // The demand exceeds the cap and did not at the last report.
-        let told = self.reported.map_or(0, |(_, load)| load.wanted_iops);
-        let is_more = load.wanted_iops > self.cap().iops_at(self.now) && told < load.wanted_iops;
+        let reported_iops = self.reported.map_or(0, |(_, load)| load.demand_iops);
+        let is_more =
+            load.demand_iops > self.cap().iops_at(self.now) && reported_iops < load.demand_iops;
         // The demand has dropped; other nodes can use the leased share after the next report.
         let leased = self.leased_until.map_or(0, |_| self.store.leased_iops);
-        let is_spare = leased > self.store.reserved_iops && load.wanted_iops < leased / 2;
-        let is_less = is_spare && told >= leased;
+        let is_spare = leased > self.store.reserved_iops && load.demand_iops < leased / 2;
+        let is_less = is_spare && reported_iops >= leased;
         self.is_urgent |= is_other || is_more || is_less;
         (self.largest, self.unmet) = load::named(disks);
-        self.demand = load::wants(disks);
+        self.demand = load::demand(disks);
         self.by_policy = by_policy;
         self.load = Some(load);
     }
@@ -326,7 +327,7 @@ impl Member {
         let Some(((last, _), load)) = self.reported.zip(self.load) else { return self.now };
         let is_leasing = self.is_leased && self.store.leased_iops > self.store.reserved_iops;
         let is_active = is_leasing
-            || load.wanted_iops > self.store.reserved_iops
+            || load.demand_iops > self.store.reserved_iops
             || load.minimums_iops > self.store.reserved_iops
             || !self.by_policy.is_empty();
         let after = if self.is_urgent {

@@ -29,7 +29,7 @@ pub struct OverGuarantee {
 pub enum Cause {
     /// The minimum was not admitted, because the guarantees would exceed the capacity.
     NotAdmitted,
-    /// Other nodes have not released their shares yet.
+    /// The capacity is still held by other nodes, which have not released their shares.
     OtherNodes,
     /// The cap of the node is sufficient, but its other disks use it.
     OwnNode,

@@ -39,14 +39,14 @@ impl NodeDemand {
         if state.refused.is_some() {
             // The node's scheduler does not divide by weight alone, so the demands of single disks
             // do not determine their throughput.
-            let wanted_iops = report.load.wanted_iops.saturating_sub(state.admitted);
-            let all = Claim { wanted_iops, weight: report.load.weight };
+            let demand_iops = report.load.demand_iops.saturating_sub(state.admitted);
+            let all = Claim { demand_iops, weight: report.load.weight };
             return Self { claims: vec![all], unused_reserved: 0, assumed_use };
         }
-        let wants = &report.demand;
+        let demand = &report.demand;
         Self {
-            claims: wants.beyond_minimums.iter().copied().take(CLAIMS_MAX).collect(),
-            unused_reserved: state.admitted.saturating_sub(wants.within_minimums_iops),
+            claims: demand.beyond_minimums.iter().copied().take(CLAIMS_MAX).collect(),
+            unused_reserved: state.admitted.saturating_sub(demand.within_minimums_iops),
             assumed_use,
         }
     }

@@ -87,7 +87,7 @@ impl LeaderState {
         for (node, _, report) in self.current(terms, now) {
             let load = report.policies.iter().find(|load| load.policy == policy);
             let claim =
-                load.map(|load| Claim { wanted_iops: load.wanted_iops, weight: load.weight });
+                load.map(|load| Claim { demand_iops: load.demand_iops, weight: load.weight });
             claims.extend(claim.map(|claim| (node, claim)));
         }
         let claimant = |claim| Claimant::of(std::slice::from_ref(claim));

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use suimon_quantity::Time;
 
 use crate::allocator::{Allocator, AllocatorAction, LeaderState};
-use crate::estimate::Seen;
+use crate::estimate::Observation;
 use crate::load::is_met;
 use crate::notice::{AGGRESSORS_MAX, Cause, Notice, OverGuarantee, Unmet};
 use crate::unmet_minimums::UnmetMinimum;
@@ -62,10 +62,10 @@ impl LeaderState {
             });
         }
         // The leader must have been in office for this time.
-        let patience = terms.idle_every * 2 + terms.lease;
+        let timeout = terms.idle_every * 2 + terms.lease;
         for (node, state) in &mut self.nodes {
             let heard = state.report.as_ref().map_or(self.elected, |(_, at)| *at);
-            if !state.is_silent && now.since(heard) > patience {
+            if !state.is_silent && now.since(heard) > timeout {
                 state.is_silent = true;
                 let account = self.store.accounts.get(node);
                 let reserved_iops = account.map_or(0, crate::account::Account::reserved);
@@ -89,8 +89,8 @@ impl LeaderState {
         self.is_due = true;
     }
 
-    fn seen(&self, terms: &Parameters, now: Time) -> Seen {
-        let mut seen = Seen::default();
+    fn seen(&self, terms: &Parameters, now: Time) -> Observation {
+        let mut seen = Observation::default();
         let mut latencies = 0_u128;
         for (node, _, report) in self.current(terms, now) {
             let load = &report.load;
@@ -99,10 +99,11 @@ impl LeaderState {
             let may =
                 self.store.accounts.get(&node).map_or(0, |account| account.last().leased_iops);
             if load.waits_for_store {
-                seen.waiting_may = seen.waiting_may.saturating_add(may);
-                seen.waiting_got = seen.waiting_got.saturating_add(load.delivered_iops);
+                seen.saturated_share = seen.saturated_share.saturating_add(may);
+                seen.saturated_delivered =
+                    seen.saturated_delivered.saturating_add(load.delivered_iops);
             }
-            seen.wants_more |= load.wanted_iops > may && !load.waits_for_store;
+            seen.is_limited_by_grant |= load.demand_iops > may && !load.waits_for_store;
         }
         let mean = latencies / u128::from(seen.delivered.max(1));
         seen.latency_ns = u64::try_from(mean).unwrap_or(u64::MAX);

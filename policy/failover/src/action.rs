@@ -90,7 +90,7 @@ pub enum FailoverReason {
     OtherAdapters,
     /// The NIC was removed from its switch or VM, or its guest does not support failover any more.
     NicRemoved,
-    /// All suitable VFs are assigned or held down.
+    /// All suitable VFs are assigned, or held down after a failure.
     NoVfFree,
 }
 

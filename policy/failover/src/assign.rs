@@ -14,7 +14,8 @@ impl Failover {
     /// Assigns free VFs to waiting NICs by weight, and reports NICs that get none.
     pub(crate) fn assign(&mut self) {
         let now = self.now;
-        let ready = self.nics.iter().filter(|(_, nic)| nic.wants() && nic.held_until <= now);
+        let ready =
+            self.nics.iter().filter(|(_, nic)| nic.is_waiting_for_vf() && nic.held_until <= now);
         let mut turns: Vec<(Reverse<u8>, PortId)> =
             ready.map(|(id, nic)| (Reverse(nic.iov_weight), *id)).collect();
         turns.sort_unstable();
@@ -78,7 +79,7 @@ impl Failover {
 
     /// Returns the next time at which a waiting NIC, an offer or a held VF changes state.
     pub(crate) fn earliest(&self) -> Option<Time> {
-        let wanting = || self.nics.values().filter(|nic| nic.wants());
+        let wanting = || self.nics.values().filter(|nic| nic.is_waiting_for_vf());
         let nics = wanting().map(|nic| nic.held_until);
         let offers = self.nics.values().filter_map(|nic| match nic.stage {
             Stage::Offered { until, .. } => Some(until),

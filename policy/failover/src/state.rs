@@ -81,7 +81,7 @@ impl Nic {
     }
 
     /// Returns true if the NIC waits for a VF.
-    pub(crate) fn wants(&self) -> bool {
+    pub(crate) fn is_waiting_for_vf(&self) -> bool {
         self.iov_weight > 0 && !self.is_migrating && self.stage == Stage::Paravirtual
     }
 

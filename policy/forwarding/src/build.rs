@@ -44,9 +44,9 @@ pub enum TablesError {
     TooMany {
         /// Kind of the objects: `switches` or `ports`.
         what: &'static str,
-        /// Number of objects given.
+        /// Number of objects in the configuration.
         count: usize,
-        /// Maximum number of objects.
+        /// Maximum number of objects of this kind.
         max: usize,
     },
     /// The ageing is outside [`AGEING_MIN`] to [`AGEING_MAX`].
@@ -77,7 +77,7 @@ pub enum TablesError {
     /// An uplink has a configured address. Port security would block every station behind it.
     #[error("port {} is an uplink and cannot have a MAC address; remove `mac`", .port.0)]
     UplinkAddress {
-        /// Uplink with the address.
+        /// Uplink with an invalid configured address.
         port: PortId,
     },
     /// The port named in `reached_by` is not an uplink of the same switch.

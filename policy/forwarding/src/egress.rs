@@ -11,7 +11,7 @@ use crate::{DropReason, FloodKind, PortSlot, Tables};
 /// Tag of a VLAN's frames at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagRule {
-    /// Frames are sent untagged.
+    /// The VLAN is untagged at the port.
     Untagged,
     /// Frames are sent with the tag of this VLAN.
     Tagged(VlanId),
@@ -52,7 +52,7 @@ impl TagRule {
 pub struct FloodMember {
     /// Slot of the port in the tables.
     pub slot: PortSlot,
-    /// Tag of the copy.
+    /// Tag that the copy is sent with.
     pub rule: TagRule,
 }
 

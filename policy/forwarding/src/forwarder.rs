@@ -17,7 +17,7 @@ use crate::{DropReason, PortSlot, Tables};
 
 /// Maximum number of pending announcements. Further ones are not lost: the address is announced
 /// with one of its next frames.
-const NEWS_MAX: usize = 1024;
+const ANNOUNCEMENTS_MAX: usize = 1024;
 /// Buckets processed in one call of [`Forwarder::handle_age`]: 64 KB.
 const SWEEP_BUCKETS: usize = 1024;
 /// Replica of the learned addresses of one worker, and its forwarding decisions.
@@ -41,14 +41,14 @@ pub struct Forwarder {
     /// Limits of moves by slot.
     moves: Vec<MoveBudget>,
     announcements: VecDeque<Learned>,
-    adopted: Known,
+    adopted: AdoptedTables,
     sweep_bucket: usize,
     sweep_due: Time,
 }
 
 /// Properties of the tables adopted last.
 #[derive(Debug, Default)]
-struct Known {
+struct AdoptedTables {
     /// Fingerprint of the tables; 0 before the first.
     fingerprint: u64,
     is_adopted: bool,
@@ -68,8 +68,8 @@ impl Forwarder {
             addresses: Addresses::new(capacity),
             counts: Vec::new(),
             moves: Vec::new(),
-            announcements: VecDeque::with_capacity(NEWS_MAX),
-            adopted: Known::default(),
+            announcements: VecDeque::with_capacity(ANNOUNCEMENTS_MAX),
+            adopted: AdoptedTables::default(),
             sweep_bucket: 0,
             sweep_due: Time::NEVER,
         }
@@ -123,7 +123,7 @@ impl Forwarder {
             }
         }
         self.moves = moves;
-        self.adopted = Known::of(tables, self.addresses.buckets());
+        self.adopted = AdoptedTables::of(tables, self.addresses.buckets());
         true
     }
 
@@ -259,14 +259,19 @@ impl Forwarder {
             _ if batch.tables.is_bound_elsewhere(key, batch.ingress) => {
                 return Err(DropReason::SpoofedSource);
             }
-            found => self.learn_news(batch, key, found),
+            found => self.learn_new_address(batch, key, found),
         }
         Ok(())
     }
 
     /// Handles the uncommon part of learning: new, moved, or due to be announced.
     #[cold]
-    fn learn_news(&mut self, batch: &Batch<'_>, key: &Key, found: Option<(Position, Entry)>) {
+    fn learn_new_address(
+        &mut self,
+        batch: &Batch<'_>,
+        key: &Key,
+        found: Option<(Position, Entry)>,
+    ) {
         let (ingress, port) = (batch.ingress, batch.port);
         let before = found.filter(|(_, note)| note.slot != ingress.0);
         let moved_from =
@@ -287,7 +292,7 @@ impl Forwarder {
         if !is_learned {
             return;
         }
-        let is_announced = self.announcements.len() < NEWS_MAX;
+        let is_announced = self.announcements.len() < ANNOUNCEMENTS_MAX;
         if is_announced {
             let [_, _, octets @ ..] = (key.word & 0xffff_ffff_ffff).to_be_bytes();
             self.announcements.push_back(Learned {
@@ -348,7 +353,7 @@ impl Forwarder {
     }
 }
 
-impl Known {
+impl AdoptedTables {
     fn of(tables: &Tables, buckets: usize) -> Self {
         let refresh = tables.switches.iter().map(|switch| switch.ageing.refresh).min();
         let steps = u32::try_from(buckets.div_ceil(SWEEP_BUCKETS)).unwrap_or(u32::MAX);

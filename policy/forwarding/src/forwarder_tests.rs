@@ -533,8 +533,8 @@ fn news_that_finds_no_room_is_told_later() {
             says_hello(&mut forwarder, &tables, at(round), 5, mac(n));
         }
         assert!(
-            forwarder.announcements.len() <= NEWS_MAX
-                && forwarder.announcements.capacity() < 2 * NEWS_MAX
+            forwarder.announcements.len() <= ANNOUNCEMENTS_MAX
+                && forwarder.announcements.capacity() < 2 * ANNOUNCEMENTS_MAX
         );
         while let Some(learned) = forwarder.poll_announcement() {
             assert!(told.insert(learned.mac), "told twice");

@@ -40,7 +40,7 @@ impl SwitchSpec {
 /// Role of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortRole {
-    /// NIC of a guest.
+    /// NIC of a guest, a VM or a network namespace.
     Nic,
     /// NIC of the host on an internal or external switch.
     HostNic,

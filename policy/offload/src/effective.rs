@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use suimon_frame::Offloads;
 
-use crate::{Finding, OffloadCapability, OffloadSwitches, Reason, Switch};
+use crate::{Finding, OffloadCapability, OffloadToggle, OffloadToggles, Reason};
 
 /// Side of a port, seen from the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,14 +32,14 @@ impl PortKind {
     }
 
     /// Returns the switch that controls a capability on this side.
-    pub const fn switch(self, side: Side, capability: OffloadCapability) -> Switch {
+    pub const fn toggle_for(self, side: Side, capability: OffloadCapability) -> OffloadToggle {
         match (capability, self.receives(side)) {
-            (OffloadCapability::Checksum, false) => Switch::TxChecksum,
-            (OffloadCapability::Checksum, true) => Switch::RxChecksum,
-            (OffloadCapability::IpChecksum, false) => Switch::TxIpChecksum,
-            (OffloadCapability::IpChecksum, true) => Switch::RxIpChecksum,
-            (OffloadCapability::ReceiveCoalescing, _) => Switch::ReceiveCoalescing,
-            _ => Switch::Segmentation,
+            (OffloadCapability::Checksum, false) => OffloadToggle::TxChecksum,
+            (OffloadCapability::Checksum, true) => OffloadToggle::RxChecksum,
+            (OffloadCapability::IpChecksum, false) => OffloadToggle::TxIpChecksum,
+            (OffloadCapability::IpChecksum, true) => OffloadToggle::RxIpChecksum,
+            (OffloadCapability::ReceiveCoalescing, _) => OffloadToggle::ReceiveCoalescing,
+            _ => OffloadToggle::Segmentation,
         }
     }
 }
@@ -72,12 +72,13 @@ impl Effective {
 /// by the operator, and consistent with each other.
 pub fn effective(
     supported: Offloads,
-    switches: &OffloadSwitches,
+    switches: &OffloadToggles,
     kind: PortKind,
     side: Side,
 ) -> Effective {
-    let of =
-        |capability, is_supported| evaluate(is_supported, switches, kind.switch(side, capability));
+    let of = |capability, is_supported| {
+        evaluate(is_supported, switches, kind.toggle_for(side, capability))
+    };
     let checksum = of(OffloadCapability::Checksum, supported.checksum);
     let large = |capability, is_supported| {
         of(capability, is_supported).or_needs(checksum, OffloadCapability::Checksum)
@@ -97,7 +98,7 @@ pub fn effective(
         tcp_ecn_segmentation: ecn == Reason::On,
         udp_segmentation: udp == Reason::On,
     };
-    let ip_checksum = ip_checksum(switches, kind.switch(side, OffloadCapability::IpChecksum));
+    let ip_checksum = ip_checksum(switches, kind.toggle_for(side, OffloadCapability::IpChecksum));
     let mut findings = vec![
         Finding { capability: OffloadCapability::Checksum, reason: checksum },
         Finding { capability: OffloadCapability::IpChecksum, reason: ip_checksum },
@@ -121,7 +122,7 @@ pub fn effective(
 
 /// Judges one capability. The operator's setting has precedence: a disabled capability is not
 /// reported as unsupported.
-fn evaluate(is_supported: bool, switches: &OffloadSwitches, switch: Switch) -> Reason {
+fn evaluate(is_supported: bool, switches: &OffloadToggles, switch: OffloadToggle) -> Reason {
     match (switches.is_on(switch), is_supported) {
         (false, _) => Reason::SwitchedOff { switch },
         (true, false) => Reason::NotNegotiated,
@@ -129,7 +130,7 @@ fn evaluate(is_supported: bool, switches: &OffloadSwitches, switch: Switch) -> R
     }
 }
 
-fn ip_checksum(switches: &OffloadSwitches, switch: Switch) -> Reason {
+fn ip_checksum(switches: &OffloadToggles, switch: OffloadToggle) -> Reason {
     if switches.is_on(switch) { Reason::NotInVirtio } else { Reason::SwitchedOff { switch } }
 }
 

@@ -3,8 +3,8 @@
 //! - [`effective`] combines the features of the other side with the operator's settings and returns
 //!   the offloads in effect, with a reason for each capability.
 //! - [`plan`] returns the step that one frame requires for one egress.
-//! - [`performer_at_device`] and [`doer`] return the component that performs the work: the guest, the uplink's
-//!   device described by [`DeviceFeatures`], the kernel, or software.
+//! - [`performer_at_device`] and [`performer`] return the component that performs the work: the
+//!   guest, the uplink's device described by [`DeviceFeatures`], the kernel, or software.
 //!
 //! This crate does not access frame data (`suimon-frame` does) or devices. All functions are pure
 //! and stateless; the caller of [`effective`] calls it again when a switch or the negotiated
@@ -19,15 +19,15 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod device;
-mod doer;
 mod effective;
+mod performer;
 mod plan;
 mod reason;
-mod switches;
+mod toggles;
 
 pub use device::{DeviceFeature, DeviceFeatures, FeatureState};
-pub use doer::{Assignment, Performer, is_supported, performer, performer_at_device};
 pub use effective::{Effective, PortKind, Side, effective};
+pub use performer::{Assignment, Performer, is_supported, performer, performer_at_device};
 pub use plan::{EgressStep, plan};
 pub use reason::{Finding, OffloadCapability, Reason};
-pub use switches::{OffloadSwitches, Switch};
+pub use toggles::{OffloadToggle, OffloadToggles};

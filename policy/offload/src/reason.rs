@@ -4,13 +4,13 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Switch;
+use crate::OffloadToggle;
 
 /// Offload capability of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OffloadCapability {
-    /// TCP and UDP checksums.
+    /// TCP and UDP checksum offload.
     Checksum,
     /// IPv4 header checksums.
     IpChecksum,
@@ -51,7 +51,7 @@ pub enum Reason {
     /// The operator has switched the capability off.
     SwitchedOff {
         /// Switch that controls the capability.
-        switch: Switch,
+        switch: OffloadToggle,
     },
     /// The capability requires another one that is not in use.
     Needs {

@@ -8,7 +8,7 @@ use crate::{
 /// Required value of a setting's file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequiredSetting {
-    /// Setting whose file is written.
+    /// Setting that is to have the value.
     pub id: SettingId,
     /// Required value, as written to the file.
     pub value: String,
@@ -19,7 +19,7 @@ pub struct RequiredSetting {
 pub enum Scope {
     /// The host as a whole.
     Host,
-    /// CPUs in ascending order.
+    /// Individual CPUs, in ascending order.
     Cpus(Vec<u16>),
 }
 

@@ -22,7 +22,7 @@ pub struct ZoneReading {
     pub zone: String,
     /// Name of the zone, for example `package-0`.
     pub name: String,
-    /// Counter value in microjoules.
+    /// Value of the energy counter in microjoules, which restarts at 0 after `energy_uj_max`.
     pub energy_uj: u64,
     /// Largest counter value in microjoules.
     pub energy_uj_max: u64,

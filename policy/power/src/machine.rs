@@ -5,7 +5,7 @@ use crate::{SettingId, TurboFile};
 /// Turbo state of the whole host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turbo {
-    /// File that switches turbo.
+    /// File in sysfs that enables or disables turbo frequencies.
     pub file: TurboFile,
     /// True if turbo is on.
     pub on: bool,

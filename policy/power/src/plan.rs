@@ -81,7 +81,7 @@ pub struct DataPlaneShare {
 const MARKS_APART: u8 = 30;
 
 impl DataPlaneShare {
-    /// Settings without a plan.
+    /// Plan that changes no setting.
     pub const DEFAULT: Self = Self {
         parking: true,
         poll: Duration::from_micros(50),

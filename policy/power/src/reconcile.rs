@@ -50,7 +50,7 @@ pub enum Overwrite {
 /// Setting changed by an external agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalChange {
-    /// Setting that was changed.
+    /// Setting that another program changed.
     pub id: SettingId,
     /// Value before the plan was applied.
     pub before: String,

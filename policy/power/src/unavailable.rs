@@ -66,7 +66,7 @@ pub enum Unavailable {
         /// Name of the cpufreq driver.
         driver: String,
     },
-    /// No file switches turbo.
+    /// The host has no file in sysfs that enables or disables turbo frequencies.
     #[error(
         "there is no turbo switch (intel_pstate/no_turbo, cpufreq/boost): the CPU has no turbo, \
          or the firmware controls it"
@@ -98,7 +98,7 @@ pub enum Unavailable {
     },
 }
 
-/// Comma-separated list of alternatives.
+/// Formats the alternatives as a comma-separated list.
 struct Choice<'a>(&'a [String]);
 
 impl fmt::Display for Choice<'_> {

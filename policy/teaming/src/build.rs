@@ -15,7 +15,7 @@ use crate::slots::{PerSlot, SlotSet};
 use crate::standing::MemberRoles;
 use crate::{Algorithm, Distribution, MemberId, MemberSlot, TeamMode, TeamSpec};
 
-/// Inputs of a distribution.
+/// Inputs from which a [`Distribution`] is built.
 pub(crate) struct Parts<'a> {
     pub(crate) spec: &'a TeamSpec,
     pub(crate) roster: &'a MemberTable,

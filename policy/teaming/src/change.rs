@@ -38,7 +38,7 @@ pub struct Announcement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberFault {
-    /// The link is down.
+    /// The link of the member is down.
     LinkDown,
     /// LACP has the member not distributing.
     NotDistributing,
@@ -71,7 +71,7 @@ pub enum TeamEvent {
     },
     /// A member became usable, for the first time or again.
     MemberUsable {
-        /// Member that became usable.
+        /// Member that can be used again.
         member: MemberId,
     },
     /// The standby took over for a failed member.

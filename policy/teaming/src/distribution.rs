@@ -33,7 +33,7 @@ pub(crate) enum Spread {
 pub(crate) enum IngressMode {
     /// Every member that collects frames.
     All,
-    /// Only the primary member.
+    /// Only the team's primary member.
     Primary,
     /// For each port the member it is assigned to (its home).
     #[serde(rename = "Homes")]

@@ -19,7 +19,7 @@ impl fmt::Display for MemberId {
 /// Configuration of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberSpec {
-    /// Identifier of the uplink.
+    /// Identifier of the member, that of its uplink.
     pub id: MemberId,
     /// Own MAC address of the uplink.
     pub mac: MacAddr,

@@ -47,7 +47,7 @@ impl MemberSlot {
     }
 }
 
-/// Set of member slots.
+/// Set of member slots, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct SlotSet(u32);

@@ -15,7 +15,7 @@ pub enum SpecError {
     /// The team has more than [`MEMBERS_MAX`] members.
     #[error("the team has {count} members, at most {MEMBERS_MAX} are possible; remove some")]
     TooManyMembers {
-        /// Number of members given.
+        /// Number of members in the configuration.
         count: usize,
     },
     /// A member is listed twice.

@@ -5,9 +5,9 @@ use core::time::Duration;
 use suimon_quantity::Time;
 
 use crate::load::{Load, USUAL_OF};
-use crate::marks::{
-    ALERT, FOLLOWED, FORGET, FREE_MOVES, MOVE_EVERY, PEAK_FADES_IN, REST_MAX, REST_MIN, REST_NEXT,
-    STEP_MIN,
+use crate::thresholds::{
+    ALERT, FOLLOWED, FORGET, FREE_MOVES, MOVE_EVERY, PEAK_FADES_IN, SHED_INTERVAL_MAX,
+    SHED_INTERVAL_MIN, SHED_INTERVAL_NEXT, STEP_MIN,
 };
 
 /// Reference for the detection of a rise in load.
@@ -40,8 +40,8 @@ pub(crate) struct ShedPacing {
     until: Option<Time>,
     /// Minimum interval between the last single shed queue and the next.
     interval: Duration,
-    rest_until: Time,
-    /// End of the time in which further queues may follow the last single shed queue, to processors
+    next_shed_at: Time,
+    /// End of the time in which further queues may follow the last single shed queue, to workers
     /// with room.
     followed_until: Time,
     /// Reference of the sum of queue loads.
@@ -53,7 +53,7 @@ pub(crate) struct ShedPacing {
     /// Number of queues shed since the last alert began, except those that packing had moved and
     /// that return.
     unpaid: u32,
-    /// Time at which a processor with queues was last hot.
+    /// Time at which a worker with queues was last hot.
     hot_at: Time,
 }
 
@@ -62,7 +62,7 @@ impl ShedPacing {
         Self {
             until: None,
             interval: Duration::ZERO,
-            rest_until: Time::ZERO,
+            next_shed_at: Time::ZERO,
             followed_until: Time::ZERO,
             sums: Past::default(),
             means: Past::default(),
@@ -76,17 +76,17 @@ impl ShedPacing {
     pub(crate) fn reset(&mut self) {
         self.until = None;
         self.interval = Duration::ZERO;
-        self.rest_until = Time::ZERO;
+        self.next_shed_at = Time::ZERO;
         self.unpaid = 0;
     }
 
     /// Continues the alert because a move failed, so the load is not spread yet.
     pub(crate) const fn handle_not_moved(&mut self) {
         self.until = None;
-        self.rest_until = Time::ZERO;
+        self.next_shed_at = Time::ZERO;
     }
 
-    /// Processes the smaller total queue load of two measurements, and whether a processor with
+    /// Processes the smaller total queue load of two measurements, and whether a worker with
     /// queues was hot in one of them. Returns true if the load has changed.
     pub(crate) fn handle_measured(&mut self, sum: Load, is_any_hot: bool, now: Time) -> bool {
         let age = now.since(self.began_at);
@@ -94,7 +94,7 @@ impl ShedPacing {
         let is_usually_high = self.means.push(self.sums.usual);
         let is_step = (is_high || is_usually_high)
             && age >= MOVE_EVERY.saturating_mul(self.unpaid.saturating_sub(FREE_MOVES));
-        let is_other = is_step || now.since(self.rest_until) > FORGET;
+        let is_other = is_step || now.since(self.next_shed_at) > FORGET;
         if is_other {
             self.reset();
         }
@@ -121,13 +121,13 @@ impl ShedPacing {
             self.until = Some(now + ALERT);
             self.began_at = now;
         }
-        self.rest_until = self.rest_until.max(now + REST_MIN);
+        self.next_shed_at = self.next_shed_at.max(now + SHED_INTERVAL_MIN);
         is_first
     }
 
     /// Returns when the next queue may be shed outside of an alert.
-    pub(crate) const fn rest_until(&self) -> Time {
-        self.rest_until
+    pub(crate) const fn next_shed_at(&self) -> Time {
+        self.next_shed_at
     }
 
     /// Returns true if further queues may follow the last single shed queue.
@@ -137,13 +137,14 @@ impl ShedPacing {
 
     /// Records that a single queue was shed outside of an alert, and extends the interval until the
     /// next.
-    pub(crate) fn handle_shed_after_rest(&mut self, now: Time) {
-        self.interval = self.interval.saturating_mul(2).clamp(REST_NEXT, REST_MAX);
-        self.rest_until = now + self.interval;
+    pub(crate) fn handle_paced_shed(&mut self, now: Time) {
+        self.interval =
+            self.interval.saturating_mul(2).clamp(SHED_INTERVAL_NEXT, SHED_INTERVAL_MAX);
+        self.next_shed_at = now + self.interval;
         self.followed_until = now + FOLLOWED;
     }
 
-    /// Returns when a processor with queues was last hot.
+    /// Returns when a worker with queues was last hot.
     pub(crate) const fn hot_at(&self) -> Time {
         self.hot_at
     }
@@ -152,7 +153,7 @@ impl ShedPacing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::marks::REST_MIN;
+    use crate::thresholds::SHED_INTERVAL_MIN;
 
     const QUARTER: Duration = Duration::from_millis(250);
 
@@ -171,13 +172,13 @@ mod tests {
         assert!(alert.handle_shed(now));
         assert!(!alert.handle_shed(now + ALERT));
         assert!(alert.is_on(now + ALERT) && !alert.is_on(now + ALERT + QUARTER));
-        assert_eq!(alert.rest_until(), now + ALERT + REST_MIN);
+        assert_eq!(alert.next_shed_at(), now + ALERT + SHED_INTERVAL_MIN);
         for rest_s in [60, 120, 240, 480, 900, 900] {
-            now = alert.rest_until();
-            alert.handle_shed_after_rest(now);
-            assert_eq!(alert.rest_until().since(now).as_secs(), rest_s);
+            now = alert.next_shed_at();
+            alert.handle_paced_shed(now);
+            assert_eq!(alert.next_shed_at().since(now).as_secs(), rest_s);
         }
-        now = alert.rest_until() + FORGET;
+        now = alert.next_shed_at() + FORGET;
         alert.handle_measured(Load::ZERO, false, now);
         assert!(!alert.is_on(now));
         alert.handle_measured(Load::ZERO, false, now + QUARTER);
@@ -201,7 +202,7 @@ mod tests {
             let mut alert = ShedPacing::new(now);
             measured(&mut alert, &mut now, before.iter().copied());
             alert.handle_shed(now);
-            alert.handle_shed_after_rest(now);
+            alert.handle_paced_shed(now);
             now = now + ALERT;
             measured(&mut alert, &mut now, [percent]);
             assert_eq!(alert.is_on(now), is_step, "{percent} after {before:?}");

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::marks::{MOVE_EVERY, MOVES_MIN, MOVES_PER_QUEUE};
+use crate::thresholds::{MOVE_BURST_MIN, MOVE_BURST_PER_QUEUE, MOVE_EVERY};
 
 /// Token bucket of moves, stored as time: one move per [`MOVE_EVERY`].
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ impl MoveBudget {
 
 fn saved_max(queues: usize) -> Duration {
     let queues = u32::try_from(queues).unwrap_or(u32::MAX);
-    MOVE_EVERY.saturating_mul(queues.saturating_mul(MOVES_PER_QUEUE).max(MOVES_MIN))
+    MOVE_EVERY.saturating_mul(queues.saturating_mul(MOVE_BURST_PER_QUEUE).max(MOVE_BURST_MIN))
 }
 
 #[cfg(test)]

@@ -7,16 +7,16 @@ use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 use crate::{Move, Reason, Vmq};
 
 impl Vmq {
-    /// Returns the processors to which queues are assigned.
+    /// Returns the workers to which queues are assigned.
     fn assignable(&self) -> impl Iterator<Item = WorkerId> + '_ {
-        self.order.iter().take(self.spec.max_processors.into()).copied()
+        self.order.iter().take(self.spec.max_workers.into()).copied()
     }
 
     pub(crate) fn weight(&self, queue: QueueId) -> u8 {
         self.nics.get(&queue.port).map_or(0, |nic| nic.vmq_weight)
     }
 
-    /// Returns the total queue weight of each processor.
+    /// Returns the total queue weight of each worker.
     fn weights(&self) -> BTreeMap<WorkerId, u64> {
         let mut weights: BTreeMap<WorkerId, u64> = self.assignable().map(|id| (id, 0)).collect();
         for (id, queue) in &self.queues {
@@ -27,7 +27,7 @@ impl Vmq {
         weights
     }
 
-    /// Returns the processor with the lowest total weight, the first in order among equals: equal
+    /// Returns the worker with the lowest total weight, the first in order among equals: equal
     /// weights are assigned round robin.
     pub(crate) fn lightest(&self) -> WorkerId {
         let weights = self.weights();
@@ -35,7 +35,7 @@ impl Vmq {
         self.assignable().min_by_key(|id| weights.get(id).copied()).unwrap_or_else(|| self.base())
     }
 
-    /// Moves the queues of processors that are no longer permitted to the processors with the
+    /// Moves the queues of workers that are no longer permitted to the workers with the
     /// lowest weight. Other queues stay.
     pub(crate) fn settle_static(&mut self, now: Time) -> Vec<Move> {
         let assignable: Vec<WorkerId> = self.assignable().collect();
@@ -49,9 +49,9 @@ impl Vmq {
             let Some(from) = self.queues.get(&queue).map(|of| of.at) else { continue };
             let is_permitted =
                 self.workers.get(&from).is_some_and(|worker_state| worker_state.rank.is_some());
-            let max_processors = self.spec.max_processors;
+            let max_workers = self.spec.max_workers;
             let reason =
-                if is_permitted { Reason::Limit { max_processors } } else { Reason::NotPermitted };
+                if is_permitted { Reason::Limit { max_workers } } else { Reason::NotPermitted };
             moves.extend(self.assign(queue, self.lightest(), reason, now));
         }
         moves
@@ -66,7 +66,7 @@ impl Vmq {
         let mut moves = Vec::new();
         for queue in of_nic {
             let (weight, from) = (self.weight(queue), self.queues.get(&queue).map(|of| of.at));
-            // The queue's own weight is excluded from its current processor.
+            // The queue's own weight is excluded from its current worker.
             let others = self.weights();
             let lightest = self.assignable().min_by_key(|id| {
                 let own = if Some(*id) == from { u64::from(weight) } else { 0 };
@@ -91,7 +91,7 @@ impl Vmq {
     }
 
     /// Returns the heaviest queue whose move reduces the difference between the heaviest and the
-    /// lightest processor. Queues in transit are excluded, which bounds the loop.
+    /// lightest worker. Queues in transit are excluded, which bounds the loop.
     fn evening_move(&self, now: Time) -> Option<(QueueId, WorkerId)> {
         let weights = self.weights();
         let to = self.lightest();

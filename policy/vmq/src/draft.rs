@@ -4,34 +4,34 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::{QueueId, WorkerId};
 
-use crate::marks::SHED_MIN;
+use crate::thresholds::SHED_MIN;
 use crate::{Figures, Load};
 
-/// Queue in a draft.
+/// Queue in a draft placement: its worker and its load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub queue: QueueId,
     pub at: WorkerId,
     /// Assumed demand of the queue.
     pub load: Load,
-    /// Measured load of the queue, which is below the demand on a saturated processor.
+    /// Measured load of the queue, which is below the demand on a saturated worker.
     pub seen: Load,
     pub may_move: bool,
 }
 
-/// Processor in a draft.
+/// Worker in a draft placement: its load and the number of its queues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DraftWorker {
     pub rank: Option<usize>,
     pub core: u32,
-    /// Load of other work on the processor.
+    /// Load of other work on the worker.
     pub other: Load,
     /// Assumed demand of its queues.
     pub own: Load,
     /// Measured load of its queues.
     pub own_seen: Load,
     pub queues: usize,
-    /// True while the processor is being emptied: it accepts no queues and does not count as used.
+    /// True while the worker is being emptied: it accepts no queues and does not count as used.
     pub is_closed: bool,
     /// True if queues moved here got less than expected.
     pub has_unequal_shares: bool,
@@ -55,7 +55,7 @@ impl DraftWorker {
     }
 }
 
-/// Move in a draft.
+/// Move of one queue in a draft placement, with the predicted loads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub queue: QueueId,
@@ -69,14 +69,14 @@ pub(crate) struct Step {
 pub(crate) struct Draft {
     workers: BTreeMap<WorkerId, DraftWorker>,
     items: BTreeMap<QueueId, Item>,
-    processors_max: usize,
+    workers_max: usize,
 }
 
 impl Draft {
     pub(crate) fn new(
         seats: impl Iterator<Item = (WorkerId, DraftWorker)>,
         items: impl Iterator<Item = Item>,
-        processors_max: u16,
+        workers_max: u16,
     ) -> Self {
         let mut seats: BTreeMap<_, _> = seats.collect();
         let items: BTreeMap<_, _> = items.map(|item| (item.queue, item)).collect();
@@ -87,19 +87,19 @@ impl Draft {
                 worker_state.queues += 1;
             }
         }
-        Self { workers: seats, items, processors_max: processors_max.into() }
+        Self { workers: seats, items, workers_max: workers_max.into() }
     }
 
     pub(crate) fn worker(&self, id: WorkerId) -> Option<&DraftWorker> {
         self.workers.get(&id)
     }
 
-    /// Returns the queues of a processor, highest load first.
+    /// Returns the queues of a worker, highest load first.
     pub(crate) fn items_at(&self, id: WorkerId) -> Vec<Item> {
         self.items_astray(|at| *at != id)
     }
 
-    /// Returns the queues of processors for which `stays` is false, highest load first.
+    /// Returns the queues of workers for which `stays` is false, highest load first.
     pub(crate) fn items_astray(&self, stays: impl Fn(&WorkerId) -> bool) -> Vec<Item> {
         let mut items: Vec<Item> =
             self.items.values().filter(|item| !stays(&item.at)).copied().collect();
@@ -107,7 +107,7 @@ impl Draft {
         items
     }
 
-    /// Returns the processors in use, in the order of use.
+    /// Returns the workers in use, in the order of use.
     pub(crate) fn used(&self) -> Vec<WorkerId> {
         let mut used: Vec<_> = self
             .workers
@@ -125,7 +125,7 @@ impl Draft {
         }
     }
 
-    /// Fixes a queue on its processor.
+    /// Fixes a queue on its worker.
     pub(crate) fn pin(&mut self, queue: QueueId) {
         if let Some(item) = self.items.get_mut(&queue) {
             item.may_move = false;
@@ -143,7 +143,7 @@ impl Draft {
         worker_state.load() + item.load + siblings.halved()
     }
 
-    /// Returns the processor in use with the lowest load including `item`, and that load.
+    /// Returns the worker in use with the lowest load including `item`, and that load.
     pub(crate) fn emptiest(&self, item: &Item) -> Option<(Load, WorkerId)> {
         self.candidates(item, DraftWorker::is_used)
             .map(|(id, worker_state)| (self.after(item, id, worker_state), worker_state.rank, id))
@@ -151,7 +151,7 @@ impl Draft {
             .map(|(after, _, id)| (after, id))
     }
 
-    /// Returns the processor, in use or free for use, on which `item` gets the largest share if all
+    /// Returns the worker, in use or free for use, on which `item` gets the largest share if all
     /// active queues there share equally, and the share.
     pub(crate) fn largest_share(&self, item: &Item) -> Option<(Load, WorkerId)> {
         let fresh = self.fresh(item).map(|(_, id)| id);
@@ -169,7 +169,7 @@ impl Draft {
         (Load::WHOLE - worker_state.other).shared_by(here.count().saturating_add(1))
     }
 
-    /// Returns the first processor in use on which the load including `item` is at most `limit`.
+    /// Returns the first worker in use on which the load including `item` is at most `limit`.
     pub(crate) fn first_fit(&self, item: &Item, limit: Load) -> Option<WorkerId> {
         self.candidates(item, DraftWorker::is_used)
             .filter(|(id, worker_state)| self.after(item, *id, worker_state) <= limit)
@@ -177,14 +177,14 @@ impl Draft {
             .map(|(id, _)| id)
     }
 
-    /// Returns the unused processor to bring into use for `item`, if one more is permitted: the
+    /// Returns the unused worker to bring into use for `item`, if one more is permitted: the
     /// first in order, unless another is less loaded by a tenth.
     pub(crate) fn fresh(&self, item: &Item) -> Option<(Load, WorkerId)> {
         let used = self.workers.iter().filter(|(id, worker_state)| {
             let leaves_none = **id == item.at && worker_state.queues == 1;
             worker_state.is_used() && !leaves_none
         });
-        if used.count() >= self.processors_max {
+        if used.count() >= self.workers_max {
             return None;
         }
         self.candidates(item, DraftWorker::is_free)

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{QueueId, WorkerId};
 
-use crate::marks::EFFECT_MEASUREMENTS;
+use crate::thresholds::EFFECT_MEASUREMENTS;
 use crate::{Figures, Load, Move, Reason};
 
 /// Measured and predicted effect of a move. Includes the effects of simultaneous moves and load
@@ -12,9 +12,9 @@ use crate::{Figures, Load, Move, Reason};
 pub struct Effect {
     /// Queue that was moved.
     pub queue: QueueId,
-    /// Processor that serviced the queue before.
+    /// Worker that serviced the queue before.
     pub from: WorkerId,
-    /// Processor that services the queue now.
+    /// Worker that services the queue now.
     pub to: WorkerId,
     /// Loads predicted when the move was decided.
     pub predicted: Figures,
@@ -23,12 +23,12 @@ pub struct Effect {
     pub measured: Figures,
 }
 
-/// Move whose effect is being measured.
+/// Move whose effect is still being measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     effect: Effect,
     is_carried_out: bool,
-    /// True once the measurement in which the queue moved is over; it covers both processors.
+    /// True once the measurement in which the queue moved is over; it covers both workers.
     is_first_past: bool,
     measurements: u32,
     from_sum: Load,
@@ -59,7 +59,7 @@ impl Watch {
         self.is_carried_out = true;
     }
 
-    /// Processes a measurement: `busy` returns the load of a processor, `takes` is the load of the
+    /// Processes a measurement: `busy` returns the load of a worker, `takes` is the load of the
     /// queue. Returns the effect once it is known.
     pub(crate) fn handle_measured(
         &mut self,

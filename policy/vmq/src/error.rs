@@ -5,68 +5,68 @@ use core::fmt;
 use suimon_quantity::{CountedNoun, PortId, QueueId, WorkerId};
 use thiserror::Error;
 
-use crate::marks::WEIGHT_MAX;
+use crate::thresholds::WEIGHT_MAX;
 
 /// Reason for which a configuration is rejected. The previous configuration stays in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// The data plane has no processor.
+    /// The data plane has no worker.
     #[error("there is no worker to service queues; set `[host] worker_cpus` or `floating_workers`")]
     NoWorker,
-    /// A processor is listed twice.
+    /// A worker is listed twice.
     #[error("worker {0} is listed twice; list each worker once")]
     DuplicateWorker(WorkerId),
-    /// `max_processors` is 0.
+    /// `max_workers` is 0.
     #[error(
         "max_workers is 0; set 1 or more ({permitted} workers are permitted), or `enabled = \
          false`"
     )]
-    MaxProcessors {
-        /// Processors that the rest of the configuration permits.
+    MaxWorkers {
+        /// Workers that the rest of the configuration permits.
         permitted: usize,
     },
-    /// The base processor does not exist.
+    /// The base worker does not exist.
     #[error("base_worker {base} does not exist; set one of {}", List(.known))]
     UnknownBase {
-        /// Configured base processor number.
+        /// Configured base worker number.
         base: WorkerId,
-        /// Existing processors of the data plane.
+        /// Existing workers of the data plane.
         known: Vec<WorkerId>,
     },
-    /// The highest processor is below the base processor.
+    /// The highest worker is below the base worker.
     #[error("max_worker_number {highest} is below base_worker {base}; set {base} or more")]
     HighestBelowBase {
-        /// `max_processor_number`.
+        /// `max_worker_number`.
         highest: WorkerId,
-        /// `base_processor`.
+        /// `base_worker`.
         base: WorkerId,
     },
-    /// The NUMA node has no processor of the data plane.
+    /// The NUMA node has no worker of the data plane.
     #[error("numa_node {node} has no worker; set one of {}", List(.known))]
     UnknownNode {
         /// Configured NUMA node number.
         node: u16,
-        /// NUMA nodes with processors.
+        /// NUMA nodes with workers.
         known: Vec<u16>,
     },
-    /// The base processor is on another NUMA node.
+    /// The base worker is on another NUMA node.
     #[error(
         "base_worker {base} is not on numa_node {node}; set one of {}", List(.on_node))]
     BaseOnOtherNode {
-        /// `base_processor`.
+        /// `base_worker`.
         base: WorkerId,
         /// `numa_node`.
         node: u16,
-        /// Base processors that would be accepted.
+        /// Base workers that would be accepted.
         on_node: Vec<WorkerId>,
     },
-    /// No processor is left at or below `max_processor_number`.
+    /// No worker is left at or below `max_worker_number`.
     #[error("max_worker_number {highest} leaves no permitted worker; set {lowest} or more")]
     NoneLeft {
-        /// `max_processor_number`.
+        /// `max_worker_number`.
         highest: WorkerId,
-        /// Lowest processor that the rest of the configuration permits.
+        /// Lowest worker that the rest of the configuration permits.
         lowest: WorkerId,
     },
     /// A `vmq_weight` is above 100.
@@ -82,7 +82,7 @@ pub enum SpecError {
     Queues {
         /// NIC with the invalid configuration.
         nic: PortId,
-        /// Configured number of queues.
+        /// Number of queues that the NIC is configured with.
         requested: u16,
         /// Queues that the device provides for the NIC.
         queues_max: u16,
@@ -103,14 +103,14 @@ pub enum QueueError {
     /// The index exceeds the NIC's number of queues.
     #[error("NIC {}: queue index {} is outside of 0 to {}", .queue.port.0, .queue.index, .queues.saturating_sub(1))]
     IndexTooHigh {
-        /// Queue with the index.
+        /// Queue with the rejected index.
         queue: QueueId,
         /// Number of queues of the NIC.
         queues: u16,
     },
 }
 
-/// Comma-separated list of numbers.
+/// Formats numbers as a comma-separated list.
 struct List<'a, T>(&'a [T]);
 
 impl<T: fmt::Display> fmt::Display for List<'_, T> {

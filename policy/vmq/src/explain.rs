@@ -10,40 +10,40 @@ use crate::queue::Queue;
 use crate::spec::VmqMode;
 use crate::{Load, PlacementReason, Vmq, WaterMarks};
 
-/// Reason for which a queue stays on its processor.
+/// Reason for which a queue stays on its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "stays", rename_all = "snake_case")]
 pub enum StayReason {
-    /// The move to the processor is in progress.
+    /// The move to the worker is in progress.
     #[serde(rename = "on_its_way")]
     MoveInProgress,
     /// The default queue is not moved.
     DefaultQueue,
     /// Queues with static assignment are not moved.
     Assigned,
-    /// The processor is above the high mark, but the queue is its only one and would overload any
+    /// The worker is above the high mark, but the queue is its only one and would overload any
     /// other.
     Alone,
-    /// The processor is above the high mark and a move would help, but queues were moved recently
+    /// The worker is above the high mark and a move would help, but queues were moved recently
     /// and the load is unchanged since.
     Rests {
         /// Time until the next move is permitted.
         left: Duration,
     },
-    /// The processor is momentarily above the high mark, but its usual load is below it.
+    /// The worker is momentarily above the high mark, but its usual load is below it.
     Momentary,
-    /// The processor is above the high mark and a move would help, but the budget of moves is used
+    /// The worker is above the high mark and a move would help, but the budget of moves is used
     /// up.
     AllowanceUsedUp {
         /// Minimum time until the budget permits a move.
         left: Duration,
     },
-    /// The processor is above the high mark, but no other is better for this queue.
+    /// The worker is above the high mark, but no other is better for this queue.
     #[serde(rename = "no_better_place")]
     NoBetterWorker,
-    /// The processor is under-used. It is emptied if its queues fit elsewhere until then.
+    /// The worker is under-used. It is emptied if its queues fit elsewhere until then.
     Packable {
-        /// Time until the processor is emptied.
+        /// Time until the worker is emptied.
         left: Duration,
     },
     /// The worker is below the high mark, and its load is above the low mark, or its queues would
@@ -51,7 +51,7 @@ pub enum StayReason {
     Calm,
     /// The worker is below the high mark, and no other worker has queues, so that none would be parked.
     OnlyOne,
-    /// The processor is below the high mark, and parking is disabled.
+    /// The worker is below the high mark, and parking is disabled.
     Unparked,
 }
 
@@ -67,22 +67,22 @@ pub struct Explanation {
 /// Explanation of the placement of one queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueExplanation {
-    /// Queue that is explained.
+    /// Queue whose placement is explained.
     pub queue: QueueId,
-    /// Processor that services the queue.
+    /// Worker that services the queue.
     #[serde(rename = "processor")]
     pub worker: WorkerId,
     /// Time since the placement was decided.
     pub for_time: Duration,
-    /// Reason for which the queue is on its processor.
+    /// Reason for which the queue is on its worker.
     #[serde(rename = "why")]
     pub reason: PlacementReason,
-    /// Load of the queue, as a fraction of one processor.
+    /// Load of the queue, as a fraction of one worker.
     pub load: Load,
-    /// Total load of its processor, including other work.
+    /// Total load of its worker, including other work.
     #[serde(rename = "processor_load")]
     pub worker_load: Load,
-    /// Part of the processor load that is other work.
+    /// Part of the worker load that is other work.
     pub other_load: Load,
     /// Reason for which the queue stays.
     pub stays: StayReason,
@@ -158,7 +158,7 @@ impl Vmq {
         if self.alert.is_on(now) {
             return StayReason::NoBetterWorker;
         }
-        match self.alert.rest_until().since(now) {
+        match self.alert.next_shed_at().since(now) {
             Duration::ZERO => StayReason::Momentary,
             left => StayReason::Rests { left },
         }
@@ -217,20 +217,11 @@ impl StayReason {
 
 impl fmt::Display for QueueExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            queue,
-            worker: processor,
-            for_time,
-            reason: why,
-            load,
-            worker_load,
-            other_load,
-            ..
-        } = self;
+        let Self { queue, worker, for_time, reason: why, load, worker_load, other_load, .. } = self;
         let stays = self.stays.in_words(self.water);
         write!(
             f,
-            "{} queue {} takes {load} of worker {processor}, whose load is {worker_load} \
+            "{} queue {} takes {load} of worker {worker}, whose load is {worker_load} \
              ({other_load} from other work). The queue has been there for {:.1} s: {why}. It is \
              not moved: {stays}.",
             queue.direction,

@@ -1,6 +1,6 @@
-//! VMQ placement: assignment of the queues of a team or uplink to processors.
+//! VMQ placement: assignment of the queues of a team or uplink to workers.
 //!
-//! [`Vmq`] is a state machine. It processes changes of queues and processors and measurements of
+//! [`Vmq`] is a state machine. It processes changes of queues and workers and measurements of
 //! their load, and returns moves. It moves nothing itself, reads no clock and measures nothing; its
 //! owner does, and reports the outcome of each move.
 //!
@@ -9,31 +9,31 @@
 //!   [`Vmq::add_queue`] when NICs attach.
 //! - [`Vmq::observe`] with [`Measurements`], about four times a second. It returns [`Move`]s to
 //!   carry out and [`Effect`]s of earlier ones.
-//! - [`Vmq::handle_moved`] when a move was carried out or has failed; [`Vmq::handle_found`] when an
-//!   external agent moved a queue.
+//! - [`Vmq::handle_moved`] when a move was carried out or has failed;
+//!   [`Vmq::handle_moved_externally`] when an external agent moved a queue.
 //!
 //! In addition, [`own_queues`] assigns receive queues of an uplink's device to NICs, where the
 //! device supports it.
 //!
-//! Dynamic placement, with the thresholds of [`marks`]
-//! - A processor above the high mark sheds queues one after another, first the smallest that solves
-//!   the overload, to the best-fitting processor. On a saturated processor the demand of queues
+//! Dynamic placement, with the thresholds of [`thresholds`]
+//! - A worker above the high mark sheds queues one after another, first the smallest that solves
+//!   the overload, to the best-fitting worker. On a saturated worker the demand of queues
 //!   cannot be measured; it is assumed to be twice their load.
 //! - Shedding is immediate after a load step, for the time that spreading takes. A later overload
 //!   is caused by too much load or by external load on the CPU: from then on one queue is shed at a
 //!   time, at growing intervals and based on the usual load, until the load changes.
-//! - An under-used processor is emptied, so that it can park, if its queues have fitted elsewhere
-//!   continuously for some seconds, longer if another processor is hot.
-//! - A move that would only make another processor hot is not made. A queue that alone exceeds the
-//!   mark stays. A processor on which a queue got less than expected gets no further queues that
+//! - An under-used worker is emptied, so that it can park, if its queues have fitted elsewhere
+//!   continuously for some seconds, longer if another worker is hot.
+//! - A move that would only make another worker hot is not made. A queue that alone exceeds the
+//!   mark stays. A worker on which a queue got less than expected gets no further queues that
 //!   seek a larger share.
 //!
 //! Invariants
-//! - A queue is on a permitted processor or in transit to one; at most `max_processors` are in use.
-//! - Load-induced moves are limited by a budget ([`marks`]): one a minute, and a burst per queue. A
-//!   queue moved by packing may be moved back, because its return is prepaid; immediately, if no
-//!   processor was hot when it was packed.
-//! - Memory and time grow only with the numbers of queues and processors.
+//! - A queue is on a permitted worker or in transit to one; at most `max_workers` are in use.
+//! - Load-induced moves are limited by a budget ([`thresholds`]): one a minute, and a burst per
+//!   queue. A queue moved by packing may be moved back, because its return is prepaid; immediately,
+//!   if no worker was hot when it was packed.
+//! - Memory and time grow only with the numbers of queues and workers.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -44,9 +44,8 @@ mod draft;
 mod effect;
 mod error;
 mod explain;
-mod found;
+mod external_move;
 mod load;
-pub mod marks;
 mod measure;
 mod moves;
 mod observe;
@@ -54,14 +53,15 @@ mod order;
 mod own_queue;
 mod pack;
 mod pack_hold;
+mod placement_reason;
 mod queue;
-mod seat_view;
 mod shed;
 mod spec;
+pub mod thresholds;
 mod vacate;
 mod vmq;
-mod why;
 mod worker_state;
+mod worker_view;
 
 pub use effect::Effect;
 pub use error::{QueueError, SpecError};
@@ -71,7 +71,7 @@ pub use measure::{Measurements, QueueBusy, WorkerBusy};
 pub use moves::{Figures, Move, Reason};
 pub use observe::Observed;
 pub use own_queue::{DEFAULT_QUEUE, own_queues};
-pub use seat_view::WorkerView;
+pub use placement_reason::PlacementReason;
 pub use spec::{NicSpec, VmqMode, VmqSpec, WaterMarks, WorkerSpec};
 pub use vmq::{Added, Vmq};
-pub use why::PlacementReason;
+pub use worker_view::WorkerView;

@@ -1,4 +1,4 @@
-//! Load of a processor or queue.
+//! Load of a worker or queue.
 
 use core::fmt;
 use core::ops::{Add, Sub};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The usual load is a running mean of about this number of measurements, about four seconds.
 pub(crate) const USUAL_OF: u32 = 16;
 
-/// Fraction of one processor's time, in parts per million. Predicted loads may exceed the whole.
+/// Fraction of one worker's time, in parts per million. Predicted loads may exceed the whole.
 /// Arithmetic saturates.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -18,12 +18,12 @@ pub(crate) const USUAL_OF: u32 = 16;
 pub struct Load(u32);
 
 impl Load {
-    /// Load of an idle processor.
+    /// Load of an idle worker.
     pub const ZERO: Self = Self(0);
-    /// Load of a fully used processor, 100 %.
+    /// Load of a fully used worker, 100 %.
     pub const WHOLE: Self = Self(1_000_000);
 
-    /// Returns a load of `percent` of a processor.
+    /// Returns a load of `percent` of a worker.
     pub const fn percent(percent: u32) -> Self {
         Self(percent.saturating_mul(10_000))
     }

@@ -1,19 +1,19 @@
-//! Measurements of queues and processors.
+//! Measurements of queues and workers.
 
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{QueueId, WorkerId};
 
-/// Busy times of queues and processors in a period. Missing entries count as 0, unknown ones are
-/// ignored, and duplicates are added, so that a queue that moved may be listed for both processors.
+/// Busy times of queues and workers in a period. Missing entries count as 0, unknown ones are
+/// ignored, and duplicates are added, so that a queue that moved may be listed for both workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measurements {
     /// Length of the measured period.
     pub period: Duration,
-    /// Busy times of queues.
+    /// Busy time of each queue in the period.
     pub queues: Vec<QueueBusy>,
-    /// Busy times of processors.
+    /// Busy time of each worker in the period.
     #[serde(rename = "processors")]
     pub workers: Vec<WorkerBusy>,
 }
@@ -21,16 +21,16 @@ pub struct Measurements {
 /// Busy time of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueBusy {
-    /// Queue that was measured.
+    /// Queue that the busy time belongs to.
     pub queue: QueueId,
-    /// Processor time used for the queue, in ns.
+    /// Worker time used for the queue, in ns.
     pub busy_ns: u64,
 }
 
-/// Busy time of a processor.
+/// Busy time of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerBusy {
-    /// Processor that was measured.
+    /// Worker that the busy time belongs to.
     #[serde(rename = "processor")]
     pub worker: WorkerId,
     /// Time spent on these queues or other work, in ns. Unsuccessful polling does not count.

@@ -8,15 +8,15 @@ use suimon_quantity::{CountedNoun, QueueId, WorkerId};
 
 use crate::Load;
 
-/// Request to move a queue to another processor. The caller reports the outcome with
+/// Request to move a queue to another worker. The caller reports the outcome with
 /// [`crate::Vmq::handle_moved`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
     /// Queue that is to be moved.
     pub queue: QueueId,
-    /// Processor that services the queue now.
+    /// Worker that services the queue now.
     pub from: WorkerId,
-    /// Processor that shall service the queue.
+    /// Worker that shall service the queue.
     pub to: WorkerId,
     /// Reason for which the queue is moved.
     pub reason: Reason,
@@ -24,7 +24,7 @@ pub struct Move {
     pub predicted: Figures,
 }
 
-/// Loads of the two processors of a move.
+/// Loads of the two workers of a move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     /// Load of the source before the move.
@@ -41,39 +41,40 @@ pub struct Figures {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Reason {
-    /// The processor is above the high mark.
+    /// The worker is above the high mark.
     Overloaded {
         /// Assumed demand of the queue.
         queue_load: Load,
-        /// True if the processor was saturated, so that its queues' demand is assumed to be twice
+        /// True if the worker was saturated, so that its queues' demand is assumed to be twice
         /// their load.
         saturated: bool,
     },
-    /// The processor is above the high mark because of other work.
+    /// The worker is above the high mark because of other work.
     Crowded {
         /// Load of the other work.
         other_load: Load,
     },
-    /// The processor is under-used, and its queues fit elsewhere.
+    /// The worker is under-used, and its queues fit elsewhere.
     Underused {
-        /// Total load of the processor's queues.
+        /// Total load of the worker's queues.
         queues_load: Load,
-        /// Time for which the processor could have been emptied continuously.
+        /// Time for which the worker could have been emptied continuously.
         for_time: Duration,
     },
-    /// More than the permitted number of processors are in use.
+    /// More than the permitted number of workers are in use.
     Limit {
-        /// Maximum number of processors in use.
-        max_processors: u16,
+        /// Maximum number of workers in use.
+        #[serde(rename = "max_processors")]
+        max_workers: u16,
     },
-    /// The processor is no longer permitted or has been removed.
+    /// The worker is no longer permitted or has been removed.
     NotPermitted,
     /// Static assignment by weight after a configuration change.
     Assigned {
         /// Weight of the queue's NIC.
         weight: u8,
     },
-    /// The queue became the default queue, which the base processor services.
+    /// The queue became the default queue, which the base worker services.
     DefaultQueue,
 }
 
@@ -95,8 +96,8 @@ impl fmt::Display for Reason {
                  for {:.1} s",
                 for_time.as_secs_f32()
             ),
-            Self::Limit { max_processors } => {
-                let workers = CountedNoun::new(*max_processors, "worker");
+            Self::Limit { max_workers } => {
+                let workers = CountedNoun::new(*max_workers, "worker");
                 write!(f, "the configuration permits at most {workers}")
             }
             Self::NotPermitted => {

@@ -5,8 +5,8 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{Time, WorkerId};
 
-use crate::marks::PERIOD_MIN;
 use crate::spec::VmqMode;
+use crate::thresholds::PERIOD_MIN;
 use crate::{Effect, Load, Measurements, Move, Vmq};
 
 /// Moves and effects that result from measurements.
@@ -83,7 +83,7 @@ impl Vmq {
         self.note_disturbed();
     }
 
-    /// Marks processors of queues in transit as disturbed in the next measurement.
+    /// Marks workers of queues in transit as disturbed in the next measurement.
     fn note_disturbed(&mut self) {
         for worker_state in self.workers.values_mut() {
             worker_state.is_disturbed = false;
@@ -122,7 +122,7 @@ impl Vmq {
         effects
     }
 
-    /// Returns the time for which a processor must be under-used before it is emptied. Grows after
+    /// Returns the time for which a worker must be under-used before it is emptied. Grows after
     /// recent wrong decisions.
     pub const fn pack_hold(&self) -> Duration {
         self.pack_hold.hold()

@@ -1,4 +1,4 @@
-//! Permitted processors and their order of use.
+//! Permitted workers and their order of use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,15 +6,15 @@ use suimon_quantity::WorkerId;
 
 use crate::{SpecError, VmqSpec, WorkerSpec};
 
-/// Returns the processors that `spec` permits in their order of use: the base processor; one thread
-/// of each core before siblings; the base processor's NUMA node before others; lower numbers before
+/// Returns the workers that `spec` permits in their order of use: the base worker; one thread
+/// of each core before siblings; the base worker's NUMA node before others; lower numbers before
 /// higher.
 ///
 /// # Errors
 ///
 /// The contradiction in the configuration, with accepted values.
-pub(crate) fn order(spec: &VmqSpec, processors: &[WorkerSpec]) -> Result<Vec<WorkerId>, SpecError> {
-    let mut known: Vec<WorkerSpec> = processors.to_vec();
+pub(crate) fn order(spec: &VmqSpec, workers: &[WorkerSpec]) -> Result<Vec<WorkerId>, SpecError> {
+    let mut known: Vec<WorkerSpec> = workers.to_vec();
     known.sort_by_key(|worker| worker.number);
     let twice =
         known.iter().zip(known.iter().skip(1)).find(|(one, next)| one.number == next.number);
@@ -23,16 +23,16 @@ pub(crate) fn order(spec: &VmqSpec, processors: &[WorkerSpec]) -> Result<Vec<Wor
     }
     let on_node = on_node(spec, &known)?;
     let base = base(spec, &known, &on_node)?;
-    if let Some(highest) = spec.max_processor_number {
+    if let Some(highest) = spec.max_worker_number {
         if highest < base.number {
-            return Err(match spec.base_processor {
+            return Err(match spec.base_worker {
                 Some(base) => SpecError::HighestBelowBase { highest, base },
                 None => SpecError::NoneLeft { highest, lowest: base.number },
             });
         }
     }
-    let highest = spec.max_processor_number.unwrap_or(WorkerId(u16::MAX));
-    // Ascending from the base processor, so that it is the first thread of its core.
+    let highest = spec.max_worker_number.unwrap_or(WorkerId(u16::MAX));
+    // Ascending from the base worker, so that it is the first thread of its core.
     let permitted =
         on_node.iter().filter(|of| (base.number..=highest).contains(&of.number)).copied();
     let mut threads_of_core: BTreeMap<u32, usize> = BTreeMap::new();
@@ -44,8 +44,8 @@ pub(crate) fn order(spec: &VmqSpec, processors: &[WorkerSpec]) -> Result<Vec<Wor
             (*threads, is_foreign, worker.number)
         })
         .collect();
-    if spec.max_processors == 0 {
-        return Err(SpecError::MaxProcessors { permitted: keyed.len() });
+    if spec.max_workers == 0 {
+        return Err(SpecError::MaxWorkers { permitted: keyed.len() });
     }
     keyed.sort_unstable();
     Ok(keyed.into_iter().map(|(_, _, number)| number).collect())
@@ -67,7 +67,7 @@ fn base(
     known: &[WorkerSpec],
     on_node: &[WorkerSpec],
 ) -> Result<WorkerSpec, SpecError> {
-    let Some(base) = spec.base_processor else {
+    let Some(base) = spec.base_worker else {
         return on_node.first().copied().ok_or(SpecError::NoWorker);
     };
     if let Some(worker) = on_node.iter().find(|worker| worker.number == base) {

@@ -23,12 +23,12 @@ fn the_base_comes_first_and_siblings_last() {
     let id = |number| Some(WorkerId(number));
     let any = VmqSpec::default();
     assert_eq!(numbers(&any).unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
-    let from_3 = VmqSpec { base_processor: id(3), ..any.clone() };
+    let from_3 = VmqSpec { base_worker: id(3), ..any.clone() };
     // From 3 on, 4, 5 and 6 are the only threads of their cores; 7 is the sibling of 3.
     assert_eq!(numbers(&from_3).unwrap(), [3, 6, 4, 5, 7]);
     let node_1 = VmqSpec { numa_node: Some(1), ..any.clone() };
     assert_eq!(numbers(&node_1).unwrap(), [2, 3, 6, 7]);
-    let to_3 = VmqSpec { max_processor_number: id(3), base_processor: id(1), ..any };
+    let to_3 = VmqSpec { max_worker_number: id(3), base_worker: id(1), ..any };
     assert_eq!(numbers(&to_3).unwrap(), [1, 2, 3]);
 }
 
@@ -38,11 +38,11 @@ fn contradictions_say_what_would_be_accepted() {
     let any = VmqSpec::default();
     let cases = [
         (
-            VmqSpec { base_processor: id(9), ..any.clone() },
+            VmqSpec { base_worker: id(9), ..any.clone() },
             "base_worker 9 does not exist; set one of 0, 1, 2, 3, 4, 5, 6, 7",
         ),
         (
-            VmqSpec { base_processor: id(1), numa_node: Some(1), ..any.clone() },
+            VmqSpec { base_worker: id(1), numa_node: Some(1), ..any.clone() },
             "base_worker 1 is not on numa_node 1; set one of 2, 3, 6, 7",
         ),
         (
@@ -50,15 +50,15 @@ fn contradictions_say_what_would_be_accepted() {
             "numa_node 2 has no worker; set one of 0, 1",
         ),
         (
-            VmqSpec { max_processor_number: id(1), numa_node: Some(1), ..any.clone() },
+            VmqSpec { max_worker_number: id(1), numa_node: Some(1), ..any.clone() },
             "max_worker_number 1 leaves no permitted worker; set 2 or more",
         ),
         (
-            VmqSpec { max_processor_number: id(1), base_processor: id(2), ..any.clone() },
+            VmqSpec { max_worker_number: id(1), base_worker: id(2), ..any.clone() },
             "max_worker_number 1 is below base_worker 2; set 2 or more",
         ),
         (
-            VmqSpec { max_processors: 0, numa_node: Some(0), ..any.clone() },
+            VmqSpec { max_workers: 0, numa_node: Some(0), ..any.clone() },
             "max_workers is 0; set 1 or more (4 workers are permitted), or `enabled = false`",
         ),
     ];
@@ -66,7 +66,7 @@ fn contradictions_say_what_would_be_accepted() {
         assert_eq!(numbers(&spec).unwrap_err(), text);
     }
     assert_eq!(order(&any, &[]), Err(SpecError::NoWorker));
-    let based = VmqSpec { base_processor: id(0), numa_node: Some(0), ..any.clone() };
+    let based = VmqSpec { base_worker: id(0), numa_node: Some(0), ..any.clone() };
     assert_eq!(order(&based, &[]), Err(SpecError::NoWorker));
     let twice = [host(), host()].concat();
     assert_eq!(order(&any, &twice), Err(SpecError::DuplicateWorker(WorkerId(0))));

@@ -1,15 +1,15 @@
-//! Packing: emptying under-used processors, so that they park.
+//! Packing: emptying under-used workers, so that they park.
 
 use std::collections::BTreeMap;
 
 use suimon_quantity::{QueueId, Time, WorkerId};
 
 use crate::draft::Step;
-use crate::marks::HOLD_BESIDE_HOT;
+use crate::thresholds::HOLD_BESIDE_HOT;
 use crate::vacate::vacate;
 use crate::{Load, Move, Reason, Vmq};
 
-/// Processor that can be emptied, with the moves.
+/// Worker that can be emptied, with the moves.
 struct Emptying {
     id: WorkerId,
     queues_load: Load,
@@ -17,7 +17,7 @@ struct Emptying {
 }
 
 impl Vmq {
-    /// Records which processors could be emptied now.
+    /// Records which workers could be emptied now.
     pub(crate) fn note_packable(&mut self, now: Time) {
         let packable: Vec<WorkerId> =
             self.emptyings(now, |_| true).iter().map(|emptying| emptying.id).collect();
@@ -27,14 +27,14 @@ impl Vmq {
         }
     }
 
-    /// Returns when a processor that can be emptied since `since` is emptied if none becomes hot.
+    /// Returns when a worker that can be emptied since `since` is emptied if none becomes hot.
     pub(crate) fn packs_at(&self, since: Time) -> Time {
         let hold = self.pack_hold.hold();
         let beside_hot = since + hold.saturating_mul(HOLD_BESIDE_HOT);
         (since.max(self.alert.hot_at()) + hold).min(beside_hot)
     }
 
-    /// Empties the processors for which that was possible throughout the hold. Each move is paid
+    /// Empties the workers for which that was possible throughout the hold. Each move is paid
     /// for together with its return.
     pub(crate) fn pack(&mut self, now: Time) -> Vec<Move> {
         let ripe: BTreeMap<WorkerId, Time> = self
@@ -46,7 +46,7 @@ impl Vmq {
         if ripe.is_empty() {
             return Vec::new();
         }
-        // A queue moved to a processor that is emptied too moves only once.
+        // A queue moved to a worker that is emptied too moves only once.
         let mut decided: BTreeMap<QueueId, (Step, Reason)> = BTreeMap::new();
         for emptying in self.emptyings(now, |id| ripe.contains_key(&id)) {
             let fresh = emptying.steps.iter().filter(|step| !decided.contains_key(&step.queue));
@@ -83,7 +83,7 @@ impl Vmq {
         moves
     }
 
-    /// Returns the processors that can all be emptied together, last in the order of use first.
+    /// Returns the workers that can all be emptied together, last in the order of use first.
     fn emptyings(&self, now: Time, is_wanted: impl Fn(WorkerId) -> bool) -> Vec<Emptying> {
         let mut draft = self.draft(
             |queue| queue.load.larger(),
@@ -108,7 +108,7 @@ impl Vmq {
             let Some(steps) = vacate(&mut trial, id, place) else { continue };
             let is_low =
                 |of: WorkerId| draft.worker(of).is_some_and(|worker_state| worker_state.own <= low);
-            // Two processors are merged only if the load of one of them is low.
+            // Two workers are merged only if the load of one of them is low.
             if is_low(id) || steps.iter().all(|step| is_low(step.to)) {
                 draft = trial;
                 emptyings.push(Emptying { id, queues_load, steps });

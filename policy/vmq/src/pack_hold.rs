@@ -1,12 +1,14 @@
-//! Adaptive hold before a processor is emptied.
+//! Adaptive hold before a worker is emptied.
 
 use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::marks::{FORGET, HOLD_MAX, HOLD_MIN, HOLD_STEP, HOLD_STEPS, MOVE_EVERY, REGRET_MIN};
+use crate::thresholds::{
+    FORGET, HOLD_MAX, HOLD_MIN, HOLD_STEP, HOLD_STEPS, MOVE_EVERY, REGRET_MIN,
+};
 
-/// Recent emptying of processors that may turn out wrong.
+/// Recent emptying of workers that may turn out wrong.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
     at: Time,
@@ -36,7 +38,7 @@ impl PackHold {
         self.hold
     }
 
-    /// Records that processors were emptied with this number of moves; the load was low since
+    /// Records that workers were emptied with this number of moves; the load was low since
     /// `low_since`.
     pub(crate) fn handle_packed(&mut self, moves: usize, low_since: Time, now: Time) {
         let before =

@@ -4,20 +4,20 @@ use suimon_quantity::{Time, WorkerId};
 
 use crate::PlacementReason;
 use crate::load::LastTwo;
-use crate::marks::MEASURED_MIN;
+use crate::thresholds::MEASURED_MIN;
 
 /// Queue with its placement and load.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    /// Processor of the queue, or destination while in transit.
+    /// Worker of the queue, or destination while in transit.
     pub at: WorkerId,
-    /// Source processor while the queue is in transit.
+    /// Source worker while the queue is in transit.
     pub coming_from: Option<WorkerId>,
-    /// Reason for which the queue is on its processor.
+    /// Reason for which the queue is on its worker.
     pub reason: PlacementReason,
     /// Time at which the placement was decided.
     pub since: Time,
-    /// Load of the queue, as a fraction of one processor.
+    /// Load of the queue, as a fraction of one worker.
     pub load: LastTwo,
     /// Busy time in the current measurement, in ns.
     pub busy_ns: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Queue {
     pub is_return_prepaid: bool,
     /// Earliest time to repeat a failed move.
     pub retry_at: Time,
-    /// Number of measurements on the current processor.
+    /// Number of measurements on the current worker.
     pub measured: u32,
 }
 
@@ -45,7 +45,7 @@ impl Queue {
         }
     }
 
-    /// Returns true if the queue's load on its current processor is known.
+    /// Returns true if the queue's load on its current worker is known.
     pub(crate) const fn is_known(&self) -> bool {
         self.measured >= MEASURED_MIN
     }

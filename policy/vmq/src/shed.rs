@@ -1,4 +1,4 @@
-//! Shedding: moving queues away from processors above the high mark.
+//! Shedding: moving queues away from workers above the high mark.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use suimon_quantity::{QueueId, Time, WorkerId};
 
 use crate::draft::{Draft, Item};
 use crate::load::LastTwo;
-use crate::marks::{FOLLOWS, GAIN_MIN, SATURATED, SATURATED_USUALLY, SHED_MIN};
 use crate::queue::Queue;
+use crate::thresholds::{FOLLOWS, GAIN_MIN, SATURATED, SATURATED_USUALLY, SHED_MIN};
 use crate::vacate::vacate;
 use crate::worker_state::WorkerState;
 use crate::{Load, Move, Reason, Vmq, WaterMarks};
@@ -29,7 +29,7 @@ impl View {
         }
     }
 
-    /// Returns true if the processor is saturated, so that its queues' demand is unknown.
+    /// Returns true if the worker is saturated, so that its queues' demand is unknown.
     fn is_saturated(self, load: LastTwo) -> bool {
         match self {
             Self::Latest => load.smaller() >= SATURATED,
@@ -42,15 +42,15 @@ impl View {
 #[derive(Clone, Copy, Debug)]
 struct Round {
     view: View,
-    /// Load above which processors shed queues.
+    /// Load above which workers shed queues.
     above: Load,
-    /// Number of queues that may move to any better processor; further ones only to processors with
+    /// Number of queues that may move to any better worker; further ones only to workers with
     /// room.
     anywhere: usize,
 }
 
 impl Vmq {
-    /// Records which processors are hot, and detects a change of load.
+    /// Records which workers are hot, and detects a change of load.
     pub(crate) fn note_heat(&mut self, now: Time) {
         let loads = self.loads();
         let mut is_any_hot = false;
@@ -67,7 +67,7 @@ impl Vmq {
         }
     }
 
-    /// Sheds queues from all hot processors, the hottest first: as many as necessary during an
+    /// Sheds queues from all hot workers, the hottest first: as many as necessary during an
     /// alert, otherwise one after a rest.
     pub(crate) fn shed(&mut self, now: Time) -> Vec<Move> {
         let loads = self.loads();
@@ -84,7 +84,7 @@ impl Vmq {
             let round = Round { view: View::Usual, above: FOLLOWS.max(high), anywhere: 0 };
             return self.shed_in(round, &loads, |_| true, now);
         }
-        if self.alert.rest_until() > now {
+        if self.alert.next_shed_at() > now {
             return Vec::new();
         }
         for view in [View::Latest, View::Usual] {
@@ -93,7 +93,7 @@ impl Vmq {
             let round = Round { view, above: high, anywhere: 1 };
             let shed = self.shed_in(round, &loads, is_telling, now);
             if !shed.is_empty() {
-                self.alert.handle_shed_after_rest(now);
+                self.alert.handle_paced_shed(now);
                 return shed;
             }
         }
@@ -151,7 +151,7 @@ impl Vmq {
                 now,
             );
         }
-        // A single saturated measurement is enough to give a processor no further queues. While
+        // A single saturated measurement is enough to give a worker no further queues. While
         // queues come and go, the load of the current queues is less than the measured one.
         let is_full = |id: &WorkerId| {
             let own = loads.get(id).is_some_and(|load| load.latest() >= SATURATED);
@@ -180,7 +180,7 @@ impl Vmq {
         })
     }
 
-    /// Moves all queues of a processor taken by other work to other processors, if they all fit.
+    /// Moves all queues of a worker taken by other work to other workers, if they all fit.
     fn evacuate(&mut self, draft: &mut Draft, id: WorkerId, other: Load, now: Time) -> Vec<Move> {
         let mut trial = draft.clone();
         for item in trial.items_at(id) {
@@ -264,7 +264,7 @@ impl Vmq {
         self.queues.get(&queue).is_some_and(|of| of.is_return_prepaid)
     }
 
-    /// Returns true if the queue was measured on its processor.
+    /// Returns true if the queue was measured on its worker.
     fn is_known(&self, queue: QueueId) -> bool {
         self.queues.get(&queue).is_some_and(Queue::is_known)
     }
@@ -278,10 +278,10 @@ impl Vmq {
     }
 }
 
-/// Returns the better processor for `item` of a hot one. In order of preference: a processor in use
+/// Returns the better worker for `item` of a hot one. In order of preference: a worker in use
 /// with ample room; a new one or one in use with some room; one that would be less loaded than the
 /// hot one is now; one where the queue gets a larger share. The third must hold for both the
-/// assumed demand and the measured load, because the demand on a saturated processor is unknown.
+/// assumed demand and the measured load, because the demand on a saturated worker is unknown.
 fn destination(draft: &Draft, item: &Item, saturated: bool, water: WaterMarks) -> Option<WorkerId> {
     let emptiest = draft.emptiest(item);
     if let Some((after, id)) = emptiest {
@@ -308,7 +308,7 @@ fn has_room(draft: &Draft, item: &Item, to: WorkerId, water: WaterMarks) -> bool
     draft.worker(to).is_some_and(|worker_state| worker_state.seen() + item.seen <= water.shed_to())
 }
 
-/// Returns the processor on which a queue with unmet demand gets the largest equal share, if that
+/// Returns the worker on which a queue with unmet demand gets the largest equal share, if that
 /// is at least a quarter more. The other queues there get at least as much.
 fn gets_more(draft: &Draft, item: &Item) -> Option<WorkerId> {
     if item.load <= item.seen {

@@ -1,18 +1,18 @@
-//! VMQ configuration and processors of the host.
+//! VMQ configuration and workers of the host.
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{PortId, WorkerId};
 
-use crate::marks::{FIT, HIGH, LOW, SHED_TO, WEIGHT_MAX};
+use crate::thresholds::{FIT, HIGH, LOW, SHED_TO, WEIGHT_MAX};
 use crate::{Load, SpecError};
 
-/// Method of assigning queues to processors.
+/// Method of assigning queues to workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VmqMode {
     /// Once, when queues are added, balanced by weight.
     Static,
-    /// By load: few processors at low load, many at high load.
+    /// By load: few workers at low load, many at high load.
     #[default]
     Dynamic,
 }
@@ -20,37 +20,40 @@ pub enum VmqMode {
 /// VMQ configuration of one team or uplink.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmqSpec {
-    /// True if VMQ is enabled. Otherwise the base processor services all queues.
+    /// True if VMQ is enabled. Otherwise the base worker services all queues.
     pub enabled: bool,
-    /// Method of assigning queues to processors.
+    /// Method of assigning queues to workers.
     pub mode: VmqMode,
-    /// Lowest permitted processor, used first; `None`: the lowest existing one.
-    pub base_processor: Option<WorkerId>,
-    /// Maximum number of processors in use, at least 1. May exceed the number of processors.
-    pub max_processors: u16,
-    /// Highest permitted processor; `None`: the highest existing one.
-    pub max_processor_number: Option<WorkerId>,
+    /// Lowest permitted worker, used first; `None`: the lowest existing one.
+    #[serde(rename = "base_processor")]
+    pub base_worker: Option<WorkerId>,
+    /// Maximum number of workers in use, at least 1. May exceed the number of workers.
+    #[serde(rename = "max_processors")]
+    pub max_workers: u16,
+    /// Highest permitted worker; `None`: the highest existing one.
+    #[serde(rename = "max_processor_number")]
+    pub max_worker_number: Option<WorkerId>,
     /// Only permitted NUMA node; `None`: any.
     pub numa_node: Option<u16>,
     /// Water marks of dynamic placement.
     pub water: WaterMarks,
-    /// True if under-used processors are emptied, so that they park.
+    /// True if under-used workers are emptied, so that they park.
     pub parking: bool,
 }
 
 /// Water marks of dynamic placement. Two more follow from the high mark: shedding ends 10
-/// percentage points below it, and packing fills processors up to 25 points below it.
+/// percentage points below it, and packing fills workers up to 25 points below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaterMarks {
-    /// Load above which a processor sheds queues.
+    /// Load above which a worker sheds queues.
     pub high: Load,
-    /// Queue load up to which a processor is under-used.
+    /// Queue load up to which a worker is under-used.
     pub low: Load,
 }
 
 impl WaterMarks {
     /// Returns the load `below` the high mark, as the constants are below
-    /// [`marks::HIGH`](crate::marks::HIGH).
+    /// [`thresholds::HIGH`](crate::thresholds::HIGH).
     fn below(self, below: Load) -> Load {
         self.high - below
     }
@@ -71,8 +74,8 @@ impl Default for WaterMarks {
 }
 
 impl VmqSpec {
-    /// Default maximum number of processors in use, as in Hyper-V.
-    pub const MAX_PROCESSORS_DEFAULT: u16 = 4;
+    /// Default maximum number of workers in use, as in Hyper-V.
+    pub const MAX_WORKERS_DEFAULT: u16 = 4;
 }
 
 impl Default for VmqSpec {
@@ -80,9 +83,9 @@ impl Default for VmqSpec {
         Self {
             enabled: true,
             mode: VmqMode::default(),
-            base_processor: None,
-            max_processors: Self::MAX_PROCESSORS_DEFAULT,
-            max_processor_number: None,
+            base_worker: None,
+            max_workers: Self::MAX_WORKERS_DEFAULT,
+            max_worker_number: None,
             numa_node: None,
             water: WaterMarks::default(),
             parking: true,
@@ -90,14 +93,14 @@ impl Default for VmqSpec {
     }
 }
 
-/// Processor (worker CPU) of the data plane.
+/// Worker (worker CPU) of the data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerSpec {
-    /// Number of the processor.
+    /// Number of the worker.
     pub number: WorkerId,
-    /// Core of the processor, shared by sibling threads. Unique on the host.
+    /// Core of the worker, shared by sibling threads. Unique on the host.
     pub core: u32,
-    /// NUMA node of the processor.
+    /// NUMA node of the worker.
     pub numa_node: u16,
 }
 
@@ -105,7 +108,7 @@ pub struct WorkerSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NicSpec {
     /// Weight in the static assignment, 0 to 100. With 0 the NIC has no queue of its own but uses
-    /// the default queue, which the base processor services.
+    /// the default queue, which the base worker services.
     pub vmq_weight: u8,
     /// Maximum number of queues in each direction, at least 1.
     pub queues: u16,

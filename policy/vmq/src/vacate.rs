@@ -1,4 +1,4 @@
-//! Emptying processors, and moving queues from processors that are not permitted.
+//! Emptying workers, and moving queues from workers that are not permitted.
 
 use suimon_quantity::{QueueId, Time, WorkerId};
 
@@ -6,8 +6,8 @@ use crate::draft::{Draft, Item, Step};
 use crate::spec::VmqMode;
 use crate::{Load, Move, PlacementReason, Reason, Vmq};
 
-/// Finds a place for all movable queues of a processor, or returns `None`. If all its queues are
-/// movable, the processor no longer counts as used.
+/// Finds a place for all movable queues of a worker, or returns `None`. If all its queues are
+/// movable, the worker no longer counts as used.
 pub(crate) fn vacate(
     draft: &mut Draft,
     id: WorkerId,
@@ -28,7 +28,7 @@ pub(crate) fn vacate(
 }
 
 impl Vmq {
-    /// Returns the initial processor of a new queue: the first in use with room.
+    /// Returns the initial worker of a new queue: the first in use with room.
     pub(crate) fn home(&self) -> WorkerId {
         let loads = self.loads();
         let fit = self.spec.water.fit();
@@ -39,7 +39,7 @@ impl Vmq {
             return self.base();
         }
         let roomy = used.iter().find(|id| has_room(id)).copied();
-        let can_begin = used.len() < usize::from(self.spec.max_processors);
+        let can_begin = used.len() < usize::from(self.spec.max_workers);
         let fresh = || {
             let mut free = self.order.iter().filter(|id| !used.contains(id));
             free.find(|id| has_room(id)).copied().filter(|_| can_begin)
@@ -51,7 +51,7 @@ impl Vmq {
         roomy.or_else(fresh).or_else(emptiest).unwrap_or_else(|| self.base())
     }
 
-    /// Moves all queues that are not on a permitted processor, at once.
+    /// Moves all queues that are not on a permitted worker, at once.
     pub(crate) fn settle(&mut self, now: Time) -> Vec<Move> {
         self.note_default();
         let mut moves = self.settle_default(now);
@@ -113,9 +113,8 @@ impl Vmq {
 
     fn settle_dynamic(&mut self, now: Time) -> Vec<Move> {
         let mut draft = self.draft_of_means(now);
-        let max_processors = self.spec.max_processors;
-        let too_many: Vec<WorkerId> =
-            draft.used().into_iter().skip(max_processors.into()).collect();
+        let max_workers = self.spec.max_workers;
+        let too_many: Vec<WorkerId> = draft.used().into_iter().skip(max_workers.into()).collect();
         for id in &too_many {
             draft.close(*id);
         }
@@ -132,7 +131,7 @@ impl Vmq {
                 continue;
             };
             let reason = if too_many.contains(&item.at) {
-                Reason::Limit { max_processors }
+                Reason::Limit { max_workers }
             } else {
                 Reason::NotPermitted
             };
@@ -142,7 +141,7 @@ impl Vmq {
     }
 }
 
-/// Returns the best processor for a queue that cannot stay; `None` only if all are closed.
+/// Returns the best worker for a queue that cannot stay; `None` only if all are closed.
 fn anywhere(draft: &Draft, item: &Item, fit: Load) -> Option<WorkerId> {
     let emptiest = draft.emptiest(item);
     if let Some((after, id)) = emptiest {
@@ -150,7 +149,7 @@ fn anywhere(draft: &Draft, item: &Item, fit: Load) -> Option<WorkerId> {
             return Some(id);
         }
     }
-    // With equal loads, the processor in use is preferred.
+    // With equal loads, the worker in use is preferred.
     let fresh = draft.fresh(item);
     [emptiest, fresh].into_iter().flatten().min_by_key(|(after, _)| *after).map(|(_, id)| id)
 }

@@ -11,11 +11,11 @@ use crate::allowance::MoveBudget;
 use crate::draft::{Draft, DraftWorker, Item, Step};
 use crate::effect::Watch;
 use crate::load::LastTwo;
-use crate::marks::{PARKED_MAX, RETRY};
 use crate::order::order;
 use crate::pack_hold::PackHold;
 use crate::queue::Queue;
 use crate::spec::VmqMode;
+use crate::thresholds::{PARKED_MAX, RETRY};
 use crate::worker_state::WorkerState;
 use crate::{
     Load, Move, NicSpec, PlacementReason, QueueError, Reason, SpecError, VmqSpec, WorkerSpec,
@@ -24,19 +24,19 @@ use crate::{
 /// Result of adding a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Added {
-    /// Processor that services the new queue.
+    /// Worker that services the new queue.
     pub at: WorkerId,
-    /// Moves that make room: the default queue may bring the base processor into use while the
+    /// Moves that make room: the default queue may bring the base worker into use while the
     /// maximum number is in use.
     pub moves: Vec<Move>,
 }
 
-/// Placement of the queues of one team or uplink on processors.
+/// Placement of the queues of one team or uplink on workers.
 #[derive(Clone, Debug)]
 pub struct Vmq {
     pub(crate) spec: VmqSpec,
     pub(crate) workers: BTreeMap<WorkerId, WorkerState>,
-    /// Permitted processors in the order of use; at least one.
+    /// Permitted workers in the order of use; at least one.
     pub(crate) order: Vec<WorkerId>,
     pub(crate) nics: BTreeMap<PortId, NicSpec>,
     pub(crate) queues: BTreeMap<QueueId, Queue>,
@@ -45,7 +45,7 @@ pub struct Vmq {
     pub(crate) allowance: MoveBudget,
     pub(crate) pack_hold: PackHold,
     pub(crate) alert: ShedPacing,
-    /// Last move of each queue whose effect is unknown.
+    /// Last move of each queue whose effect is still being measured.
     pub(crate) watches: BTreeMap<QueueId, Watch>,
 }
 
@@ -54,10 +54,10 @@ impl Vmq {
     ///
     /// # Errors
     ///
-    /// The contradiction in the configuration or with the processors, with accepted values.
-    pub fn new(spec: VmqSpec, processors: &[WorkerSpec], now: Time) -> Result<Self, SpecError> {
+    /// The contradiction in the configuration or with the workers, with accepted values.
+    pub fn new(spec: VmqSpec, workers: &[WorkerSpec], now: Time) -> Result<Self, SpecError> {
         let mut vmq = Self {
-            order: order(&spec, processors)?,
+            order: order(&spec, workers)?,
             spec,
             workers: BTreeMap::new(),
             nics: BTreeMap::new(),
@@ -68,7 +68,7 @@ impl Vmq {
             alert: ShedPacing::new(now),
             watches: BTreeMap::new(),
         };
-        vmq.worker(processors, now);
+        vmq.worker(workers, now);
         Ok(vmq)
     }
 
@@ -77,7 +77,7 @@ impl Vmq {
         &self.spec
     }
 
-    /// Changes the configuration. Queues on processors no longer permitted are moved at once. A
+    /// Changes the configuration. Queues on workers no longer permitted are moved at once. A
     /// different configuration also resets holds, rests and the budget of moves.
     ///
     /// # Errors
@@ -89,20 +89,20 @@ impl Vmq {
         self.configure(spec, &workers, now)
     }
 
-    /// Changes the processors of the host; see [`Vmq::set_spec`].
+    /// Changes the workers of the host; see [`Vmq::set_spec`].
     ///
     /// # Errors
     ///
     /// The contradiction with the configuration; nothing was changed.
     pub fn set_workers(
         &mut self,
-        processors: &[WorkerSpec],
+        workers: &[WorkerSpec],
         now: Time,
     ) -> Result<Vec<Move>, SpecError> {
-        self.configure(self.spec.clone(), processors, now)
+        self.configure(self.spec.clone(), workers, now)
     }
 
-    /// Changes configuration and processors at once, where neither is possible alone.
+    /// Changes configuration and workers at once, where neither is possible alone.
     ///
     /// # Errors
     ///
@@ -110,14 +110,14 @@ impl Vmq {
     pub fn configure(
         &mut self,
         spec: VmqSpec,
-        processors: &[WorkerSpec],
+        workers: &[WorkerSpec],
         now: Time,
     ) -> Result<Vec<Move>, SpecError> {
-        let order = order(&spec, processors)?;
+        let order = order(&spec, workers)?;
         let is_other = spec != self.spec || order != self.order;
         self.spec = spec;
         self.order = order;
-        self.worker(processors, now);
+        self.worker(workers, now);
         if is_other {
             self.forget_history(now);
         }
@@ -150,14 +150,14 @@ impl Vmq {
         }
     }
 
-    fn worker(&mut self, processors: &[WorkerSpec], now: Time) {
+    fn worker(&mut self, workers: &[WorkerSpec], now: Time) {
         let mut before = core::mem::take(&mut self.workers);
-        for processor in processors {
-            let known = before.remove(&processor.number);
-            let mut seat = known.unwrap_or_else(|| WorkerState::new(*processor, now));
-            seat.worker = *processor;
-            seat.rank = self.order.iter().position(|of| *of == processor.number);
-            self.workers.insert(processor.number, seat);
+        for worker in workers {
+            let known = before.remove(&worker.number);
+            let mut seat = known.unwrap_or_else(|| WorkerState::new(*worker, now));
+            seat.worker = *worker;
+            seat.rank = self.order.iter().position(|of| *of == worker.number);
+            self.workers.insert(worker.number, seat);
         }
     }
 
@@ -193,7 +193,7 @@ impl Vmq {
         self.allowance.resize(self.queues.len(), now);
     }
 
-    /// Adds a queue, which counts as being on the returned processor.
+    /// Adds a queue, which counts as being on the returned worker.
     ///
     /// # Errors
     ///
@@ -212,7 +212,7 @@ impl Vmq {
         Ok(Added { at, moves: self.settle(now) })
     }
 
-    /// Returns the processor on which a queue of this NIC would be placed now; `None` if the NIC is
+    /// Returns the worker on which a queue of this NIC would be placed now; `None` if the NIC is
     /// unknown.
     pub fn home_of(&self, nic: PortId) -> Option<WorkerId> {
         self.nics.get(&nic).map(|nic| self.first_place(*nic).0)
@@ -265,12 +265,12 @@ impl Vmq {
         }
     }
 
-    /// Returns the processor of each queue, the destination for those in transit.
+    /// Returns the worker of each queue, the destination for those in transit.
     pub fn placement(&self) -> impl Iterator<Item = (QueueId, WorkerId)> + '_ {
         self.queues.iter().map(|(id, queue)| (*id, queue.at))
     }
 
-    /// Returns the permitted processors that have neither queues nor other work.
+    /// Returns the permitted workers that have neither queues nor other work.
     pub fn parked(&self) -> Vec<WorkerId> {
         let is_idle = |id: &&WorkerId| {
             let other =
@@ -280,7 +280,7 @@ impl Vmq {
         self.order.iter().filter(is_idle).copied().collect()
     }
 
-    /// Returns true if the queue is neither on the processor nor in transit from it.
+    /// Returns true if the queue is neither on the worker nor in transit from it.
     fn is_away(&self, of: &Queue, id: WorkerId) -> bool {
         of.at != id && of.coming_from != Some(id)
     }
@@ -295,7 +295,7 @@ impl Vmq {
         !self.spec.enabled || nic.is_none_or(NicSpec::uses_default_queue)
     }
 
-    /// Returns the measured load of each processor, as if its current queues had been there
+    /// Returns the measured load of each worker, as if its current queues had been there
     /// throughout.
     pub(crate) fn loads(&self) -> BTreeMap<WorkerId, LastTwo> {
         let mut loads: BTreeMap<WorkerId, LastTwo> =
@@ -348,7 +348,7 @@ impl Vmq {
             seen: seen(queue),
             may_move: queue.may_move(now) && !self.uses_default_queue(*id),
         });
-        Draft::new(worker_states, items, self.spec.max_processors)
+        Draft::new(worker_states, items, self.spec.max_workers)
     }
 
     /// Records a decided move and returns it.

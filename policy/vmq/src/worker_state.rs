@@ -1,39 +1,39 @@
-//! State of a processor.
+//! State of a worker.
 
 use suimon_quantity::Time;
 
 use crate::WorkerSpec;
 use crate::load::LastTwo;
-use crate::marks::COOL;
+use crate::thresholds::COOL;
 
-/// Processor of the host, permitted or not.
+/// Worker of the host, permitted or not.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerState {
     pub worker: WorkerSpec,
     /// Position in the order of use; `None` if not permitted.
     pub rank: Option<usize>,
-    /// Total load of the processor.
+    /// Total load of the worker.
     pub busy: LastTwo,
-    /// Load of other work on the processor.
+    /// Load of other work on the worker.
     pub other: LastTwo,
     /// Busy time in the current measurement, in ns.
     pub busy_ns: u64,
     /// True if a queue came or went in this measurement, so that the load of other work is unknown.
     pub is_disturbed: bool,
-    /// Time since which the processor could have been emptied continuously.
+    /// Time since which the worker could have been emptied continuously.
     pub packable_since: Option<Time>,
-    /// Time at which the processor was last hot.
+    /// Time at which the worker was last hot.
     pub hot_at: Time,
-    /// True if the processor is hot after a long time of not being hot.
+    /// True if the worker is hot after a long time of not being hot.
     pub is_newly_hot: bool,
     /// True if a queue moved here for a larger share got less, so that shares are unequal here.
     pub has_unequal_shares: bool,
 }
 
 impl WorkerState {
-    pub(crate) fn new(processor: WorkerSpec, now: Time) -> Self {
+    pub(crate) fn new(worker: WorkerSpec, now: Time) -> Self {
         Self {
-            worker: processor,
+            worker,
             rank: None,
             busy: LastTwo::default(),
             other: LastTwo::default(),
@@ -46,7 +46,7 @@ impl WorkerState {
         }
     }
 
-    /// Records whether the processor is hot in this measurement.
+    /// Records whether the worker is hot in this measurement.
     pub(crate) fn note_heat(&mut self, is_hot: bool, now: Time) {
         if !is_hot {
             self.is_newly_hot = false;

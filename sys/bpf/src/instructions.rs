@@ -31,13 +31,13 @@ pub enum Register {
     R4 = 4,
     /// Fifth argument of a call.
     R5 = 5,
-    /// First register preserved across calls.
+    /// First callee-saved register (`R6`): preserved across calls.
     R6 = 6,
-    /// Preserved across calls.
+    /// Callee-saved register (`R7`).
     R7 = 7,
-    /// Preserved across calls.
+    /// Callee-saved register (`R8`).
     R8 = 8,
-    /// Preserved across calls.
+    /// Callee-saved register (`R9`).
     R9 = 9,
     /// Frame pointer (read-only): end of the stack, whose contents have negative offsets.
     Frame = 10,
@@ -46,28 +46,28 @@ pub enum Register {
 /// Number of bytes that an instruction moves (RFC 9669, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// Four bytes.
+    /// Four bytes (`BPF_W`).
     Word = 0x00,
-    /// Two bytes.
+    /// Two bytes (`BPF_H`).
     Half = 0x08,
-    /// One byte.
+    /// One byte (`BPF_B`).
     Byte = 0x10,
 }
 
 /// Condition of a jump (RFC 9669, section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum If {
-    /// Equal.
+    /// Jumps if equal (`BPF_JEQ`).
     Equal = 0x10,
-    /// Greater, as unsigned values.
+    /// Jumps if greater, as unsigned values (`BPF_JGT`).
     Greater = 0x20,
-    /// At least one bit is set in both values.
+    /// Jumps if at least one bit is set in both values (`BPF_JSET`).
     AnyBit = 0x40,
-    /// Not equal.
+    /// Jumps if not equal (`BPF_JNE`).
     NotEqual = 0x50,
 }
 
-/// Target of forward jumps.
+/// Position in a program to which forward jumps lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label(usize);
 
@@ -88,7 +88,7 @@ const EXIT: u8 = 0x95;
 /// (section 5.4).
 const MAP_BY_DESCRIPTOR: u8 = 1;
 
-/// Program under construction.
+/// Program that is being assembled, instruction by instruction.
 #[derive(Debug, Default)]
 pub struct Assembler {
     instructions: Vec<Instruction>,
@@ -117,7 +117,7 @@ impl Assembler {
         self.push(MOVE_IMMEDIATE, to as u8, 0, 0, value);
     }
 
-    /// Copies a register.
+    /// Copies `from` to `to`.
     pub fn copy(&mut self, to: Register, from: Register) {
         self.push(MOVE, to as u8, from as u8, 0, 0);
     }
@@ -159,7 +159,7 @@ impl Assembler {
         self.push(0, 0, 0, 0, 0);
     }
 
-    /// Jumps to a label.
+    /// Jumps unconditionally to a label.
     pub fn jump(&mut self, to: Label) {
         self.jumps.push((self.instructions.len(), to));
         self.push(JUMP, 0, 0, 0, 0);

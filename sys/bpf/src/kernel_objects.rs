@@ -81,7 +81,7 @@ struct LinkProgram {
     expected_program: u32,
 }
 
-/// Type of a map.
+/// Type of a map (`BPF_MAP_TYPE_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Hash table: entries are added and removed.
@@ -93,7 +93,7 @@ pub enum Kind {
     Sockets = 17,
 }
 
-/// Type of a program.
+/// Type of a program (`BPF_PROG_TYPE_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Program at a `tc` hook (`BPF_PROG_TYPE_SCHED_CLS`).
@@ -112,7 +112,7 @@ pub enum Purpose {
 pub enum XdpHook {
     /// After the kernel allocated a packet buffer. Supported by every device.
     Generic = 1 << 1,
-    /// In the device's driver.
+    /// In the driver of the device, before a packet buffer is allocated.
     Driver = 1 << 2,
 }
 

@@ -60,7 +60,7 @@ pub enum ConfineError {
     /// The process has other threads, which a layer would not affect.
     #[error("the process already has {threads} threads; confine it while it has one")]
     NotAlone {
-        /// Number of threads.
+        /// Number of threads of the process.
         threads: usize,
     },
 }

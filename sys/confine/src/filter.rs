@@ -19,7 +19,7 @@ pub(crate) enum When {
     Is(u8, u32),
     /// The lower 32 bits differ from the value.
     IsNot(u8, u32),
-    /// All bits of the mask are set.
+    /// All bits of the mask are set in the argument.
     Has(u8, u64),
     /// No bit of the mask is set.
     Lacks(u8, u64),

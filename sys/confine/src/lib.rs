@@ -11,7 +11,7 @@
 //!   and an allow list of system calls. They may start threads, which inherit the confinement.
 //! - [`Role::NbdServer`]: threads that accept NBD clients and carry their TLS, likewise; other
 //!   threads read the certificates.
-//! - [`Role::Processor`]: workers, which move frames. The same with a shorter list: the control
+//! - [`Role::Worker`]: workers, which move frames. The same with a shorter list: the control
 //!   plane opened what they read and write, and handed it to them.
 //!
 //! A rejected call is not executed; the thread gets `EPERM` and continues, and the attempt is

@@ -39,7 +39,7 @@ const OF_LAUNCHER: CapabilitySet = CapabilitySet::SETUID
     .union(CapabilitySet::KILL)
     .union(CapabilitySet::SYS_RESOURCE);
 
-/// Result of dropping capabilities.
+/// Capabilities that remain after the drop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dropped {
     /// Names of the remaining capabilities.

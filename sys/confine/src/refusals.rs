@@ -54,7 +54,7 @@ pub struct Refusal {
 /// Kinds of threads by label.
 const LABELS: [&str; 4] = ["control plane", "processor", "front-end", "NBD server"];
 
-/// Labels the calling thread.
+/// Sets the label under which rejected calls of the calling thread are recorded.
 pub(crate) fn mark_thread(label: u32) {
     LABEL.set(label);
     THREAD.set(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs());

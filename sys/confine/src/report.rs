@@ -3,7 +3,7 @@
 /// Effect of Landlock in a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRule {
-    /// All requested restrictions, by a kernel with this version of the interface.
+    /// All requested restrictions are in effect; the kernel has this version of the interface.
     Full {
         /// Version of the kernel's Landlock interface.
         abi: u32,
@@ -17,7 +17,7 @@ pub enum FileRule {
     Off,
 }
 
-/// Effect of one layer.
+/// Restrictions of one layer that are in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerReport {
     /// Names of the remaining capabilities.
@@ -34,31 +34,31 @@ pub struct LayerReport {
 
 impl LayerReport {
     /// Returns the kernel features missing for this layer, with the consequences.
-    pub fn lacking(&self) -> Vec<&'static str> {
-        let mut lacking = Vec::new();
+    pub fn missing(&self) -> Vec<&'static str> {
+        let mut missing = Vec::new();
         if !self.is_filtered {
-            lacking.push("seccomp filters: system calls are not limited");
+            missing.push("seccomp filters: system calls are not limited");
         }
         match self.files {
             FileRule::Full { .. } => {}
             FileRule::Partial { .. } => {
-                lacking.push(
+                missing.push(
                     "a newer Landlock: some accesses to files, ports and signals are denied by \
                      the system call filter only",
                 );
             }
-            FileRule::Off => lacking.push(
+            FileRule::Off => missing.push(
                 "Landlock: file access is denied by the system call filter only; boot with \
                  `landlock` in `lsm=`",
             ),
         }
         if !self.bounding_is_empty {
-            lacking.push(
+            missing.push(
                 "CAP_SETPCAP at start: the capability bounding set is unchanged; no program can \
                  be executed",
             );
         }
-        lacking
+        missing
     }
 }
 
@@ -92,10 +92,10 @@ impl Report {
     }
 
     /// Returns the missing kernel features, each once.
-    pub fn lacking(&self) -> Vec<&'static str> {
-        let mut lacking: Vec<_> = self.layers().flat_map(|(_, layer)| layer.lacking()).collect();
-        lacking.sort_unstable();
-        lacking.dedup();
-        lacking
+    pub fn missing(&self) -> Vec<&'static str> {
+        let mut missing: Vec<_> = self.layers().flat_map(|(_, layer)| layer.missing()).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        missing
     }
 }

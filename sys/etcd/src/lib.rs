@@ -2,7 +2,7 @@
 //!
 //! [`EtcdStore::connect`] creates a [`suimon_ports::ClusterStore`] from an [`EtcdSpec`]. A thread
 //! of the store runs its connections, watches and leases; calls block the calling thread, for about
-//! [`EtcdSpec::patience`] at most.
+//! [`EtcdSpec::timeout`] at most.
 //!
 //! Requests go to one member, and to the next one if it does not reply or has no leader. Reads are
 //! linearizable and repeated on failure. A transaction is sent once, because its outcome is unknown

@@ -52,7 +52,7 @@ impl Members {
         }
         if let Some(tls) = &self.spec.tls {
             let mut config =
-                TlsOptions::new().ca_certificate(Certificate::from_pem(&tls.authorities));
+                TlsOptions::new().ca_certificate(Certificate::from_pem(&tls.ca_certificates));
             if let Some((certificate, key)) = &tls.identity {
                 config = config.identity(Identity::from_pem(certificate, key));
             }

@@ -23,7 +23,7 @@ pub struct EtcdSpec {
 #[derive(Clone)]
 pub struct EtcdTls {
     /// CA certificates that members' certificates are verified with.
-    pub authorities: Vec<u8>,
+    pub ca_certificates: Vec<u8>,
     /// Client certificate and its key, if etcd requires one.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
@@ -35,7 +35,7 @@ impl fmt::Debug for EtcdSpec {
             .field("endpoints", &self.endpoints)
             .field("tls", &self.tls.is_some())
             .field("user", &self.user.as_ref().map(|(user, _)| user))
-            .field("patience", &self.timeout)
+            .field("timeout", &self.timeout)
             .finish()
     }
 }

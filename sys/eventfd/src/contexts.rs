@@ -223,7 +223,7 @@ impl Context {
         }
     }
 
-    /// Removes all completions.
+    /// Discards all completions in the queue.
     fn empty(&mut self) {
         let mut completions = [Completion { _words: [0; 4] }; EVENTS];
         let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -21,7 +21,7 @@ pub enum EventFdError {
     /// Eventfd with the flag `EFD_SEMAPHORE`, which one read does not clear.
     #[error("the eventfd is a semaphore; create it without EFD_SEMAPHORE")]
     Semaphore,
-    /// Error of the host.
+    /// The host failed to check the descriptor.
     #[error("the eventfd cannot be checked: {0}")]
     Host(#[from] io::Error),
 }

@@ -59,9 +59,9 @@ fn a_pool_without_huge_pages_stops_the_device_only() {
     let Some(file) = huge_file(4) else { return };
     let map = map(&file, 4);
     let guard = TruncationGuard::new(map as usize, 4 * PAGE_BYTES, PAGE_BYTES).unwrap();
-    assert!(!guard.is_cut());
+    assert!(!guard.is_truncated());
     touch(map, 1..4);
-    assert!(guard.is_cut());
+    assert!(guard.is_truncated());
     touch(map, 0..1);
     drop(guard);
     // SAFETY: nothing accesses the mapping.
@@ -77,7 +77,7 @@ fn a_truncated_file_of_huge_pages_reads_as_zeros() {
     // Within the file until the first access.
     file.set_len(0).unwrap();
     touch(map, 0..3);
-    assert!(guard.is_cut());
+    assert!(guard.is_truncated());
     drop(guard);
     // SAFETY: nothing accesses the mapping.
     assert_eq!(unsafe { libc::munmap(map.cast(), 3 * PAGE_BYTES) }, 0);

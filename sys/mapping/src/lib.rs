@@ -16,4 +16,4 @@
 
 mod truncation;
 
-pub use truncation::{GUARDS_MAX, TruncationGuard, truncations, watch_for_cuts};
+pub use truncation::{GUARDS_MAX, TruncationGuard, install_truncation_handler, truncations};

@@ -27,7 +27,7 @@ struct Slot {
     end: AtomicUsize,
     page_bytes: AtomicUsize,
     claimed: AtomicBool,
-    is_cut: AtomicBool,
+    is_truncated: AtomicBool,
 }
 
 static TABLE: [Slot; GUARDS_MAX] = [const {
@@ -36,7 +36,7 @@ static TABLE: [Slot; GUARDS_MAX] = [const {
         end: AtomicUsize::new(0),
         page_bytes: AtomicUsize::new(0),
         claimed: AtomicBool::new(false),
-        is_cut: AtomicBool::new(false),
+        is_truncated: AtomicBool::new(false),
     }
 }; GUARDS_MAX];
 
@@ -55,7 +55,7 @@ pub fn truncations() -> u64 {
 ///
 /// # Errors
 /// The host rejects the handler.
-pub fn watch_for_cuts() -> io::Result<()> {
+pub fn install_truncation_handler() -> io::Result<()> {
     install()
 }
 
@@ -79,7 +79,7 @@ impl TruncationGuard {
             )?;
         slot.end.store(start + bytes, Ordering::Relaxed);
         slot.page_bytes.store(page_bytes, Ordering::Relaxed);
-        slot.is_cut.store(false, Ordering::Relaxed);
+        slot.is_truncated.store(false, Ordering::Relaxed);
         slot.start.store(start, Ordering::Release);
         Ok(Self { slot })
     }
@@ -87,8 +87,8 @@ impl TruncationGuard {
     /// Returns true if the mapping was accessed beyond the end of its file.
     #[must_use]
     #[inline]
-    pub fn is_cut(&self) -> bool {
-        self.slot.is_cut.load(Ordering::Acquire)
+    pub fn is_truncated(&self) -> bool {
+        self.slot.is_truncated.load(Ordering::Acquire)
     }
 }
 
@@ -149,7 +149,7 @@ fn replace_page(address: usize) -> bool {
         let page_bytes = slot.page_bytes.load(Ordering::Relaxed);
         let page = address & !(page_bytes - 1);
         // Set before the zeros are mapped, so that a reader of zeros finds it set.
-        slot.is_cut.store(true, Ordering::Release);
+        slot.is_truncated.store(true, Ordering::Release);
         CUTS.fetch_add(1, Ordering::Release);
         let bytes = slot.end.load(Ordering::Relaxed).saturating_sub(page);
         // SAFETY: the pages belong to a mapping that its owner holds while the slot is filled; only

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suimon_frame::FrameBatch;
 use suimon_netdev::NetDevices;
 use suimon_ports::{
-    DeviceNotice, FrameSink, FrameSource, OffloadSwitches, PortObserver, QueueHost, TapSpec,
+    DeviceNotice, FrameSink, FrameSource, OffloadToggles, PortObserver, QueueHost, TapSpec,
 };
 use suimon_quantity::{PortId, QueueId};
 use suimon_test_programs::end_program;
@@ -74,7 +74,7 @@ fn run() -> Result<()> {
             mac: None,
             keeps_mac: false,
             mtu: 1500,
-            offload: OffloadSwitches::default(),
+            offload: OffloadToggles::default(),
             kernel_path: false,
         };
         opened.push(devices.open_tap(PortId(port), &spec, shelf.clone(), Arc::new(Silent))?);

@@ -22,7 +22,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use suimon_frame::{Frame, FrameBatch};
 use suimon_netdev::NetDevices;
 use suimon_ports::{
-    DeviceNotice, FrameSink, FrameSource, OffloadSwitches, PortDevice, PortObserver, QueueHost,
+    DeviceNotice, FrameSink, FrameSource, OffloadToggles, PortDevice, PortObserver, QueueHost,
     UplinkDriver, UplinkSpec,
 };
 use suimon_quantity::{PortId, QueueId};
@@ -79,7 +79,7 @@ struct End {
 
 fn open(devices: &NetDevices, device: &str, driver: UplinkDriver, port: u32) -> Result<End> {
     let (queues, port) = (Arc::new(Shelf::default()), PortId(port));
-    let offload = OffloadSwitches::default();
+    let offload = OffloadToggles::default();
     let spec = UplinkSpec {
         device: device.to_owned(),
         driver,

@@ -48,7 +48,7 @@ pub(crate) struct Monitor {
     pub(crate) group: u32,
 }
 
-/// Error of a query.
+/// Reason why a query of a device failed.
 enum QueryError {
     /// The query socket could not be opened.
     Unable(Box<Self>),

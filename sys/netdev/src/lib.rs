@@ -22,7 +22,8 @@
 //! Invariants
 //! - Work in another namespace runs on a separate thread that ends with the work; no other thread
 //!   changes its namespace.
-//! - A frame reaches the switch only after [`Frame::admit`](suimon_frame::Frame::admit).
+//! - A frame reaches the switch only after
+//!   [`Frame::validate_ingress`](suimon_frame::Frame::validate_ingress).
 //! - No allocation and no lock per frame.
 //! - A device that is down loses frames, as a physical one does; only the removal of a device ends
 //!   its queues.

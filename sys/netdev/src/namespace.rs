@@ -25,7 +25,7 @@ pub(crate) struct NamespaceId {
     inode: u64,
 }
 
-/// Open network namespace.
+/// Network namespace, held open.
 #[derive(Clone, Debug)]
 pub(crate) struct Namespace {
     id: NamespaceId,

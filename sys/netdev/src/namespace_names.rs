@@ -37,7 +37,7 @@ impl NamespaceNames {
         }
     }
 
-    /// Discards pending events.
+    /// Discards pending inotify events.
     pub(crate) fn clear(&self) {
         let mut events = [0; EVENT_BYTES];
         // Ends when no event is left; later events cause another wake-up.

@@ -10,7 +10,7 @@ use suimon_frame::{
     complete_checksum,
 };
 use suimon_ports::{
-    DeviceFeature, DeviceNotice, FaultKind, FrameSink, FrameSource, OffloadSwitches, PortSpec,
+    DeviceFeature, DeviceNotice, FaultKind, FrameSink, FrameSource, OffloadToggles, PortSpec,
     TransmitResult,
 };
 
@@ -26,7 +26,7 @@ fn tap_spec(device: &str, netns: &TestNetns) -> TapSpec {
         mac: None,
         keeps_mac: false,
         mtu: 1500,
-        offload: OffloadSwitches::default(),
+        offload: OffloadToggles::default(),
         kernel_path: false,
     }
 }
@@ -230,7 +230,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(offload: OffloadSwitches, queue_pairs: u16) -> Self {
+    fn new(offload: OffloadToggles, queue_pairs: u16) -> Self {
         let (left, right) = (TestNetns::new(), TestNetns::new());
         let devices = NetDevices::new().unwrap();
         let shelf = Arc::new(TestQueueHost::default());
@@ -286,7 +286,7 @@ fn transfer(client: &str, server: &str, bytes: usize) {
     });
 }
 
-fn run_pair(offload: OffloadSwitches, change: Option<OffloadSwitches>) -> ForwardCounts {
+fn run_pair(offload: OffloadToggles, change: Option<OffloadToggles>) -> ForwardCounts {
     let mut pair = Pair::new(offload, 1);
     if let Some(offload) = change {
         for (device, inside) in pair.opened.iter_mut().zip([&pair.left, &pair.right]) {
@@ -308,19 +308,19 @@ fn run_pair(offload: OffloadSwitches, change: Option<OffloadSwitches>) -> Forwar
 
 #[test]
 fn large_frames_and_partial_checksums_travel_between_taps() {
-    let passed = run_pair(OffloadSwitches::default(), None);
+    let passed = run_pair(OffloadToggles::default(), None);
     assert!(passed.large > 100 && passed.longest > 32_000, "{passed:?}");
     assert!(passed.partial >= passed.large);
 }
 
 #[test]
 fn a_live_offload_change_is_obeyed_by_the_kernels_side() {
-    let all = OffloadSwitches::default();
-    let small = OffloadSwitches { segmentation: false, ..all };
+    let all = OffloadToggles::default();
+    let small = OffloadToggles { segmentation: false, ..all };
     let passed = run_pair(all, Some(small));
     assert_eq!((passed.large, passed.longest), (0, 1514), "{passed:?}");
     assert!(passed.partial > 0);
-    let whole = OffloadSwitches { tx_checksum: false, ..all };
+    let whole = OffloadToggles { tx_checksum: false, ..all };
     let passed = run_pair(all, Some(whole));
     assert_eq!((passed.large, passed.partial), (0, 0), "{passed:?}");
     let passed = run_pair(whole, Some(all));
@@ -345,7 +345,7 @@ fn changes_are_live_or_need_opening_again_and_a_refused_one_leaves_all_as_it_was
         assert!(!device.change(&PortSpec::Tap(again)).unwrap());
     }
     assert!(!device.change(&PortSpec::Uplink(uplink_spec("tap0", UplinkDriver::Tap))).unwrap());
-    let offload = OffloadSwitches { rx_checksum: false, ..OffloadSwitches::default() };
+    let offload = OffloadToggles { rx_checksum: false, ..OffloadToggles::default() };
     let live = TapSpec { mtu: 2000, mac: Some(mac(3)), offload, ..spec.clone() };
     assert!(device.change(&PortSpec::Tap(live.clone())).unwrap());
     assert_eq!(sink.offloads(), Offloads::NONE);
@@ -389,7 +389,7 @@ fn an_address_that_was_changed_on_a_tap_stays_if_that_is_permitted() {
 
 #[test]
 fn a_tap_with_several_queues_carries_a_stream() {
-    let pair = Pair::new(OffloadSwitches::default(), 2);
+    let pair = Pair::new(OffloadToggles::default(), 2);
     assert_eq!(pair.opened[0].status().queue_pairs, 2);
     let shelf = &pair.shelf;
     let lane = |from, to, index| (shelf.source(from, index), shelf.sink(to, index));

@@ -172,7 +172,7 @@ fn a_downed_uplink_goes_on_and_a_deleted_one_ends() {
 /// guest behind the far end.
 fn stream_over_cable(tag: Option<VlanTag>) -> ForwardCounts {
     let uplink = uplink(1, None);
-    let pair = Pair::new(OffloadSwitches::default(), 1);
+    let pair = Pair::new(OffloadToggles::default(), 1);
     let (mut far_source, mut far_sink) = uplink.cable.far_queues();
     let (mut near_source, mut near_sink) = (uplink.shelf.source(1, 0), uplink.shelf.sink(1, 0));
     let shelf = &pair.shelf;
@@ -283,10 +283,10 @@ fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
     let shown = run(&format!("ip link show {name}"));
     // The view of this host, the reverse of that on a guest's TAP.
     let sink = shelf.sink(1, 0);
-    let all = OffloadSwitches::default();
+    let all = OffloadToggles::default();
     for (offload, takes) in [
-        (OffloadSwitches { rx_checksum: false, ..all }, crate::offload::ALL),
-        (OffloadSwitches { tx_checksum: false, ..all }, Offloads::NONE),
+        (OffloadToggles { rx_checksum: false, ..all }, crate::offload::ALL),
+        (OffloadToggles { tx_checksum: false, ..all }, Offloads::NONE),
     ] {
         let spec = UplinkSpec { offload, ..larger.clone() };
         assert!(device.change(&PortSpec::Uplink(spec)).unwrap());
@@ -319,7 +319,7 @@ fn partial_checksums_of_the_far_stack_are_known_as_such() {
     let asked = Checksum::Partial { start: 34, offset: 6 };
     let got = received();
     assert_eq!(form(&got), (asked, EgressForm::Any), "{got:?}");
-    let offload = OffloadSwitches { rx_checksum: false, ..OffloadSwitches::default() };
+    let offload = OffloadToggles { rx_checksum: false, ..OffloadToggles::default() };
     let spec = UplinkSpec { offload, ..uplink_spec(&uplink.cable.near, UplinkDriver::AfPacket) };
     assert!(uplink.device.change(&PortSpec::Uplink(spec)).unwrap());
     let mut got = received();
@@ -338,12 +338,12 @@ fn the_switches_of_an_uplink_govern_what_leaves_by_it_and_change_live() {
     let near = uplink.cable.near.clone();
     let sink = uplink.shelf.sink(1, 0);
     assert_eq!(sink.offloads(), crate::offload::ALL);
-    let all = OffloadSwitches::default();
+    let all = OffloadToggles::default();
     let only_checksum = Offloads { checksum: true, ..Offloads::NONE };
     for (offload, takes) in [
-        (OffloadSwitches { segmentation: false, ..all }, only_checksum),
-        (OffloadSwitches { tx_checksum: false, ..all }, Offloads::NONE),
-        (OffloadSwitches { rx_checksum: false, ..all }, crate::offload::ALL),
+        (OffloadToggles { segmentation: false, ..all }, only_checksum),
+        (OffloadToggles { tx_checksum: false, ..all }, Offloads::NONE),
+        (OffloadToggles { rx_checksum: false, ..all }, crate::offload::ALL),
         (all, crate::offload::ALL),
     ] {
         let spec = UplinkSpec { offload, ..uplink_spec(&near, UplinkDriver::AfPacket) };

@@ -3,20 +3,20 @@
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use suimon_frame::{Checksum, EgressForm, Frame, Offloads};
-use suimon_ports::OffloadSwitches;
+use suimon_ports::OffloadToggles;
 
 /// Offloads that a TAP or a packet socket can carry.
 pub(crate) const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };
 
 /// Returns the offloads that frames from the kernel may use. The switches are from the kernel's
-/// point of view; those of an uplink are [mirrored](OffloadSwitches::mirrored).
-pub(crate) fn ingress(switches: OffloadSwitches, udp_segmentation: bool) -> Offloads {
+/// point of view; those of an uplink are [mirrored](OffloadToggles::mirrored).
+pub(crate) fn ingress(switches: OffloadToggles, udp_segmentation: bool) -> Offloads {
     of(switches.tx_checksum, switches.segmentation, udp_segmentation)
 }
 
 /// Returns the offloads that frames to the kernel may use. The kernel accepts every form; if a
 /// switch is off, it is sent the form that a plain NIC would have received.
-pub(crate) fn egress(switches: OffloadSwitches, udp_segmentation: bool) -> Offloads {
+pub(crate) fn egress(switches: OffloadToggles, udp_segmentation: bool) -> Offloads {
     of(switches.rx_checksum, switches.segmentation, udp_segmentation)
 }
 
@@ -99,14 +99,14 @@ mod tests {
 
     #[test]
     fn switches_govern_their_direction_and_large_frames_need_checksums() {
-        let all = OffloadSwitches::default();
+        let all = OffloadToggles::default();
         assert_eq!(ingress(all, true), ALL);
         assert_eq!(egress(all, false), Offloads::TCP);
-        let no_tx = OffloadSwitches { tx_checksum: false, ..all };
+        let no_tx = OffloadToggles { tx_checksum: false, ..all };
         assert_eq!((ingress(no_tx, true), egress(no_tx, true)), (Offloads::NONE, ALL));
-        let no_rx = OffloadSwitches { rx_checksum: false, ..all };
+        let no_rx = OffloadToggles { rx_checksum: false, ..all };
         assert_eq!((ingress(no_rx, true), egress(no_rx, true)), (ALL, Offloads::NONE));
-        let small = OffloadSwitches { segmentation: false, ..all };
+        let small = OffloadToggles { segmentation: false, ..all };
         let only = Offloads { checksum: true, ..Offloads::NONE };
         assert_eq!((ingress(small, true), egress(small, true)), (only, only));
     }

@@ -14,7 +14,7 @@ use crate::device_query::{DeviceQuery, Monitor};
 /// Devices whose speed may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChangedDevices {
-    /// Devices with these indices.
+    /// Devices with these interface indices.
     Indices(Vec<u32>),
     /// Any device, because messages were lost.
     All,

@@ -16,7 +16,7 @@ use suimon_frame::{MacAddr, Offloads, VNET_HEADER_BYTES};
 use suimon_netif::ioctl::{self, IfRequest};
 use suimon_netif::netlink::LinkState;
 use suimon_netif::rtnetlink::Settings;
-use suimon_ports::{DeviceError, DeviceErrorKind, OffloadSwitches, TapSpec, UplinkSpec};
+use suimon_ports::{DeviceError, DeviceErrorKind, OffloadToggles, TapSpec, UplinkSpec};
 
 use crate::explain::{error, host};
 use crate::kernel_path;
@@ -46,7 +46,7 @@ pub(crate) struct TapPlan {
     /// MTU in bytes; `None` keeps the device's MTU.
     pub(crate) mtu: Option<u16>,
     /// Offload switches from the kernel's point of view.
-    pub(crate) offload: OffloadSwitches,
+    pub(crate) offload: OffloadToggles,
     /// True if the kernel may forward its frames.
     pub(crate) kernel_path: bool,
 }
@@ -81,7 +81,7 @@ impl From<&UplinkSpec> for TapPlan {
     }
 }
 
-/// Open TAP device.
+/// Open descriptor of a TAP device.
 pub(crate) struct OpenTap {
     pub(crate) namespace: Namespace,
     /// One non-blocking descriptor per queue pair.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suimon_frame::{Frame, FrameBatch, MacAddr};
 use suimon_ports::{
-    DeviceNotice, FrameSink, FrameSource, OffloadSwitches, PortFault, PortObserver, QueueHost,
+    DeviceNotice, FrameSink, FrameSource, OffloadToggles, PortFault, PortObserver, QueueHost,
     TransmitResult, UplinkDriver, UplinkSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
@@ -127,7 +127,7 @@ impl Drop for TestCable {
 }
 
 pub(crate) fn uplink_spec(device: &str, driver: UplinkDriver) -> UplinkSpec {
-    let offload = OffloadSwitches::default();
+    let offload = OffloadToggles::default();
     UplinkSpec {
         device: device.to_owned(),
         driver,

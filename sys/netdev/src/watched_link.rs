@@ -9,7 +9,7 @@ use suimon_quantity::PortId;
 use crate::device_query::DeviceQuery;
 use crate::namespace::{Namespace, NamespaceId};
 
-/// Device to monitor.
+/// Device whose link is monitored.
 #[derive(Clone, Copy)]
 pub(crate) struct WatchSubject<'a> {
     pub(crate) index: u32,

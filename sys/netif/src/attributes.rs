@@ -7,7 +7,7 @@ const ALIGNMENT: usize = 4;
 /// Mask of an attribute's type without the flags `NLA_F_NESTED` and `NLA_F_NET_BYTEORDER`.
 const TYPE_MASK: u16 = 0x3fff;
 
-/// Message of a datagram.
+/// Netlink message in a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     /// Type of the message, which depends on the netlink family.
@@ -16,7 +16,7 @@ pub struct Message<'a> {
     pub flags: u16,
     /// Sequence number that a reply repeats.
     pub sequence: u32,
-    /// Bytes behind the header.
+    /// Bytes after the message header.
     pub body: &'a [u8],
 }
 

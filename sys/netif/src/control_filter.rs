@@ -32,7 +32,7 @@ const LOAD: u32 = libc::BPF_LD | libc::BPF_ABS;
 pub enum Kept {
     /// PDUs whose length and TLV lengths are valid.
     Whole,
-    /// Malformed PDUs.
+    /// PDUs with an invalid length or TLV length.
     Spoiled,
 }
 

@@ -52,7 +52,7 @@ const DUPLEX_HALF: u8 = 0;
 const DUPLEX_FULL: u8 = 1;
 const DUPLEX_UNKNOWN: u8 = 0xff;
 
-/// Error of a reply.
+/// Reason why a reply of the kernel cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerError {
     /// The kernel rejected the request with this errno.
@@ -136,8 +136,8 @@ pub fn speed_of(mbps: u32, duplex: u8) -> LinkSpeed {
     }
 }
 
-/// Returns the indices of devices whose speed was set, from a datagram of the group of change
-/// notifications.
+/// Decodes a datagram of the ethtool `monitor` multicast group. Returns the indices of devices
+/// whose link modes changed (`ETHTOOL_MSG_LINKMODES_NTF`).
 pub fn changed_speeds(datagram: &[u8], family: u16) -> impl Iterator<Item = u32> {
     messages(datagram).filter_map(move |message| {
         let is_notice = message.kind == family && message.body.first() == Some(&LINK_MODES_NOTICE);

@@ -39,10 +39,19 @@ pub const ANY_LOCATION: u32 = u32::MAX;
 /// `RX_CLS_LOC_SPECIAL`: the driver supports special locations.
 const LETS_DRIVER_CHOOSE: u64 = 1 << 31;
 
+/// Reply to `ETHTOOL_GRXCLSRLCNT`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleCount {
+    /// Number of rules in the device's table.
+    pub rules: u32,
+    /// True if the driver chooses the locations of rules.
+    pub driver_assigns_locations: bool,
+}
+
 /// Rule: frames to this address, in this VLAN or in any, are received by this queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRule {
-    /// Destination address.
+    /// Destination MAC address of the frames.
     pub mac: MacAddr,
     /// VLAN of the frames; `None` for frames of any VLAN and untagged ones.
     pub vlan: Option<VlanId>,
@@ -109,11 +118,13 @@ impl FlowRequest {
         u32::from_ne_bytes(self.take(LOCATION_AT))
     }
 
-    /// Decodes the reply to `ETHTOOL_GRXCLSRLCNT`: number of rules, and true if the driver chooses
-    /// locations.
-    pub fn count(&self) -> (u32, bool) {
+    /// Decodes the reply to `ETHTOOL_GRXCLSRLCNT`.
+    pub fn rule_count(&self) -> RuleCount {
         let data = u64::from_ne_bytes(self.take(DATA_AT));
-        (u32::from_ne_bytes(self.take(COUNT_AT)), data & LETS_DRIVER_CHOOSE != 0)
+        RuleCount {
+            rules: u32::from_ne_bytes(self.take(COUNT_AT)),
+            driver_assigns_locations: data & LETS_DRIVER_CHOOSE != 0,
+        }
     }
 
     fn part(&self, at: usize, bytes: usize) -> &[u8] {
@@ -136,7 +147,7 @@ impl FlowRequest {
 pub fn table(answer: &[u8]) -> Option<(Vec<u32>, u64)> {
     let request = FlowRequest(*answer.first_chunk()?);
     let size = u64::from_ne_bytes(request.take(DATA_AT));
-    let (count, _) = request.count();
+    let count = request.rule_count().rules;
     let places = answer.get(LOCATIONS_AT..)?.chunks_exact(4).take(count as usize);
     let places = places.filter_map(|four| four.first_chunk().copied().map(u32::from_ne_bytes));
     Some((places.collect(), size))

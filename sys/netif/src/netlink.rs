@@ -19,7 +19,7 @@ const REQUEST_BYTES: usize = HEADER_BYTES + LINK_BYTES;
 /// Contents of a link message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkMessage {
-    /// Index of the device.
+    /// Interface index of the device.
     pub index: u32,
     /// Name of the device; `None` if the message has none.
     pub name: Option<Box<str>>,
@@ -27,7 +27,7 @@ pub struct LinkMessage {
     pub event: LinkEvent,
 }
 
-/// Event of a device.
+/// State change of a network device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// The device has this state.
@@ -38,7 +38,7 @@ pub enum LinkEvent {
     Moved,
 }
 
-/// State of a device.
+/// Link state of a network device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkState {
     /// True if an administrator set the device up.

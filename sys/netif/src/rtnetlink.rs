@@ -180,7 +180,7 @@ impl Settings {
     }
 
     /// Disables automatic IPv6 addresses of a device. Has no effect on a kernel without IPv6.
-    pub fn keep_without_address(&mut self, index: u32) {
+    pub fn disable_ipv6_autoconf(&mut self, index: u32) {
         let mut mode = Vec::new();
         push_attribute(&mut mode, INET6_ADDRESS_MODE, &[ADDRESS_MODE_NONE]);
         let mut family = Vec::new();

@@ -9,7 +9,7 @@ use suimon_power::{HostPowerSettings, SettingId, ZoneReading};
 
 use crate::{cpus, energy, files};
 
-/// Power settings in sysfs.
+/// Access to the power settings in sysfs.
 #[derive(Clone, Debug)]
 pub struct PowerFiles {
     root: PathBuf,

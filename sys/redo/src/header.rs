@@ -13,7 +13,7 @@ pub(crate) const ABANDONED: u64 = u64::MAX;
 /// Offset of the identity that the redo assigns to the file.
 pub(crate) const REDONE_AS_AT: u64 = 48;
 
-/// Offset of the checksum.
+/// Offset of the header's checksum.
 const CHECKSUM_AT: usize = 88;
 
 /// The header of a record.
@@ -26,8 +26,8 @@ pub(crate) struct Header {
     /// Identifier of the image file while it is open for writing; see
     /// [`suimon_image::ImageIdentity`].
     pub(crate) write_id: [u8; 16],
-    /// Identifier that applying the record assigns to the image file; see [`suimon_image::Redo`].
-    /// Zeros until the record is loaded for the first time.
+    /// Identifier that applying the record assigns to the image file; see
+    /// [`suimon_image::RedoChanges`]. Zeros until the record is loaded for the first time.
     pub(crate) replayed_id: [u8; 16],
     /// Number of the first entry that is kept.
     pub(crate) first: u64,

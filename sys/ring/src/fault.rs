@@ -24,7 +24,7 @@ pub enum MemoryError {
         index: usize,
         /// Name of the field that overflows.
         field: &'static str,
-        /// Value of the field.
+        /// Value of the field, an address or offset.
         value: u64,
         /// The region's size in bytes.
         size: u64,
@@ -44,7 +44,7 @@ pub enum MemoryError {
     TooMany {
         /// Number of regions in the table.
         count: usize,
-        /// Maximum number of regions.
+        /// Maximum number of regions in a table.
         max: usize,
     },
     /// The descriptor does not refer to a file in memory.
@@ -151,7 +151,7 @@ pub enum InflightError {
     /// The host failed to create or resize the region's file.
     #[error("cannot {action} the in-flight region: {source}")]
     Host {
-        /// Operation that failed.
+        /// Failed operation: `create` or `resize`.
         action: &'static str,
         /// Error of the system call.
         source: std::io::Error,
@@ -238,7 +238,7 @@ pub enum RingFault {
     Alignment {
         /// Index of the vring in its device.
         queue: u16,
-        /// Misplaced area.
+        /// Area of the ring that is misaligned.
         area: RingArea,
         /// Address of the area in the front-end.
         address: u64,
@@ -250,7 +250,7 @@ pub enum RingFault {
         "queue {queue}: {area}, {bytes} bytes at {address:#x}, is not within one memory region"
     )]
     Area {
-        /// Index of the vring in its device.
+        /// Area of the ring that is outside one memory region.
         queue: u16,
         /// Misplaced area.
         area: RingArea,
@@ -283,7 +283,7 @@ pub enum RingFault {
         queue: u16,
         /// Field that contains the index.
         field: &'static str,
-        /// Invalid descriptor index.
+        /// Index that is not in the descriptor table.
         index: u16,
         /// Size of the table in entries.
         size: u32,

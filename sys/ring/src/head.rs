@@ -2,7 +2,7 @@
 
 use crate::cells::Descriptor;
 
-/// Fetched chain.
+/// Descriptor chain that was fetched from the ring.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
     /// First descriptor of the chain.

@@ -28,7 +28,7 @@ use crate::inflight_layout::{
 };
 use crate::packed_areas::{CompletedChain, PackedCells};
 use crate::packed_arming::PackedNotifyCells;
-use crate::place::Place;
+use crate::ring_position::RingPosition;
 
 const FREE_HEAD_AT: usize = 12;
 const OLD_FREE_HEAD_AT: usize = 14;
@@ -50,13 +50,13 @@ pub(crate) struct PackedInflight {
     free_head: u16,
     /// Private copy of the links of the free list and of chains.
     next: Vec<u16>,
-    old: Place,
+    old: RingPosition,
 }
 
 /// Position and chains with which an abandoned ring is continued.
 pub(crate) struct PackedRecovery {
     /// Position at which the ring continues.
-    pub(crate) position: Place,
+    pub(crate) position: RingPosition,
     /// Chains to take first, instead of the descriptors in the ring.
     pub(crate) replay: RecoveredChains,
 }
@@ -108,7 +108,7 @@ impl PackedInflight {
         inflight: &InflightQueue,
         queue: u16,
         cells: &PackedCells,
-        base: Place,
+        base: RingPosition,
     ) -> Result<(Self, Option<PackedRecovery>), RingFault> {
         let size = cells.size();
         inflight.check(queue, size, true)?;
@@ -245,7 +245,7 @@ impl PackedInflight {
         &mut self,
         cells: &PackedCells,
         batch: &mut [CompletedChain],
-        used: Place,
+        used: RingPosition,
     ) {
         for done in batch.iter_mut() {
             if done.entries.is_none() {
@@ -265,7 +265,7 @@ impl PackedInflight {
     pub(crate) fn record_chain(
         &mut self,
         cells: &PackedCells,
-        place: Place,
+        place: RingPosition,
         descriptors: u16,
     ) -> Option<ChainEntries> {
         let size = cells.size();
@@ -301,7 +301,7 @@ impl PackedInflight {
     }
 
     /// Records that the batch was returned.
-    pub(crate) fn leave_batch(&mut self, batch: &[CompletedChain], used: Place) {
+    pub(crate) fn leave_batch(&mut self, batch: &[CompletedChain], used: RingPosition) {
         for entries in batch.iter().filter_map(|done| done.entries) {
             self.part.store_8(entry_at(entries.first), 0);
         }
@@ -326,13 +326,14 @@ impl PackedInflight {
         }
     }
 
-    fn load_positions(&self) -> (Place, Place) {
+    fn load_positions(&self) -> (RingPosition, RingPosition) {
         let [a, b, c, d, wrap, old_wrap, ..] = self.part.load_64(POSITIONS_AT).to_le_bytes();
-        let place = |index, wrap| Place { index: u16::from_le_bytes(index), wrap: wrap != 0 };
+        let place =
+            |index, wrap| RingPosition { index: u16::from_le_bytes(index), wrap: wrap != 0 };
         (place([a, b], wrap), place([c, d], old_wrap))
     }
 
-    fn store_positions(&self, used: Place, old: Place) {
+    fn store_positions(&self, used: RingPosition, old: RingPosition) {
         let word = u64::from(used.index)
             | u64::from(old.index) << 16
             | u64::from(used.wrap) << 32

@@ -8,7 +8,7 @@ use std::cell::{Cell as Slot, RefCell};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Number of memory cells.
+/// Number of memory cells of the model.
 pub(crate) const CELLS: usize = 6;
 
 /// Memory, and the stores of each CPU that are still in its store buffer.

@@ -23,7 +23,7 @@ use crate::inflight_packed::{PackedInflight, RecoveredChains, RecoveredPosition}
 use crate::memory::GuestMemory;
 use crate::packed_areas::{CompletedChain, PackedCells, is_available};
 use crate::packed_arming::{self, Returned};
-use crate::place::Place;
+use crate::ring_position::RingPosition;
 use crate::setup::{RingSetup, RingTracking};
 use crate::virtqueue::{Access, PREFETCH_DISTANCE, QueueState, Virtqueue};
 
@@ -42,7 +42,7 @@ struct FetchedPackedChains {
 /// Position for [`Virtqueue::rewind`].
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
-    next: Place,
+    next: RingPosition,
     done: usize,
     replay: RecoveredPosition,
 }
@@ -53,10 +53,10 @@ pub(crate) struct PackedQueue<const RECORDS: bool> {
     side: QueueState,
     ahead: FetchedPackedChains,
     /// Position of the next chain to take.
-    next: Place,
+    next: RingPosition,
     /// Position at which the next chain is returned. It lags behind `next` by the chains taken and
     /// not completed.
-    next_used: Place,
+    next_used: RingPosition,
     /// Chains completed and not returned; at most the ring's size.
     done: Vec<CompletedChain>,
     /// Number of descriptors of the chains in `done`.
@@ -79,7 +79,7 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         access: Access,
     ) -> Result<Self, RingFault> {
         let cells = PackedCells::locate(&memory, setup.queue, setup.size, setup.addresses)?;
-        let mut next = Place::from_number(setup.base);
+        let mut next = RingPosition::from_number(setup.base);
         if next.index >= cells.size() {
             let (queue, base, size) = (setup.queue, setup.base, cells.size());
             return Err(RingFault::PackedBase { queue, base, size });
@@ -213,7 +213,7 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         }
     }
 
-    fn note_ring_written(&self, place: Place) {
+    fn note_ring_written(&self, place: RingPosition) {
         if let (Some(log), Some(ring_addr)) = (&self.log, self.ring_addr) {
             let addr = ring_addr + (DESCRIPTOR_BYTES * usize::from(place.index)) as u64;
             log.note_buffer(addr, DESCRIPTOR_BYTES);
@@ -405,8 +405,7 @@ impl<const RECORDS: bool> Drop for PackedQueue<RECORDS> {
     }
 }
 
-/// Rejects a ring whose driver negotiated an order of returned buffers that the device does not
-/// keep.
+/// Rejects a ring with `VIRTIO_F_IN_ORDER` if the device completes requests out of order.
 fn check_order(setup: &RingSetup, access: Access) -> Result<(), RingFault> {
     if access == Access::ReadThenWrite && setup.features.in_order() {
         return Err(RingFault::InOrder { queue: setup.queue });

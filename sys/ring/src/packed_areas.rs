@@ -13,8 +13,8 @@ use crate::fault::{RingArea, RingFault};
 use crate::inflight_layout::ChainEntries;
 use crate::memory::GuestMemory;
 use crate::packed_arming::PackedNotifyCells;
-use crate::place::Place;
 use crate::prefetch::prefetch;
+use crate::ring_position::RingPosition;
 
 const AVAIL: u16 = 1 << VRING_PACKED_DESC_F_AVAIL;
 const USED: u16 = 1 << VRING_PACKED_DESC_F_USED;
@@ -27,7 +27,7 @@ const TAIL_AT: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CompletedChain {
     /// Position of the chain's first descriptor, at which it is returned.
-    pub(crate) position: Place,
+    pub(crate) position: RingPosition,
     pub(crate) id: u16,
     pub(crate) descriptors: u16,
     pub(crate) written: u32,
@@ -135,7 +135,7 @@ impl PackedCells {
     /// Writes the used element that returns a chain. With `is_last`, the element and all earlier
     /// stores are published to the driver; otherwise it may become visible later.
     #[inline(always)]
-    pub(crate) fn write_used(&self, place: Place, id: u16, written: u32, is_last: bool) {
+    pub(crate) fn write_used(&self, place: RingPosition, id: u16, written: u32, is_last: bool) {
         let turn = if place.wrap { AVAIL | USED } else { 0 };
         let flags = turn | if written != 0 { Descriptor::WRITE } else { 0 };
         let word = u64::from(written) | u64::from(id) << 32 | u64::from(flags) << 48;
@@ -153,7 +153,7 @@ pub(crate) fn is_available(flags: u16, wrap: bool) -> bool {
 
 impl PackedNotifyCells for PackedCells {
     #[inline(always)]
-    fn is_available(&self, place: Place) -> bool {
+    fn is_available(&self, place: RingPosition) -> bool {
         // SAFETY: the flags lie in the ring and are aligned.
         let flags = unsafe { AtomicU16::from_ptr(self.at(place.index).add(14).cast()) };
         is_available(u16::from_le(flags.load(Ordering::Acquire)), place.wrap)

@@ -1,12 +1,12 @@
 //! Notification suppression of packed virtqueues (virtio 1.3, section 2.8.10).
 //!
-//! The protocol is that of [`crate::arming`]. Each side has an event suppression structure that
-//! requests notification always, never, or when a position is passed. The structure is read and
-//! written as one word, so that no partial value is read.
+//! The protocol is that of [`crate::notification`]. Each side has an event suppression structure
+//! that requests notification always, never, or when a position is passed. The structure is read
+//! and written as one word, so that no partial value is read.
 
 use suimon_ports::ArmResult;
 
-use crate::place::Place;
+use crate::ring_position::RingPosition;
 
 /// `desc_event_flags`: notification always.
 const ENABLE: u16 = 0;
@@ -21,7 +21,7 @@ const FLAGS: u16 = 3;
 /// Shared memory fields by which device and driver suppress and request notifications.
 pub(crate) trait PackedNotifyCells {
     /// True if the driver made the descriptor at `place` available. Its earlier writes are visible.
-    fn is_available(&self, place: Place) -> bool;
+    fn is_available(&self, place: RingPosition) -> bool;
     /// Writes the device's event suppression structure: position in the lower half, flags in the
     /// upper half.
     fn store_device_event(&self, event: u32);
@@ -39,7 +39,11 @@ fn event(position: u16, flags: u16) -> u32 {
 /// Requests a kick once the descriptor at `next` is available. Returns [`ArmResult::Pending`] and
 /// withdraws the request if the descriptor is available already.
 #[inline]
-pub(crate) fn arm(cells: &impl PackedNotifyCells, event_idx: bool, next: Place) -> ArmResult {
+pub(crate) fn arm(
+    cells: &impl PackedNotifyCells,
+    event_idx: bool,
+    next: RingPosition,
+) -> ArmResult {
     let flags = if event_idx { AT_POSITION } else { ENABLE };
     cells.store_device_event(event(next.number(), flags));
     cells.full_barrier();
@@ -51,7 +55,7 @@ pub(crate) fn arm(cells: &impl PackedNotifyCells, event_idx: bool, next: Place) 
     }
 }
 
-/// Suppresses kicks.
+/// Requests no kicks from the driver.
 #[inline]
 pub(crate) fn park(cells: &impl PackedNotifyCells) {
     cells.store_device_event(event(0, DISABLE));
@@ -61,7 +65,7 @@ pub(crate) fn park(cells: &impl PackedNotifyCells) {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Returned {
     /// Position at which the next chain will be returned.
-    pub(crate) used: Place,
+    pub(crate) used: RingPosition,
     /// Number of descriptors by which the position advanced; at most the ring's size.
     pub(crate) descriptors: u16,
     /// True for the first batch of a ring. The driver is then interrupted, because an earlier
@@ -86,7 +90,7 @@ pub(crate) fn wants_interrupt(
     if flags != AT_POSITION || !event_idx || returned.is_first {
         return true;
     }
-    let at = Place::from_number(wanted as u16);
+    let at = RingPosition::from_number(wanted as u16);
     // Positions are compared on a line: `used` is at its index, and the preceding lap is below
     // zero.
     let lap = if at.wrap == returned.used.wrap { 0 } else { size };

@@ -14,10 +14,10 @@ const DRIVER_EVENT: usize = 3;
 
 const SIZE: u16 = 8;
 /// Position of the last descriptor of a lap.
-const START: Place = Place { index: SIZE - 1, wrap: true };
+const START: RingPosition = RingPosition { index: SIZE - 1, wrap: true };
 
 impl PackedNotifyCells for SimulatedCpu {
-    fn is_available(&self, place: Place) -> bool {
+    fn is_available(&self, place: RingPosition) -> bool {
         assert_eq!(place, START);
         self.load(AVAILABLE) != 0
     }
@@ -95,7 +95,7 @@ fn no_interleaving_loses_an_interrupt() {
 struct Still(u32);
 
 impl PackedNotifyCells for Still {
-    fn is_available(&self, _place: Place) -> bool {
+    fn is_available(&self, _place: RingPosition) -> bool {
         false
     }
     fn store_device_event(&self, _event: u32) {}
@@ -106,7 +106,7 @@ impl PackedNotifyCells for Still {
 }
 
 /// True if the positions `from` (inclusive) to `to` (exclusive) contain `at`.
-fn passes(size: u16, from: Place, to: Place, at: Place) -> bool {
+fn passes(size: u16, from: RingPosition, to: RingPosition, at: RingPosition) -> bool {
     let mut place = from;
     while place != to {
         if place == at {
@@ -120,7 +120,7 @@ fn passes(size: u16, from: Place, to: Place, at: Place) -> bool {
 #[test]
 fn passing_is_judged_at_every_position_of_small_rings() {
     for size in 1..9_u16 {
-        let places = || (0..2 * size).map(|n| Place { index: n % size, wrap: n < size });
+        let places = || (0..2 * size).map(|n| RingPosition { index: n % size, wrap: n < size });
         for from in places() {
             for descriptors in 1..=size {
                 let used = from.ahead(descriptors, size);
@@ -140,7 +140,7 @@ fn passing_is_judged_at_every_position_of_small_rings() {
 fn nonsense_positions_and_flags_are_borne() {
     for wanted in [u32::MAX, 0x0002_7fff, 0x0002_ffff, 0x0003_0000, 0xfffd_0000] {
         for descriptors in [1, 7, 8] {
-            let used = Place { index: 3, wrap: true };
+            let used = RingPosition { index: 3, wrap: true };
             let returned = Returned { used, descriptors, is_first: false };
             let _ = wants_interrupt(&Still(wanted), true, SIZE, returned);
         }
@@ -149,11 +149,11 @@ fn nonsense_positions_and_flags_are_borne() {
 
 #[test]
 fn places_go_around() {
-    let at = |index, wrap| Place { index, wrap };
+    let at = |index, wrap| RingPosition { index, wrap };
     assert_eq!(at(3, true).ahead(4, 8), at(7, true));
     assert_eq!(at(3, true).ahead(5, 8), at(0, false));
     assert_eq!(at(0, false).ahead(8, 8), at(0, true));
-    assert_eq!(Place::from_number(0x8005), at(5, true));
+    assert_eq!(RingPosition::from_number(0x8005), at(5, true));
     assert_eq!(at(5, true).number(), 0x8005);
     assert_eq!(at(5, false).number(), 5);
 }

@@ -153,7 +153,7 @@ impl Region {
 
     /// True if the region was accessed beyond the end of its file.
     pub(crate) fn is_faulted(&self) -> bool {
-        self.guard.as_ref().is_some_and(TruncationGuard::is_cut)
+        self.guard.as_ref().is_some_and(TruncationGuard::is_truncated)
     }
 }
 

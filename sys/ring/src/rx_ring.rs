@@ -39,7 +39,7 @@ impl OffloadMask {
         self.bits.store(offloads.to_bits(), Ordering::Relaxed);
     }
 
-    /// Returns the permitted offloads.
+    /// Returns the offloads that are permitted now.
     #[inline]
     pub fn load(&self) -> Offloads {
         Offloads::from_bits(self.bits.load(Ordering::Relaxed))
@@ -77,7 +77,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
         let is_simple = head.first.kind() == Descriptor::WRITE
             && head.first.len as usize >= bytes
             && self.header_bytes == VNET_HEADER_BYTES;
-        let (Some((low, high)), true) = (frame.plain_words(), is_simple) else {
+        let (Some((low, high)), true) = (frame.plain_vnet_header_words(), is_simple) else {
             return self.scatter(frame);
         };
         let low =
@@ -197,7 +197,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
 struct FrameReader<'a> {
     /// Slices before the tail: header, first part of the frame, VLAN tag, remainder.
     pieces: [&'a [u8]; 4],
-    /// Number of bytes taken.
+    /// Number of bytes that were read.
     at: usize,
     piece: usize,
     offset: usize,

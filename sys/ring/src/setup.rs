@@ -20,9 +20,9 @@ pub struct RingSetup {
     /// Addresses of the ring's areas.
     pub addresses: RingAddresses,
     /// Index of the first available entry to take; packed ring: the position with the wrap counter
-    /// as bit 15. See [`RingFeatures::ring_base`].
+    /// as bit 15. See [`RingFeatures::base_from_vring`].
     pub base: u16,
-    /// Negotiated features.
+    /// Feature bits negotiated with the driver.
     pub features: RingFeatures,
     /// Eventfd that becomes readable when the driver kicks; `None` if the driver never kicks and
     /// the ring has to be polled.

@@ -23,9 +23,9 @@ use crate::setup::{RingSetup, RingTracking};
 use crate::virtqueue::{Access, PREFETCH_DISTANCE, QueueState, Virtqueue};
 
 mod any_order;
-mod held_heads;
+mod outstanding_heads;
 
-use held_heads::OutstandingHeads;
+use outstanding_heads::OutstandingHeads;
 
 /// Chains whose first descriptors were fetched ahead of their use.
 struct FetchedSplitChains {

@@ -58,7 +58,7 @@ impl RarpAnnouncer {
         self.requested.load(Ordering::Relaxed) != 0
     }
 
-    /// Takes the pending announcement.
+    /// Returns and clears the pending announcement.
     fn take(&self) -> Option<Announcement> {
         let wanted = self.requested.swap(0, Ordering::Acquire);
         (wanted != 0).then(|| Announcement::reverse_arp(MacAddr::from_u64(wanted), None))

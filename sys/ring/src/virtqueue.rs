@@ -67,7 +67,7 @@ pub(crate) trait Virtqueue: Send {
     /// Requests a kick when the next chain is available.
     fn arm(&mut self) -> ArmResult;
 
-    /// Suppresses kicks.
+    /// Requests no kicks from the driver.
     fn park(&mut self);
 
     /// Records that the device wrote `bytes` bytes of a buffer at this guest address.
@@ -115,7 +115,7 @@ pub(crate) trait AnyOrder: Virtqueue {
     /// True if writes to buffers are logged.
     fn is_logging(&self) -> bool;
 
-    /// Whether chains that were taken are recorded in the in-flight region.
+    /// Returns true if chains that were taken are recorded in the in-flight region.
     fn has_record(&self) -> bool;
 }
 

@@ -40,7 +40,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Creates an empty reader.
+    /// Creates a reader without buffered bytes.
     pub fn new() -> Self {
         Self { capacity: vec![0; ROOM_BYTES].into_boxed_slice(), start: 0, end: 0 }
     }

@@ -98,7 +98,7 @@ impl Shared {
         }
     }
 
-    /// Accepts the next connection.
+    /// Accepts the next connection of the listener.
     async fn next(&self, listener: &Watched) -> OwnedFd {
         loop {
             match listener.read(accept).await {
@@ -212,7 +212,7 @@ struct PeerLimits {
 
 /// Connection that arrived while another one is served.
 enum Other {
-    /// The connection was closed.
+    /// The new connection was closed, because the served one is in use.
     TurnedAway,
     /// The connection is pending: the peer has closed the served one.
     Successor,

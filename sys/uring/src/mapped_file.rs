@@ -147,7 +147,7 @@ impl MappedFile {
 
     /// Returns true if the file was found to be truncated by another process.
     fn is_given_up(&self) -> bool {
-        self.guard.as_ref().is_none_or(TruncationGuard::is_cut)
+        self.guard.as_ref().is_none_or(TruncationGuard::is_truncated)
     }
 
     /// Records a write by the kernel, which has allocated the pages.

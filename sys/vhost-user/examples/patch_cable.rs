@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use suimon_frame::FrameBatch;
 use suimon_ports::{
-    DeviceNotice, FrameSink, FrameSource, NegotiatedFeatures, OffloadSwitches, PortObserver,
+    DeviceNotice, FrameSink, FrameSource, NegotiatedFeatures, OffloadToggles, PortObserver,
     QueueHost, TransmitResult, VhostUserMode, VhostUserSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
@@ -112,7 +112,7 @@ fn run() -> Result<()> {
                 queue_pairs: 1,
                 mac: None,
                 mtu: 9000,
-                offload: OffloadSwitches::default(),
+                offload: OffloadToggles::default(),
                 negotiated: NegotiatedFeatures::default(),
             };
             VhostUserNic::open(PortId(port), &spec, cable.clone(), cable.clone(), &threads)

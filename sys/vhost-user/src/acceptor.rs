@@ -34,7 +34,7 @@ const SHORTAGE: Duration = Duration::from_millis(200);
 
 /// Reason why no more connections are turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TurnedAway {
+pub(crate) enum RejectStop {
     /// The host has no descriptor left.
     Shortage,
     /// A pending connection replaces the front-end that is served.
@@ -102,14 +102,14 @@ impl Acceptor {
         name: DeviceName,
         (served, may_replace): (&Connection, bool),
         limits: &mut PeerLimits,
-    ) -> TurnedAway {
+    ) -> RejectStop {
         let Self::Listens(listener) = self else { return std::future::pending().await };
         loop {
             sleep(limits.turned_away.delay(Instant::now())).await;
             let closed =
                 listener.read(|listener| accept_other(listener, served, may_replace)).await;
             if matches!(closed, Ok(None)) {
-                return TurnedAway::Replaced;
+                return RejectStop::Replaced;
             }
             let now = Instant::now();
             limits.turned_away.note(now);
@@ -127,7 +127,7 @@ impl Acceptor {
                 }
             }
             if closed.is_err() {
-                return TurnedAway::Shortage;
+                return RejectStop::Shortage;
             }
         }
     }

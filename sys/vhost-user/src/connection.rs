@@ -102,9 +102,9 @@ pub(crate) struct Incoming {
 
 /// Deadline for the rest of a message.
 #[derive(Default)]
-struct RestBy(Option<Instant>);
+struct MessageDeadline(Option<Instant>);
 
-impl RestBy {
+impl MessageDeadline {
     /// Returns the deadline of a wait that begins `now`, after `got` bytes of the message:
     /// [`MESSAGE_TIMEOUT`] after the first wait inside the message. `None` before the message begins,
     /// because a front-end may be idle for as long as it likes.
@@ -133,8 +133,8 @@ pub(crate) struct Connection {
     closing: Arc<Closing>,
     /// Process that connected (pidfd), if it is known.
     peer: Option<OwnedFd>,
-    /// Holds the socket beyond the other fields if it has unread messages, whose descriptors are
-    /// closed with it.
+    /// Receive buffer. Keeps the socket open while messages are unread: closing the socket closes
+    /// their descriptors, which may block.
     unread: Received,
 }
 
@@ -233,7 +233,7 @@ impl Connection {
         fds: &mut Vec<OwnedFd>,
     ) -> Result<(), ConnectionEnd> {
         let mut filled = 0;
-        let mut rest_by = RestBy::default();
+        let mut rest_by = MessageDeadline::default();
         while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             let got = before + filled;
             let deadline = rest_by.deadline(got, Instant::now());
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_rest_of_a_message_is_waited_for_from_its_beginning_not_from_that_of_the_idle_time() {
-        let mut rest_by = RestBy::default();
+        let mut rest_by = MessageDeadline::default();
         let idle = Instant::now();
         assert_eq!(rest_by.deadline(0, idle), None);
         let began = idle + 100 * MESSAGE_TIMEOUT;

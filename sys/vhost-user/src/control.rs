@@ -17,7 +17,7 @@ use suimon_socket_runtime::{Interrupted, Stop, Watched, blocking_on};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::acceptor::{Acceptor, TurnedAway};
+use crate::acceptor::{Acceptor, RejectStop};
 use crate::connection::{Connection, ConnectionEnd, Incoming};
 use crate::device::{Device, RingSet};
 use crate::fault::DeviceFault;
@@ -30,8 +30,8 @@ use crate::subject::DeviceOwner;
 /// requests within this time.
 const STOP_WAIT: Duration = Duration::from_millis(50);
 /// Initial and maximum interval between further attempts to detach rings. The interval doubles.
-const STOP_LOOK_MIN: Duration = Duration::from_millis(5);
-const STOP_LOOK_MAX: Duration = Duration::from_millis(500);
+const STOP_POLL_INTERVAL_MIN: Duration = Duration::from_millis(5);
+const STOP_POLL_INTERVAL_MAX: Duration = Duration::from_millis(500);
 /// Interval between attempts to execute a call while the host has no thread available.
 const SHORTAGE: Duration = Duration::from_millis(200);
 
@@ -224,7 +224,7 @@ impl Shared {
         stops: impl FnOnce(&Device) -> RingSet,
     ) -> Result<(), Interrupted> {
         let stops = session.device.as_deref().map_or(RingSet::Nothing, stops);
-        let (mut wait, mut look) = (STOP_WAIT, STOP_LOOK_MIN);
+        let (mut wait, mut look) = (STOP_WAIT, STOP_POLL_INTERVAL_MIN);
         loop {
             match &session.device {
                 None => return Err(Interrupted),
@@ -234,7 +234,9 @@ impl Shared {
             let stopped = self.with_device(session, move |_, device| device.try_stop(stops, wait));
             match stopped.await {
                 Ok(true) => return Ok(()),
-                Ok(false) => (wait, look) = (Duration::ZERO, (look * 2).min(STOP_LOOK_MAX)),
+                Ok(false) => {
+                    (wait, look) = (Duration::ZERO, (look * 2).min(STOP_POLL_INTERVAL_MAX));
+                }
                 Err(Interrupted) => look = SHORTAGE,
             }
             sleep(look).await;
@@ -337,7 +339,7 @@ impl Shared {
                 turned_away = acceptor.reject(name, (&session.connection, may_replace), limits),
                     if is_door_open =>
                 {
-                    if turned_away == TurnedAway::Replaced {
+                    if turned_away == RejectStop::Replaced {
                         return Err(ConnectionEnd::Replaced.into());
                     }
                     is_door_open = false;

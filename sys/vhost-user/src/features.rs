@@ -1,7 +1,7 @@
 //! Features that NICs and disks offer.
 
 use suimon_frame::Offloads;
-use suimon_ports::OffloadSwitches;
+use suimon_ports::OffloadToggles;
 use virtio_bindings::virtio_blk::{
     VIRTIO_BLK_F_BLK_SIZE, VIRTIO_BLK_F_CONFIG_WCE, VIRTIO_BLK_F_DISCARD, VIRTIO_BLK_F_FLUSH,
     VIRTIO_BLK_F_MQ, VIRTIO_BLK_F_RO, VIRTIO_BLK_F_SEG_MAX, VIRTIO_BLK_F_TOPOLOGY,
@@ -71,7 +71,7 @@ pub(crate) fn check_negotiated(request: Request, negotiated: u64) -> Result<(), 
 /// Features and queues offered to a front-end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// Virtio feature bits.
+    /// Bits of the virtio features, with `VHOST_USER_F_PROTOCOL_FEATURES`.
     pub features: u64,
     /// Bits of the vhost-user protocol features.
     pub protocol: u64,
@@ -85,7 +85,7 @@ impl Offer {
     ///
     /// With `has_mac`, the MAC address is known. Configuration space is then offered too, so that a
     /// front-end without an address can read it.
-    pub fn new(queue_pairs: u16, has_mac: bool, switches: &OffloadSwitches, frozen: u64) -> Self {
+    pub fn new(queue_pairs: u16, has_mac: bool, switches: &OffloadToggles, frozen: u64) -> Self {
         let mut features = bits(&[
             VIRTIO_F_VERSION_1,
             VIRTIO_F_ANY_LAYOUT,
@@ -123,7 +123,7 @@ impl Offer {
             protocol |= protocol::CONFIG;
         }
         features |= offload_bits(switches);
-        let all = offload_bits(&OffloadSwitches::default());
+        let all = offload_bits(&OffloadToggles::default());
         Self { features: features | (frozen & all), protocol, queue_pairs }
     }
 
@@ -168,7 +168,7 @@ impl Offer {
 
 /// Returns the feature bits of the enabled offloads. Segmentation requires checksum offload in the
 /// same direction.
-fn offload_bits(switches: &OffloadSwitches) -> u64 {
+fn offload_bits(switches: &OffloadToggles) -> u64 {
     let mut features = 0;
     if switches.tx_checksum {
         features |= bits(&[VIRTIO_NET_F_CSUM]);
@@ -198,7 +198,7 @@ fn offload_bits(switches: &OffloadSwitches) -> u64 {
 
 /// Returns the offloads that frames delivered to the guest may use under these switches, if the
 /// guest negotiated them.
-pub(crate) fn egress_allowed(switches: &OffloadSwitches) -> Offloads {
+pub(crate) fn egress_allowed(switches: &OffloadToggles) -> Offloads {
     match (switches.rx_checksum, switches.segmentation) {
         (false, _) => Offloads::NONE,
         (true, false) => Offloads { checksum: true, ..Offloads::NONE },
@@ -214,7 +214,7 @@ fn bits(numbers: &[u32]) -> u64 {
 mod tests {
     use super::*;
 
-    const OFF: OffloadSwitches = OffloadSwitches {
+    const OFF: OffloadToggles = OffloadToggles {
         tx_checksum: false,
         rx_checksum: false,
         tx_ip_checksum: false,
@@ -225,17 +225,17 @@ mod tests {
 
     #[test]
     fn switches_take_features_away_unless_the_vm_has_them() {
-        let all = Offer::new(1, false, &OffloadSwitches::default(), 0);
+        let all = Offer::new(1, false, &OffloadToggles::default(), 0);
         let none = Offer::new(1, false, &OFF, 0);
         let no_segmentation =
-            Offer::new(1, false, &OffloadSwitches { segmentation: false, ..Default::default() }, 0);
-        assert_eq!(all.features & !none.features, offload_bits(&OffloadSwitches::default()));
+            Offer::new(1, false, &OffloadToggles { segmentation: false, ..Default::default() }, 0);
+        assert_eq!(all.features & !none.features, offload_bits(&OffloadToggles::default()));
         assert_eq!(
             no_segmentation.features & !none.features,
             bits(&[VIRTIO_NET_F_CSUM, VIRTIO_NET_F_GUEST_CSUM])
         );
         let no_checksum =
-            Offer::new(1, false, &OffloadSwitches { tx_checksum: false, ..Default::default() }, 0);
+            Offer::new(1, false, &OffloadToggles { tx_checksum: false, ..Default::default() }, 0);
         assert_eq!(no_checksum.features & bits(&[VIRTIO_NET_F_HOST_TSO4]), 0);
         assert_ne!(no_checksum.features & bits(&[VIRTIO_NET_F_GUEST_TSO4]), 0);
         // A VM that negotiated all features is offered all of them again, and no unimplemented

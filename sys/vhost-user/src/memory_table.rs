@@ -17,14 +17,14 @@ use crate::request::Request;
 /// and removals of the same region are counted and have no effect.
 #[derive(Default)]
 pub(crate) struct MemoryTable {
-    regions: Vec<Known>,
+    regions: Vec<MappedRegion>,
     /// Removals still expected for regions that are already unmapped, with their number.
     late: Vec<(Identity, u32)>,
     memory: Option<Arc<GuestMemory>>,
     mapped: Arc<MappedMemory>,
 }
 
-struct Known {
+struct MappedRegion {
     region: Arc<Region>,
     /// Number of repeated additions of the region.
     repeats: u32,
@@ -51,7 +51,8 @@ impl MemoryTable {
         let request = Request::SetMemTable;
         *self = Self::default();
         for (index, (info, fd)) in table.iter().enumerate() {
-            self.regions.push(Known { region: self.map(request, index, *info, fd)?, repeats: 0 });
+            self.regions
+                .push(MappedRegion { region: self.map(request, index, *info, fd)?, repeats: 0 });
         }
         self.rebuild(request)
     }
@@ -70,7 +71,7 @@ impl MemoryTable {
             return Err(DeviceFault::Memory { request, source });
         }
         let region = self.map(request, self.regions.len(), info, fd)?;
-        self.regions.push(Known { region, repeats: 0 });
+        self.regions.push(MappedRegion { region, repeats: 0 });
         self.rebuild(request)?;
         Ok(Change::New)
     }

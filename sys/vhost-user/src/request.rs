@@ -73,9 +73,9 @@ requests! {
     NetSetMtu = 20, "NET_SET_MTU";
     /// Sets the channel for requests of the back-end.
     SetBackendReqFd = 21, "SET_BACKEND_REQ_FD";
-    /// Reads configuration space.
+    /// Reads from the device's configuration space.
     GetConfig = 24, "GET_CONFIG";
-    /// Writes configuration space.
+    /// Writes to the device's configuration space.
     SetConfig = 25, "SET_CONFIG";
     /// Creates an in-flight record, which the front-end keeps.
     GetInflightFd = 31, "GET_INFLIGHT_FD";

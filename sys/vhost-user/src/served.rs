@@ -71,7 +71,8 @@ impl Served {
     ) -> Result<Self, DeviceError> {
         let name = subject.name();
         let host_error = |action: &'static str| move |error| host_error(name, action, &error);
-        suimon_mapping::watch_for_cuts().map_err(host_error("monitor the guest's memory"))?;
+        suimon_mapping::install_truncation_handler()
+            .map_err(host_error("monitor the guest's memory"))?;
         // Read while the thread may; threads that read messages may not.
         let _ = suimon_ring::device_bytes_max();
         suimon_eventfd::prepare().map_err(host_error("prepare interrupts"))?;

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// rotates its list, so no descriptor starves.
 pub(crate) const EVENTS_MAX: usize = 64;
 
-/// Events of one call.
+/// Buffer for the events that one call returns.
 pub(crate) struct Events {
     buffer: [libc::epoll_event; EVENTS_MAX],
     len: usize,

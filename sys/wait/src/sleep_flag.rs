@@ -28,7 +28,7 @@ const NOTIFIED: u8 = 2;
 
 /// Byte shared by wakers and sleeper. A trait, so that the model checker can use its own type.
 pub(crate) trait Cell {
-    /// Swaps with acquire-release ordering.
+    /// Stores `value` and returns the former value, with acquire-release ordering.
     fn swap(&self, value: u8) -> u8;
     /// Compares and exchanges with acquire-release ordering. Returns true if `current` was found.
     fn replace(&self, current: u8, value: u8) -> bool;

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use protox::Compiler;
 
-/// The parsed command line.
+/// Arguments of `protoc` that prost-build passes.
 #[derive(Debug, Default)]
 struct Arguments {
     includes: Vec<PathBuf>,

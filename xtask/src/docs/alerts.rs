@@ -9,7 +9,7 @@ the daemon, and with `[api]` on TCP; a token of `metrics_token_file` permits onl
 only while its object does. Counters start at 0 with the daemon or with the object, unless stated otherwise.\n\n\
 *Normalised IOPS* are operations per second in units of `normalization_bytes` of the store (8 KiB by default).\n\n";
 
-/// An alert rule.
+/// Alert rule of Prometheus.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Alert {
     name: String,

@@ -20,7 +20,7 @@ their codes.\n\n";
 /// Methods in the order of the page.
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// Returns the page.
+/// Returns the reference page of the REST API.
 pub(super) fn page(document: &Value) -> Result<String> {
     let mut text = INTRODUCTION.to_owned();
     statuses(&mut text, document)?;

@@ -27,13 +27,13 @@ pub(crate) struct Database {
 pub(crate) struct Transactions {
     pub(crate) threads: u32,
     pub(crate) tables: u32,
-    /// Rows per table.
+    /// Rows of each table.
     pub(crate) rows: u32,
     pub(crate) warm_up_s: u64,
     pub(crate) measure_s: u64,
 }
 
-/// Result of a load.
+/// Transactions completed under the load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answered {
     /// Transactions per second, for each second.

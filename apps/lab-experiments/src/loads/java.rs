@@ -34,7 +34,7 @@ pub(crate) struct OrderLoad {
     pub(crate) has_huge_pages: bool,
 }
 
-/// Result of the load.
+/// Orders completed under the load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OrdersDone {
     /// Operations per second, for each second.

@@ -8,7 +8,7 @@ use suimon_rig::{Daemon, Namespace, NamespaceGuest, Rig, Veth, wait_until};
 
 /// Address in the external network.
 pub(crate) const WORLD: &str = "10.77.0.200";
-/// Name of the switch.
+/// Name of the virtual switch that the VMs are connected to.
 pub(crate) const SWITCH: &str = "lan";
 /// Name of the uplink, if the switch has one.
 pub(crate) const UPLINK: &str = "up";
@@ -17,7 +17,7 @@ const FIRST: u8 = 10;
 /// Time limit for guests to reach each other and the external network.
 const READY_LIMIT: Duration = Duration::from_secs(30);
 
-/// Parameters of the setup.
+/// Parameters of the network of VMs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LanSpec<'a> {
     /// Number of guests, 1 to 100.

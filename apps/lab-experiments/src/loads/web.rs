@@ -18,7 +18,7 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 /// Time limit for wrk to exit after its nominal end.
 const END_LIMIT: Duration = Duration::from_secs(15);
 /// Time limit of a response.
-const ANSWER_LIMIT: &str = "10s";
+const RESPONSE_TIMEOUT: &str = "10s";
 
 /// Shares of requests that start a CGI program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub(crate) struct Connections {
     pub(crate) https: u32,
 }
 
-/// Result of the load.
+/// Requests served under the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Served {
     pub(crate) requests: f64,
@@ -152,7 +152,8 @@ impl WebClients {
             fs::write(&script, SCRIPT.replace("PERCENT", &cgi_percent.to_string()))?;
             let (url, time) = (format!("{scheme}://{to}/file"), format!("{seconds}s"));
             let count = connections.to_string();
-            let words = ["wrk", "-t", "1", "-c", &count, "-d", &time, "--timeout", ANSWER_LIMIT];
+            let words =
+                ["wrk", "-t", "1", "-c", &count, "-d", &time, "--timeout", RESPONSE_TIMEOUT];
             let words = [&words[..], &["--script", &script, &url]].concat();
             from.start(rig, "wrk", &words)
         };

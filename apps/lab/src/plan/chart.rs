@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use suimon_lab_run::Words;
 
-/// Chart of a report.
+/// Chart in the report of a plan.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Chart {
@@ -21,7 +21,7 @@ pub(crate) struct Chart {
     pub(crate) x: Option<Words>,
 }
 
-/// Form of a chart.
+/// Representation of the values in a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Shape {

@@ -6,13 +6,13 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use suimon_lab_run::Words;
 
-/// Published figure.
+/// Figure published by another party, with which results are compared.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Figure {
     /// Id, unique in the plan.
     pub(crate) id: String,
-    /// Subject of the figure.
+    /// Quantity that the figure states.
     pub(crate) of: Words,
     /// Published value as stated in the document; empty for a target of Suimon.
     pub(crate) published: Words,

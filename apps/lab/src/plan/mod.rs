@@ -20,7 +20,7 @@ pub(crate) use chart::{Chart, Shape};
 pub(crate) use figure::Figure;
 pub(crate) use shipped::{SHIPPED, shipped};
 
-/// Scale of a run.
+/// Scale of a run: its duration and number of repetitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Scale {
     /// As the plan specifies, size adapted to this host
@@ -93,7 +93,7 @@ impl Default for Repeat {
     }
 }
 
-/// Changes for another scale.
+/// Changes of a plan's settings for another scale.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use suimon_lab_run::Module;
+use suimon_lab_run::ProfiledModule;
 
 /// Module of kernel functions that belong to no other part.
 pub(crate) const KERNEL_OTHER: &str = "kernel: other";
@@ -269,7 +269,7 @@ const KERNEL: &[(&str, &[&str])] = &[
 ///
 /// # Errors
 /// A line has an unexpected format.
-pub(super) fn sum_up(told: &str, sample_s: f64) -> Result<Vec<Module>> {
+pub(super) fn sum_up(told: &str, sample_s: f64) -> Result<Vec<ProfiledModule>> {
     let mut samples: BTreeMap<String, u64> = BTreeMap::new();
     for line in told.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
         let mut fields = line.splitn(3, '|').map(str::trim);
@@ -280,9 +280,9 @@ pub(super) fn sum_up(told: &str, sample_s: f64) -> Result<Vec<Module>> {
         };
         *samples.entry(module(object, symbol)).or_default() += count;
     }
-    let mut modules: Vec<Module> = samples
+    let mut modules: Vec<ProfiledModule> = samples
         .into_iter()
-        .map(|(name, count)| Module { name, cpu_seconds: count as f64 * sample_s })
+        .map(|(name, count)| ProfiledModule { name, cpu_seconds: count as f64 * sample_s })
         .collect();
     modules.sort_by(|a, b| b.cpu_seconds.total_cmp(&a.cpu_seconds));
     Ok(modules)

@@ -77,7 +77,7 @@ fn field(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use suimon_lab_run::{Module, Profile, Repetition, Series};
+    use suimon_lab_run::{Profile, ProfiledModule, Repetition, Series};
 
     use super::*;
 
@@ -94,7 +94,7 @@ mod tests {
         });
         run.parts.push(part);
         assert_eq!(profile(&run), None);
-        let module = Module { name: "kernel: TCP".to_owned(), cpu_seconds: 0.5 };
+        let module = ProfiledModule { name: "kernel: TCP".to_owned(), cpu_seconds: 0.5 };
         run.parts.push(Repetition {
             case: "a".to_owned(),
             profile: Some(Profile { seconds: 2.0, modules: vec![module] }),

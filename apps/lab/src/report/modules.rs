@@ -70,7 +70,7 @@ fn percent<'a>(run: &'a Run, case: &Case) -> BTreeMap<&'a str, f64> {
 
 #[cfg(test)]
 mod tests {
-    use suimon_lab_run::{Module, Profile, Repetition};
+    use suimon_lab_run::{Profile, ProfiledModule, Repetition};
 
     use super::*;
 
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(modules(&run), "");
         let case = Case::new("a", Words::untranslated("one"), 1.0);
         run.cases.push(case.clone());
-        let module = |number: u32| Module {
+        let module = |number: u32| ProfiledModule {
             name: format!("module {number}"),
             cpu_seconds: f64::from(number),
         };

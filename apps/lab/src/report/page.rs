@@ -39,7 +39,7 @@ fn in_both(words: &Words, tag: &str) -> String {
     format!("<{tag} lang=en>{en}</{tag}><{tag} lang=ja>{ja}</{tag}>")
 }
 
-/// Returns a complete page.
+/// Returns a complete HTML page.
 pub(crate) fn page(title: &Words, body: &str, language: Language) -> String {
     let language = match language {
         Language::En => "en",

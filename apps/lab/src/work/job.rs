@@ -20,12 +20,12 @@ use crate::shared_flags::ResultsFlags;
 /// Largest part of the process's last output that is read, in bytes.
 const OUTPUT_BYTES_MAX: u64 = 4096;
 
-/// Run in progress.
+/// Run that is in progress, with its process.
 pub(super) struct Job {
     child: Child,
     results: Results,
     plan: String,
-    /// Ids of earlier runs.
+    /// Ids of the runs that existed before this one.
     before: BTreeSet<String>,
     run: Option<String>,
     /// Output of the process. A file, so that the process never blocks on it.
@@ -34,7 +34,7 @@ pub(super) struct Job {
     is_stopping: bool,
 }
 
-/// Requested run.
+/// Run requested by the API.
 #[derive(Debug)]
 pub(super) struct RequestedRun {
     /// Name of a shipped plan.

@@ -27,7 +27,7 @@ pub(super) fn forget_old(requests: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the oldest request.
+/// Returns the path of the oldest request; `None` if there is none.
 pub(super) fn next(requests: &Path) -> Result<Option<PathBuf>> {
     // Ids are times.
     Ok(with_extension(requests, "json")?.into_iter().next())

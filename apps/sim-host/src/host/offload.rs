@@ -3,7 +3,7 @@
 
 use suimon_frame::Offloads;
 use suimon_offload::{
-    DeviceFeatures, FeatureState, OffloadCapability, OffloadSwitches, Performer, PortKind, Side,
+    DeviceFeatures, FeatureState, OffloadCapability, OffloadToggles, Performer, PortKind, Side,
     effective, performer_at_device,
 };
 
@@ -19,7 +19,7 @@ pub(crate) struct ByNic {
 
 /// Returns the offloads that a NIC performs with these settings. The kernel accepts every form of
 /// frame.
-pub(crate) fn by_nic(nic: &NicSpec, switches: &OffloadSwitches) -> ByNic {
+pub(crate) fn by_nic(nic: &NicSpec, switches: &OffloadToggles) -> ByNic {
     let mut device = DeviceFeatures::default();
     for feature in &nic.features {
         let is = true;

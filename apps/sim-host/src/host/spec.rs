@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use suimon_offload::{DeviceFeature, OffloadSwitches};
+use suimon_offload::{DeviceFeature, OffloadToggles};
 use suimon_power::PowerPlan;
 use suimon_sim_kernel::Use;
 
@@ -175,7 +175,7 @@ pub(crate) enum Place {
     PeerHost,
     /// Transmission by the NIC of the host.
     Nic,
-    /// Reception from the wire.
+    /// Frames are received from the wire.
     Wire,
     /// External component: takes `request_ns` ± 50 % and no CPU of the host.
     Wait,
@@ -232,7 +232,7 @@ pub(crate) struct CaseSpec {
     /// Bytes that applications write at once.
     pub(crate) block_bytes: Option<u64>,
     #[serde(default)]
-    pub(crate) offload: OffloadSwitches,
+    pub(crate) offload: OffloadToggles,
     pub(crate) power: Option<PlanSpec>,
     pub(crate) vmq: Option<QueuesSpec>,
     #[serde(default)]

@@ -51,7 +51,7 @@ enum Event {
         vm: u32,
         to: u16,
     },
-    /// The measurement starts.
+    /// The warm-up ends, and counting starts.
     Count,
 }
 
@@ -141,7 +141,7 @@ impl<'p> World<'p> {
     fn place_queues(&mut self) -> Result<Vec<u16>> {
         let Some(of) = self.plan.case.vmq else { return Ok(Vec::new()) };
         let (enabled, max_processors) = (of.enabled, of.max_processors);
-        let spec = VmqSpec { enabled, max_processors, ..VmqSpec::default() };
+        let spec = VmqSpec { enabled, max_workers: max_processors, ..VmqSpec::default() };
         let processors = self.plan.machine.sharing().processors();
         let (placement, owners, moves) =
             Placement::new(spec, &processors, self.plan.vms.len() as u32)?;

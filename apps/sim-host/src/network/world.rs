@@ -105,7 +105,7 @@ impl<'s> World<'s> {
         let vms = scenario.vms.count;
         let host = Host::new(&scenario.host, vms);
         let max_processors = scenario.host.max_processors;
-        let spec = VmqSpec { max_processors, ..VmqSpec::default() };
+        let spec = VmqSpec { max_workers: max_processors, ..VmqSpec::default() };
         let mut agenda = Agenda::new(Time::ZERO);
         let processors = host.sharing.processors();
         let (placement, owners, moves) = Placement::new(spec, &processors, vms)?;

@@ -77,7 +77,7 @@ impl Placement {
     /// # Errors
     /// The policy rejects the limit.
     pub(crate) fn limit(&mut self, max_processors: u16, now: Time) -> Result<Moves> {
-        let spec = VmqSpec { max_processors, ..self.vmq.spec().clone() };
+        let spec = VmqSpec { max_workers: max_processors, ..self.vmq.spec().clone() };
         let moves = self.vmq.set_spec(spec, now)?;
         Ok(self.order(&moves))
     }

@@ -10,7 +10,7 @@ use suimon_quantity::Time;
 
 use crate::cluster::machines::{AllocatorMachine, Machines, MemberMachine};
 
-/// Faulty policy.
+/// Fault that is built into a policy, to test that checkers detect it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     /// The leader grants 5 % more than the capacity.

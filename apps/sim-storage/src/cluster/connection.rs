@@ -23,7 +23,7 @@ impl Control {
         self.host(node).asked.push(Asked { call, purpose, at: now });
     }
 
-    /// Starts a node's daemon.
+    /// Starts the daemon of a node.
     pub(crate) fn begin(&mut self, now: Time, node: u32, epoch: u32, model: &mut dyn DiskModel) {
         let host = &mut self.hosts[node as usize];
         if host.epoch != epoch {

@@ -13,7 +13,7 @@ pub(crate) const TICK_NS: u64 = SECOND / 2;
 /// Planned event in the cluster.
 #[derive(Clone, Debug)]
 pub(crate) enum ControlEvent {
-    /// A node's daemon starts.
+    /// The daemon of a node starts.
     Begin { node: u32, epoch: u32 },
     /// A node performs its periodic work and samples its disks.
     Tick { node: u32, epoch: u32 },

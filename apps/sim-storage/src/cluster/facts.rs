@@ -9,7 +9,7 @@ pub(crate) struct HeldTo {
     /// Leased limit, valid until `leased_until_ns`.
     pub(crate) leased_iops: u64,
     pub(crate) leased_until_ns: u64,
-    /// Reservation, valid without expiry.
+    /// Reserved rate, which does not expire.
     pub(crate) reserved_iops: u64,
     /// Fallback limit from `late_from_ns` on; 0 for none.
     pub(crate) late_iops: u64,

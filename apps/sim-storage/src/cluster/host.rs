@@ -42,7 +42,7 @@ pub(crate) struct Session {
     pub(crate) asked: Option<Time>,
 }
 
-/// State of a node.
+/// Simulated state of a node.
 pub(crate) struct Host {
     pub(crate) node: u32,
     pub(crate) clock: Clock,

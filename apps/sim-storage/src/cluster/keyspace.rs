@@ -52,7 +52,7 @@ pub(crate) enum Change {
 /// Set of keys to read.
 #[derive(Clone, Debug)]
 pub(crate) enum Keys {
-    /// Keys given individually.
+    /// The listed keys.
     These(Vec<Key>),
     /// Reports and grants of a store.
     Store(u32),

@@ -93,7 +93,7 @@ impl Control {
         }
     }
 
-    /// Samples a node's disks.
+    /// Samples the counters of a node's disks.
     pub(crate) fn sample(&mut self, now: Time, at: At, model: &mut dyn DiskModel) {
         let (local, store) = (self.local(now, at), self.participant(at).store);
         let mut disks = std::mem::take(&mut self.loads);

@@ -39,7 +39,7 @@ pub(crate) struct Participant {
     pub(crate) writes: VecDeque<Vec<Change>>,
     /// True while a report is in flight.
     pub(crate) is_reporting: bool,
-    /// Report to send next.
+    /// Report to send once none is in flight.
     pub(crate) report: Option<Rc<Report>>,
 }
 

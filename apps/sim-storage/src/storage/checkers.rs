@@ -94,7 +94,7 @@ const KEPT_NS: i128 = 20_000_000;
 /// request of each disk.
 pub(crate) struct Within {
     disks: Vec<u32>,
-    /// Permitted excess.
+    /// Tolerance above the limit, in operations × 10⁻⁹ (IOPS × nanoseconds).
     allowed: i128,
     nodes: BTreeMap<u32, HeldNode>,
 }

@@ -46,7 +46,7 @@ pub(crate) struct CapabilitySpec {
     pub(crate) seconds: u64,
 }
 
-/// Node of a scenario.
+/// Node in a scenario file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NodeSpec {

@@ -168,8 +168,9 @@ fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
         .map(|of| WorkerSpec { number: WorkerId(of), core: u32::from(of), numa_node: 0 })
         .collect();
     let at = |turn: u64| Time::from_ns(SECOND / 4 * (400 + turn));
-    let spec = VmqSpec { max_processors: 4, ..VmqSpec::default() };
-    let mut vmq = Recorded::<Vmq>::vmq(Some(sink), (at(0), "wan"), spec, &processors).unwrap();
+    let spec = VmqSpec { max_workers: 4, ..VmqSpec::default() };
+    let mut vmq =
+        Recorded::<Vmq>::record_vmq(Some(sink), (at(0), "wan"), spec, &processors).unwrap();
     let queue = |port| QueueId { port: PortId(port), direction: Direction::Ingress, index: 0 };
     for port in 0..4 {
         vmq.set_nic(PortId(port), NicSpec::default(), 1, at(0)).unwrap();

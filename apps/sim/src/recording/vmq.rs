@@ -46,11 +46,11 @@ pub(crate) struct VmqWhatIf {
 fn set(settings: &[Setting], mut spec: VmqSpec) -> Result<VmqSpec> {
     for setting in settings {
         match setting.field.as_str() {
-            "max_processors" => spec.max_processors = setting.value()?,
+            "max_processors" => spec.max_workers = setting.value()?,
             "mode" => spec.mode = setting.value()?,
             "enabled" => spec.enabled = setting.value()?,
-            "base_processor" => spec.base_processor = setting.value()?,
-            "max_processor_number" => spec.max_processor_number = setting.value()?,
+            "base_processor" => spec.base_worker = setting.value()?,
+            "max_processor_number" => spec.max_worker_number = setting.value()?,
             "parking" => spec.parking = setting.value()?,
             "high_percent" => {
                 spec.water.high = Load::from_ppm(setting.value::<u32>()?.saturating_mul(10_000));

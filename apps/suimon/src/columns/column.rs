@@ -7,7 +7,7 @@ pub(crate) enum Align {
     Right,
 }
 
-/// Column of a table.
+/// Column of a printed table.
 pub(crate) struct Column {
     /// Title in the table's header.
     pub(crate) title: &'static str,

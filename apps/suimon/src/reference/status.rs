@@ -1,6 +1,6 @@
 //! Reference page of the tables of status.
 
-use suimon_contract::{ProcessorStages, QosLimitingFactor};
+use suimon_contract::{QosLimitingFactor, WorkerStages};
 
 use crate::columns::{Columns, QOS_DELIVERY, TABLES, TOP_STAGES};
 use crate::reference::text::{GENERATED, cell};
@@ -83,7 +83,7 @@ fn stages(text: &mut String) {
          The stages of a worker add up to all of its time. The metric `suimon_worker_stage_seconds_total` \
          has the name in its label `stage`.\n\n| stage | work |\n|---|---|\n",
     );
-    for (stage, meaning) in ProcessorStages::MEANINGS {
+    for (stage, meaning) in WorkerStages::MEANINGS {
         text.push_str(&format!("| `{stage}` | {meaning} |\n"));
     }
     text.push('\n');
@@ -108,7 +108,7 @@ mod tests {
         for factor in QosLimitingFactor::ALL {
             assert!(page.contains(&format!("\n| `{factor}` | ")), "{factor}");
         }
-        let stages = ProcessorStages::default().named().map(|(stage, _)| stage);
-        assert_eq!(stages, ProcessorStages::MEANINGS.map(|(stage, _)| stage));
+        let stages = WorkerStages::default().named().map(|(stage, _)| stage);
+        assert_eq!(stages, WorkerStages::MEANINGS.map(|(stage, _)| stage));
     }
 }

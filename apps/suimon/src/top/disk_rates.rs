@@ -23,8 +23,7 @@ pub(crate) struct DiskRates {
     /// Guaranteed rate in normalised operations per second over the last 5 s, like the following
     /// two.
     pub(crate) guaranteed_iops: u64,
-    #[serde(rename = "demand_iops")]
-    pub(crate) demanded_iops: u64,
+    pub(crate) demand_iops: u64,
     pub(crate) delivered_iops: u64,
     /// Mean time for which limits delayed an operation in the last 5 s, in ns; absent if none
     /// completed.
@@ -47,8 +46,8 @@ impl DiskRates {
             written_bytes_per_s: rate(|disk| disk.written_bytes),
             others_per_s: rate(|disk| disk.others),
             latency_ns: growth(before.latency_ns, after.latency_ns).checked_div(requests),
-            guaranteed_iops: qos.entitled_iops,
-            demanded_iops: qos.demanded_iops,
+            guaranteed_iops: qos.guaranteed_iops,
+            demand_iops: qos.demand_iops,
             delivered_iops: qos.delivered_iops,
             qos_wait_ns: wait(&qos),
         }
@@ -57,7 +56,7 @@ impl DiskRates {
 
 /// Returns the total delay divided by the number of completed operations.
 fn wait(qos: &QosDelivery) -> Option<u64> {
-    let waits = qos.waits_ns.values().fold(0_u64, |sum, ns| sum.saturating_add(*ns));
+    let waits = qos.queued_ns.values().fold(0_u64, |sum, ns| sum.saturating_add(*ns));
     let done = u128::from(qos.delivered_iops) * u128::from(qos.window_ns) / 1_000_000_000;
     u64::try_from(u128::from(waits).checked_div(done)?).ok()
 }

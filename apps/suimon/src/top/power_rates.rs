@@ -24,19 +24,19 @@ pub(crate) struct PowerRates {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) disk_requests_per_s_per_watt: Option<u64>,
     /// Reason why power is unknown.
-    #[serde(rename = "unavailable_reason", skip_serializing_if = "Option::is_none")]
-    pub(crate) lacking: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unavailable_reason: Option<String>,
 }
 
 impl PowerRates {
     pub(super) fn between(
         before: &TopPower,
         after: &TopPower,
-        processors: &[WorkerRates],
+        workers: &[WorkerRates],
         disks: &[DiskRates],
     ) -> Self {
         let milliwatts = milliwatts(before, after);
-        let frames = processors.iter().map(|worker| worker.frames_per_s);
+        let frames = workers.iter().map(|worker| worker.frames_per_s);
         let requests =
             disks.iter().flat_map(|disk| [disk.reads_per_s, disk.writes_per_s, disk.others_per_s]);
         let per_watt = |all: &mut dyn Iterator<Item = u64>| {
@@ -49,7 +49,7 @@ impl PowerRates {
             milliwatts,
             frames_per_s_per_watt: per_watt(&mut frames.into_iter()),
             disk_requests_per_s_per_watt: per_watt(&mut requests.into_iter()),
-            lacking: after.lacking.clone(),
+            unavailable_reason: after.unavailable_reason.clone(),
         }
     }
 }

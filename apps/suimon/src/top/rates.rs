@@ -112,16 +112,16 @@ impl DiskAndWorkerRates {
                 })
                 .collect()
         };
-        let processors = after.processors.iter().map(|worker| {
-            let earlier = before.processors.iter().find(|earlier| earlier.id == worker.id);
+        let workers = after.workers.iter().map(|worker| {
+            let earlier = before.workers.iter().find(|earlier| earlier.id == worker.id);
             worker_rates(interval, earlier.unwrap_or(worker), worker)
         });
         let disks = after.disks.iter().map(|disk| {
             let earlier = before.disks.iter().find(|earlier| earlier.name == disk.name);
             DiskRates::between(interval, earlier.unwrap_or(disk), disk)
         });
-        let (processors, disks): (Vec<_>, Vec<_>) = (processors.collect(), disks.collect());
-        let power = PowerRates::between(&before.power, &after.power, &processors, &disks);
+        let (workers, disks): (Vec<_>, Vec<_>) = (workers.collect(), disks.collect());
+        let power = PowerRates::between(&before.power, &after.power, &workers, &disks);
         let uplinks = ports(&before.uplinks, &after.uplinks);
         Self {
             time_unix_ms: after.time_unix_ms,
@@ -130,7 +130,7 @@ impl DiskAndWorkerRates {
             teams: after.teams.iter().map(|team| TeamRates::of(team, &uplinks)).collect(),
             uplinks,
             disks,
-            workers: processors,
+            workers,
             power,
         }
     }
@@ -154,7 +154,7 @@ fn port_rates(interval: Interval, before: &TopPort, after: &TopPort) -> PortRate
 #[cfg(test)]
 pub(crate) mod tests {
     use suimon_contract::{
-        PowerEffect, ProcessorStages, ProcessorStatus, QosDelivery, StorageState, TopDisk, TopPower,
+        PowerEffect, QosDelivery, StorageState, TopDisk, TopPower, WorkerStages, WorkerStatus,
     };
 
     use super::*;
@@ -188,17 +188,17 @@ pub(crate) mod tests {
             latency_ns: requests * 300_000,
             last_5_s: Some(QosDelivery {
                 window_ns: 5_000_000_000,
-                entitled_iops: 1500,
-                demanded_iops: 4000,
+                guaranteed_iops: 1500,
+                demand_iops: 4000,
                 delivered_iops: 2000,
-                waits_ns: waits.into_iter().collect(),
+                queued_ns: waits.into_iter().collect(),
                 ..QosDelivery::default()
             }),
         }
     }
 
     fn snapshot(ns: u64, nics: Vec<TopPort>, busy_ns: u64) -> TopSnapshot {
-        let worker = ProcessorStatus {
+        let worker = WorkerStatus {
             id: 0,
             cpu: Some(3),
             queues: 4,
@@ -208,9 +208,9 @@ pub(crate) mod tests {
             frames: busy_ns / 100,
             sleeps: 5,
             asleep: false,
-            rests: 0,
-            resting: false,
-            stages: ProcessorStages {
+            yields: 0,
+            is_yielding: false,
+            stages: WorkerStages {
                 copy_in_ns: busy_ns / 4,
                 classify_ns: busy_ns / 10,
                 coalesce_ns: busy_ns / 20,
@@ -235,13 +235,13 @@ pub(crate) mod tests {
                 members: ["wan", "spare"].map(|name| name.parse().unwrap()).to_vec(),
             }],
             disks: vec![top_disk(ns / 1_000_000)],
-            processors: vec![worker],
+            workers: vec![worker],
             power: TopPower {
                 plan: Some("balanced".to_owned()),
                 effect: PowerEffect::Full,
                 energy_uj: Some(ns / 1000 * 42),
                 read_monotonic_ns: ns,
-                lacking: None,
+                unavailable_reason: None,
             },
         }
     }

@@ -72,7 +72,7 @@ fn power(power: &PowerRates) -> Table {
         or_dash(power.milliwatts.map(units::watts)),
         or_dash(power.frames_per_s_per_watt.map(units::count)),
         or_dash(power.disk_requests_per_s_per_watt.map(units::count)),
-        power.lacking.clone().unwrap_or_default(),
+        power.unavailable_reason.clone().unwrap_or_default(),
     ]);
     table
 }
@@ -141,7 +141,7 @@ fn disks(disks: &[DiskRates]) -> Table {
             or_dash(disk.latency_ns.map(units::latency)),
             or_dash(disk.qos_wait_ns.map(units::latency)),
             units::count(disk.guaranteed_iops),
-            units::count(disk.demanded_iops),
+            units::count(disk.demand_iops),
             units::count(disk.delivered_iops),
         ]);
     }

@@ -1,7 +1,7 @@
 //! Rates of workers.
 
 use serde::{Serialize, Serializer};
-use suimon_contract::{ProcessorStages, ProcessorStatus};
+use suimon_contract::{WorkerStages, WorkerStatus};
 
 use crate::top::interval::{Interval, growth, share};
 
@@ -19,10 +19,9 @@ pub(crate) struct WorkerRates {
     pub(crate) batches_per_s: u64,
     pub(crate) sleeps_per_s: u64,
     pub(crate) asleep: bool,
-    #[serde(rename = "yields_per_s")]
-    pub(crate) rests_per_s: u64,
+    pub(crate) yields_per_s: u64,
     #[serde(rename = "yielding")]
-    pub(crate) resting: bool,
+    pub(crate) is_yielding: bool,
     /// Time by stage in thousandths of the worker's time.
     pub(crate) stages_permille: StageShares,
 }
@@ -30,12 +29,12 @@ pub(crate) struct WorkerRates {
 /// Share of each stage in a worker's time, in thousandths. The sum is 1000 except for rounding, or
 /// 0 if the worker reported no new time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StageShares(pub(crate) [(&'static str, u64); ProcessorStages::COUNT]);
+pub(crate) struct StageShares(pub(crate) [(&'static str, u64); WorkerStages::COUNT]);
 
 impl StageShares {
     /// Returns the growth of each stage divided by the growth of all stages. The worker's account
     /// lags behind, so the snapshots' interval is not used as divisor.
-    pub(crate) fn between(before: &ProcessorStages, after: &ProcessorStages) -> Self {
+    pub(crate) fn between(before: &WorkerStages, after: &WorkerStages) -> Self {
         let mut shares = after.named();
         for ((_, ns), (_, before)) in shares.iter_mut().zip(before.named()) {
             *ns = growth(before, *ns);
@@ -61,8 +60,8 @@ impl Serialize for StageShares {
 
 pub(crate) fn worker_rates(
     interval: Interval,
-    before: &ProcessorStatus,
-    after: &ProcessorStatus,
+    before: &WorkerStatus,
+    after: &WorkerStatus,
 ) -> WorkerRates {
     WorkerRates {
         id: after.id,
@@ -74,8 +73,8 @@ pub(crate) fn worker_rates(
         batches_per_s: interval.per_second(before.batches, after.batches),
         sleeps_per_s: interval.per_second(before.sleeps, after.sleeps),
         asleep: after.asleep,
-        rests_per_s: interval.per_second(before.rests, after.rests),
-        resting: after.resting,
+        yields_per_s: interval.per_second(before.yields, after.yields),
+        is_yielding: after.is_yielding,
         stages_permille: StageShares::between(&before.stages, &after.stages),
     }
 }

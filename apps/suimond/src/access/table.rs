@@ -23,12 +23,12 @@ pub(super) const REPORT_AFTER: Duration = Duration::from_secs(2);
 /// Shortest time between two reports about one peer.
 pub(super) const REPORT_EVERY: Duration = Duration::from_secs(60);
 
-/// Listener that checks credentials.
+/// Listener whose requests must have credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Guarded {
     /// TCP listener of the API.
     Api,
-    /// Web console.
+    /// Listener of the web console.
     Console,
 }
 

@@ -6,8 +6,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use suimon_client::{MEMORY_PROTOCOL, NBD_PROTOCOL};
 use suimon_contract::{
-    ApiError, Arrival, ArrivalRequest, ErrorBody, ErrorCode, MigrateVmRequest, Name, Operation,
-    VmConfig,
+    ApiError, ErrorBody, ErrorCode, IncomingMigration, IncomingMigrationRequest, MigrateVmRequest,
+    Name, Operation, VmConfig,
 };
 use suimon_node::PeerStream;
 use utoipa::IntoParams;
@@ -70,7 +70,7 @@ async fn migrate(
 
 /// Prepares the migration of a VM to this host. Used between nodes.
 #[utoipa::path(post, path = "/1.0/arrivals", tag = "arrivals",
-    operation_id = "prepare_arrival", params(TrialParameters), request_body = ArrivalRequest,
+    operation_id = "prepare_arrival", params(TrialParameters), request_body = IncomingMigrationRequest,
     responses((status = ACCEPTED, body = Operation), (status = OK, body = suimon_contract::Plan),
         (status = "4XX", body = ErrorBody)))]
 async fn prepare(
@@ -78,7 +78,7 @@ async fn prepare(
     Parameters(TrialParameters { dry_run }): Parameters<TrialParameters>,
     Body(body): Body,
 ) -> Result<Response, Failure> {
-    let arriving: ArrivalRequest = request(&body)?;
+    let arriving: IncomingMigrationRequest = request(&body)?;
     if dry_run {
         let plan = state.call_blocking(move |node| node.check_arrival(&arriving)).await?;
         return Ok(Json(plan).into_response());
@@ -91,22 +91,22 @@ async fn prepare(
 /// An unknown migration counts as abandoned.
 #[utoipa::path(get, path = "/1.0/arrivals/{id}", tag = "arrivals",
     operation_id = "show_arrival", params(("id" = String, Path)),
-    responses((status = OK, body = Arrival), (status = "4XX", body = ErrorBody)))]
+    responses((status = OK, body = IncomingMigration), (status = "4XX", body = ErrorBody)))]
 async fn show(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,
-) -> Result<Json<Arrival>, Failure> {
+) -> Result<Json<IncomingMigration>, Failure> {
     state.call_blocking(move |node| node.arrival(&id)).await.map(Json)
 }
 
 /// Abandons an incoming migration unless this host already owns the VM. Used between nodes.
 #[utoipa::path(delete, path = "/1.0/arrivals/{id}", tag = "arrivals",
     operation_id = "abandon_arrival", params(("id" = String, Path)),
-    responses((status = OK, body = Arrival), (status = "4XX", body = ErrorBody)))]
+    responses((status = OK, body = IncomingMigration), (status = "4XX", body = ErrorBody)))]
 async fn abandon(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,
-) -> Result<Json<Arrival>, Failure> {
+) -> Result<Json<IncomingMigration>, Failure> {
     state.call_blocking(move |node| node.abandon_arrival(&id)).await.map(Json)
 }
 
@@ -115,11 +115,11 @@ async fn abandon(
 /// An abandoned migration remains abandoned, which the returned state shows.
 #[utoipa::path(post, path = "/1.0/arrivals/{id}/activate", tag = "arrivals",
     operation_id = "activate_arrival", params(("id" = String, Path)),
-    responses((status = OK, body = Arrival), (status = "4XX", body = ErrorBody)))]
+    responses((status = OK, body = IncomingMigration), (status = "4XX", body = ErrorBody)))]
 async fn activate(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,
-) -> Result<Json<Arrival>, Failure> {
+) -> Result<Json<IncomingMigration>, Failure> {
     state.call_blocking(move |node| node.activate_arrival(&id)).await.map(Json)
 }
 

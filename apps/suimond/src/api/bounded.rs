@@ -14,7 +14,7 @@ pub(super) struct Bounded<const LEAST: u64, const MOST: u64>(u64);
 pub(super) type Count = Bounded<0, { i64::MAX as u64 }>;
 
 impl<const LEAST: u64, const MOST: u64> Bounded<LEAST, MOST> {
-    /// Returns the number.
+    /// Returns the integer.
     pub(super) const fn value(self) -> u64 {
         self.0
     }

@@ -29,14 +29,14 @@ const PIECES_WAITING: usize = 16;
 /// Largest number of frames in one piece.
 const FRAMES_PER_PIECE: usize = 64;
 /// Longest wait for frames before checking for cancellation and the end of the connection.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval of attempts to send to a full channel.
 const ROOM_EVERY: Duration = Duration::from_millis(10);
 
 /// Number of bytes captured of each frame.
 type SnapLength = Bounded<0, { u32::MAX as u64 }>;
 
-/// Limits of a capture.
+/// Query parameters that limit a capture.
 #[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
@@ -157,7 +157,7 @@ impl Writer {
             };
             pcapng::write_packet(piece, &packet);
         };
-        match capture.read(LOOK_EVERY, wanted, &mut take) {
+        match capture.read(POLL_INTERVAL, wanted, &mut take) {
             Some(count) => {
                 self.frames = self.frames.saturating_add(count as u64);
                 true

@@ -11,7 +11,7 @@ use crate::api::failure::Failure;
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
-/// Parameters of every change.
+/// Query parameters of every request that changes resources.
 #[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]

@@ -180,7 +180,7 @@ fn name_command(operation: &mut Operation) {
     }
 }
 
-/// Adds the error responses.
+/// Adds the error responses that every operation has.
 fn add_error_responses(path: &str, operation: &mut Operation) {
     let responses = &mut operation.responses.responses;
     let asks = responses.remove(HOST_ERRORS).is_some();

@@ -82,7 +82,7 @@ pub(super) async fn no_such_method(request: Request) -> Failure {
     ApiError::new(ErrorCode::MethodNotAllowed, text).into()
 }
 
-/// Extractor of query parameters.
+/// Extractor of query parameters, with the error format of the API.
 pub(crate) struct Parameters<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
@@ -118,7 +118,7 @@ fn refused_parameter(text: &str) -> Failure {
     }
 }
 
-/// Extractor of path parameters.
+/// Extractor of path parameters, with the error format of the API.
 pub(super) struct InPath<T>(pub T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for InPath<T> {

@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing;
 use serde::Deserialize;
 use suimon_contract::{
-    ApiError, ApplyRequest, ErrorBody, HostConfig, HostStatus, Operation, Plan, ProcessorStatus,
-    TopSnapshot, file_of_apply, old_names_of_apply, parse_apply, to_toml,
+    ApiError, ApplyRequest, ErrorBody, HostConfig, HostStatus, Operation, Plan, TopSnapshot,
+    WorkerStatus, file_of_apply, old_names_of_apply, parse_apply, to_toml,
 };
 use suimon_node::Edit;
 use utoipa::{IntoParams, ToSchema};
@@ -123,8 +123,8 @@ fn edit_of_apply(body: &[u8], host_file: Option<&Path>) -> Result<Edit, Vec<ApiE
 
 /// Lists the workers (data-plane threads).
 #[utoipa::path(get, path = "/1.0/workers", tag = "workers",
-    operation_id = "list_workers", responses((status = OK, body = Vec<ProcessorStatus>)))]
-async fn workers(State(state): State<ApiState>) -> Result<Json<Vec<ProcessorStatus>>, Failure> {
+    operation_id = "list_workers", responses((status = OK, body = Vec<WorkerStatus>)))]
+async fn workers(State(state): State<ApiState>) -> Result<Json<Vec<WorkerStatus>>, Failure> {
     state.read(|node| node.workers()).await.map(Json)
 }
 

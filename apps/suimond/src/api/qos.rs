@@ -3,7 +3,7 @@
 
 use axum::extract::State;
 use suimon_contract::{
-    ErrorBody, QosFlowStatus, WhatIfAnswer, WhatIfRequest, parse_request_noting,
+    ErrorBody, QosFlowStatus, WhatIfRequest, WhatIfResponse, parse_request_noting,
 };
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -29,11 +29,11 @@ async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<QosFlowStatus>>
 /// Computes whether stores could guarantee proposed minimums. Nothing is changed.
 #[utoipa::path(post, path = "/1.0/qos/what-if", tag = "qos", operation_id = "forecast_qos",
     request_body = WhatIfRequest,
-    responses((status = OK, body = WhatIfAnswer), (status = "4XX", body = ErrorBody)))]
+    responses((status = OK, body = WhatIfResponse), (status = "4XX", body = ErrorBody)))]
 async fn what_if(
     State(state): State<ApiState>,
     Body(body): Body,
-) -> Result<Json<WhatIfAnswer>, Failure> {
+) -> Result<Json<WhatIfResponse>, Failure> {
     let (request, old_names) = parse_request_noting::<WhatIfRequest>(&body)
         .map_err(|error| in_field(error, "proposals"))?;
     let mut answer = state.call_blocking(move |node| node.what_if(&request)).await?;

@@ -52,7 +52,7 @@ async fn hand_over(
     })?;
     let index = u16::try_from(index.value()).unwrap_or(u16::MAX);
     let mut operation = state
-        .call_blocking(move |node| node.move_queue(&port, side, index, request.processor))
+        .call_blocking(move |node| node.move_queue(&port, side, index, request.worker))
         .await?;
     operation.warnings = warnings(&old_names);
     Ok(accepted(operation))

@@ -17,13 +17,13 @@ use crate::lab::Lab;
 pub struct ApiState {
     /// Node that the API controls.
     pub node: Arc<Node>,
-    /// Notifications of the node.
+    /// Notifications about events and operations of the node.
     pub notifications: Notifications,
     /// OpenAPI document as text.
     pub openapi: Arc<str>,
     /// Web console, if configured.
     pub console: Option<Arc<Console>>,
-    /// Lab of the host.
+    /// Access to the lab of the host.
     pub lab: Arc<Lab>,
     /// Requests with wrong credentials.
     pub failures: AccessFailures,

@@ -19,15 +19,15 @@ use super::access_check;
 use crate::api::{Failure, Notifications, Parameters};
 use crate::console::state::ConsoleState;
 
-/// Interval of queries.
+/// Interval at which a page's data is queried.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Idle time after which an empty comment of the event stream is sent, so that the connection stays
 /// open.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const TOPICS_MAX: usize = 16;
 /// Time limit for an endpoint's response to one topic query.
-const ANSWER_LIMIT: Duration = Duration::from_secs(5);
-const ANSWER_BYTES_MAX: usize = 4 << 20;
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+const RESPONSE_BYTES_MAX: usize = 4 << 20;
 /// Largest number of log events sent at a time.
 const EVENTS_MAX: usize = 256;
 
@@ -199,9 +199,11 @@ impl Follower {
         let answered = async {
             let Ok(answer) = self.state.endpoints.clone().oneshot(request).await;
             let (parts, body) = answer.into_parts();
-            (parts.status, to_bytes(body, ANSWER_BYTES_MAX).await.unwrap_or_default())
+            (parts.status, to_bytes(body, RESPONSE_BYTES_MAX).await.unwrap_or_default())
         };
-        timeout(ANSWER_LIMIT, answered).await.unwrap_or((StatusCode::GATEWAY_TIMEOUT, Bytes::new()))
+        timeout(RESPONSE_TIMEOUT, answered)
+            .await
+            .unwrap_or((StatusCode::GATEWAY_TIMEOUT, Bytes::new()))
     }
 }
 

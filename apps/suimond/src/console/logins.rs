@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq;
 pub(super) const CODE_SPAN: Duration = Duration::from_secs(60);
 /// Validity of a session after its last request.
 const SESSION_SPAN: Duration = Duration::from_secs(12 * 3600);
-/// Validity of a ticket.
+/// Time for which a ticket is valid.
 pub(super) const TICKET_SPAN: Duration = Duration::from_secs(30);
 /// Largest number of codes and sessions. A new one replaces the oldest.
 const CODES_MAX: usize = 16;
@@ -19,7 +19,7 @@ const SESSIONS_MAX: usize = 64;
 const TICKETS_MAX: usize = 8;
 const SECRET_BYTES: usize = 32;
 
-/// Unused codes, and sessions.
+/// Unused login codes, and sessions of logged-in users.
 #[derive(Default)]
 pub(super) struct Logins {
     codes: Vec<Code>,
@@ -156,7 +156,7 @@ impl Logins {
         found.map(|at| session.tickets.remove(at)).is_some_and(|ticket| ticket.path == path)
     }
 
-    /// Ends a session.
+    /// Ends the session with this cookie.
     pub(super) fn end_session(&mut self, cookie: &str) {
         if let Some(at) = self.find(cookie) {
             self.sessions.remove(at);

@@ -32,7 +32,7 @@ const WRITE_LIMIT: Duration = Duration::from_secs(30);
 /// Time limit for the message with the secret.
 pub(super) const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval of checks that the session is valid.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Opens a VM's serial console for a page of this console only. Browsers send the session's cookie
 /// with WebSockets of other pages on this machine, too. Nothing is served before the page has sent the
@@ -175,7 +175,7 @@ async fn copy_input(
 }
 
 async fn no_session(state: &ConsoleState, session: &str) {
-    let mut looks = interval(LOOK_EVERY);
+    let mut looks = interval(CHECK_INTERVAL);
     while state.console.logins().is_session(Instant::now(), session) {
         looks.tick().await;
     }

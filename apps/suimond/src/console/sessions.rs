@@ -16,7 +16,7 @@ use crate::api::{Body, Failure};
 use crate::console::state::ConsoleState;
 use crate::server::Client;
 
-/// Credentials of a login.
+/// Credentials in a login request.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Login {
@@ -44,7 +44,7 @@ struct Session {
     logins: Vec<&'static str>,
 }
 
-/// Logs in.
+/// Checks the credentials and starts a session.
 pub(super) async fn log_in(
     State(state): State<ConsoleState>,
     client: Option<Extension<Client>>,
@@ -112,7 +112,7 @@ pub(super) async fn show(State(state): State<ConsoleState>) -> Result<Response, 
     Ok(Json(Session { host_name: host.name, version: host.version, logins }).into_response())
 }
 
-/// Logs out.
+/// Ends the session of the request.
 pub(super) async fn log_out(State(state): State<ConsoleState>, headers: HeaderMap) -> Response {
     let console = &state.console;
     if let Some(session) = access_check::cookie(&headers, &console.cookie()) {

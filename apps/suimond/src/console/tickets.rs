@@ -17,7 +17,7 @@ use crate::console::state::ConsoleState;
 /// Longest path of a ticket in bytes.
 const PATH_BYTES_MAX: usize = 1024;
 
-/// Request for a ticket.
+/// Body of a request for a ticket.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RequestedSession {
@@ -30,7 +30,7 @@ struct RequestedSession {
 struct Ticket {
     /// To be sent as the query `ticket=…`.
     ticket: String,
-    /// Remaining validity in seconds.
+    /// Time in seconds for which the ticket is valid.
     valid_s: u64,
 }
 

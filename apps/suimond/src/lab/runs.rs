@@ -68,9 +68,9 @@ impl Listed {
                 continue;
             }
             let known = before.remove(&id).filter(|(of, _)| *of == stamps);
-            let told = known.map_or_else(|| entry(&run, &id, &stamps), |(_, told)| told);
-            self.0.insert(id, (stamps, told.clone()));
-            all.push(now(&run, told)?);
+            let lab_run = known.map_or_else(|| entry(&run, &id, &stamps), |(_, lab_run)| lab_run);
+            self.0.insert(id, (stamps, lab_run.clone()));
+            all.push(now(&run, lab_run)?);
         }
         Ok(all)
     }
@@ -111,7 +111,7 @@ fn entry(run: &Folder, id: &str, [report, whole, _]: &Stamps) -> LabRun {
         Err(error) => (None, Some(error.to_string())),
     };
     let is_whole = whole.is_some();
-    let mut told = LabRun {
+    let mut lab_run = LabRun {
         id: id.to_owned(),
         plan: split(id).map_or(id, |(plan, _)| plan).to_owned(),
         simulated: false,
@@ -123,28 +123,28 @@ fn entry(run: &Folder, id: &str, [report, whole, _]: &Stamps) -> LabRun {
         error,
     };
     if let Some(head) = head {
-        told.simulated = head.origin != Origin::Real;
-        told.scale = Some(words(Words::untranslated(head.scale)).en);
-        told.began = Some(words(Words::untranslated(head.began)).en);
-        told.verdict = head.verdict.map(words);
+        lab_run.simulated = head.origin != Origin::Real;
+        lab_run.scale = Some(words(Words::untranslated(head.scale)).en);
+        lab_run.began = Some(words(Words::untranslated(head.began)).en);
+        lab_run.verdict = head.verdict.map(words);
     }
-    told
+    lab_run
 }
 
 /// Adds the current state of a run.
-fn now(run: &Folder, mut told: LabRun) -> Result<LabRun, ApiError> {
-    if told.state == LabRunState::Whole || !run.is_held()? {
-        return Ok(told);
+fn now(run: &Folder, mut lab_run: LabRun) -> Result<LabRun, ApiError> {
+    if lab_run.state == LabRunState::Whole || !run.is_held()? {
+        return Ok(lab_run);
     }
-    told.state = LabRunState::UnderWay;
-    told.verdict = None;
+    lab_run.state = LabRunState::UnderWay;
+    lab_run.verdict = None;
     // The file is written when a part begins.
     let began = run.stamp(PROGRESS)?.map_or(0, |(_, _, seconds, nanoseconds)| {
         seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
     });
     match read::<Progress>(run, PROGRESS, SMALL_BYTES_MAX) {
         Ok(progress) => {
-            told.progress = progress.map(|of| LabProgress {
+            lab_run.progress = progress.map(|of| LabProgress {
                 case: words(of.case),
                 repetition: of.repetition,
                 parts_done: of.parts_done,
@@ -152,9 +152,9 @@ fn now(run: &Folder, mut told: LabRun) -> Result<LabRun, ApiError> {
                 seconds_left: of.seconds_left,
             });
         }
-        Err(error) => told.error = Some(error.to_string()),
+        Err(error) => lab_run.error = Some(error.to_string()),
     }
-    Ok(told)
+    Ok(lab_run)
 }
 
 /// Returns one run with its results.

@@ -125,7 +125,7 @@ const FLOW_METRICS: [FlowMetric; 3] = [
              which the disk had requests. With an aggregated policy, the guarantee of all its disks \
              in the store together",
         ),
-        |of| of.entitled_iops,
+        |of| of.guaranteed_iops,
     ),
     (
         Family::gauge(
@@ -134,7 +134,7 @@ const FLOW_METRICS: [FlowMetric; 3] = [
             DISK,
             "Demand: operations that the clients submitted per second, mean of the last 5 s",
         ),
-        |of| of.demanded_iops,
+        |of| of.demand_iops,
     ),
     (
         Family::gauge(

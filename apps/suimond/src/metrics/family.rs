@@ -46,7 +46,7 @@ impl Value {
         Self::Real(if is_so { 1.0 } else { 0.0 })
     }
 
-    /// Converts nanoseconds to seconds.
+    /// Creates a value in seconds from nanoseconds.
     #[allow(clippy::cast_precision_loss, reason = "metrics are floating point")]
     pub(super) const fn seconds(ns: u64) -> Self {
         Self::Real(ns as f64 / 1e9)

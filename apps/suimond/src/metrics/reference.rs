@@ -1,6 +1,6 @@
 //! Reference page of metrics, generated from the definitions of the families.
 
-use suimon_contract::ProcessorStages;
+use suimon_contract::WorkerStages;
 use suimon_forwarding::DropReason;
 
 use super::family::{Family, FamilyKind};
@@ -59,7 +59,7 @@ pub fn page() -> String {
         "`reason` of `suimon_*_dropped_frames_total`",
         reasons,
     );
-    let stages = ProcessorStages::MEANINGS.into_iter();
+    let stages = WorkerStages::MEANINGS.into_iter();
     words(&mut text, "Stages of workers", "`stage` of `suimon_worker_stage_seconds_total`", stages);
     text
 }

@@ -74,7 +74,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Capacity of the store, as configured or measured",
         ),
-        |of| of.capability_iops.map(Value::real),
+        |of| of.capacity_iops.map(Value::real),
     ),
     (
         Family::gauge(
@@ -105,7 +105,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Sum of all minimums on the store",
         ),
-        |of| Some(Value::real(of.promised_iops)),
+        |of| Some(Value::real(of.reserved_iops)),
     ),
     (
         Family::gauge(

@@ -28,7 +28,7 @@ const QUEUES: [QueueMetric; 2] = [
             LABELS,
             "Number of the worker that owns the queue",
         ),
-        |queue| Value::Real(f64::from(queue.processor)),
+        |queue| Value::Real(f64::from(queue.worker)),
     ),
     (
         Family::gauge(
@@ -69,8 +69,8 @@ impl Readings {
             family.write_if_any(encoder, queues)?;
         }
         let permitted = self.vmqs.iter().flat_map(|vmq| {
-            vmq.processors.iter().filter(|worker| worker.permitted).map(move |worker| {
-                let labels = [vmq.uplink.to_string(), worker.processor.to_string()];
+            vmq.workers.iter().filter(|worker| worker.permitted).map(move |worker| {
+                let labels = [vmq.uplink.to_string(), worker.worker.to_string()];
                 (labels, Value::Real(f64::from(worker.queues)))
             })
         });

@@ -3,13 +3,13 @@
 use std::fmt;
 
 use prometheus_client::encoding::DescriptorEncoder;
-use suimon_contract::ProcessorStatus;
+use suimon_contract::WorkerStatus;
 
 use super::Readings;
 use super::family::{Family, Value};
 
 /// Family of worker metrics with the function that reads its value.
-type WorkerMetric = (Family, fn(&ProcessorStatus) -> Value);
+type WorkerMetric = (Family, fn(&WorkerStatus) -> Value);
 
 const LABELS: &[&str] = &["worker"];
 
@@ -42,7 +42,7 @@ const METRICS: [WorkerMetric; 7] = [
             LABELS,
             "Times the worker suspended polling for device completions because other threads need its CPU",
         ),
-        |of| Value::Integer(of.rests),
+        |of| Value::Integer(of.yields),
     ),
     (
         Family::counter(

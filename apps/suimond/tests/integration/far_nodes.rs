@@ -16,8 +16,8 @@ use hyper::Method;
 use serde_json::json;
 use suimon_contract::{ApiConfig, ErrorCode, NodeConfig};
 use suimon_node::{PeerError, PeerNode, PeerNodes, PeerStream};
-use suimond::far_nodes::HostPeerNodes;
 use suimond::line::{copy, local};
+use suimond::peer_nodes::HostPeerNodes;
 use suimond::tcp_api::{TcpApi, guarded};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -40,7 +40,7 @@ fn config(folder: &Path, address: SocketAddr) -> NodeConfig {
     NodeConfig {
         name: "far".parse().unwrap(),
         address: address.to_string(),
-        authority: folder.join("cert.pem"),
+        ca_certificate: folder.join("cert.pem"),
         token_file: secret(folder.join("token"), TOKEN),
         server_name: Some("localhost".to_owned()),
     }
@@ -98,7 +98,7 @@ async fn a_node_tells_how_it_is_to_who_has_its_token() {
     assert_eq!(errors[0].field.as_deref(), Some("token_file"));
     assert!(errors[0].message.contains(other.to_str().unwrap()), "{errors:?}");
     for (field, change) in [
-        ("authority", NodeConfig { authority: "/nowhere".into(), ..good.clone() }),
+        ("authority", NodeConfig { ca_certificate: "/nowhere".into(), ..good.clone() }),
         ("token_file", NodeConfig { token_file: "/nowhere".into(), ..good.clone() }),
     ] {
         let error = nodes.node(&change).err().unwrap();

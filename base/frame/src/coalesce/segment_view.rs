@@ -146,8 +146,8 @@ impl SegmentView {
         if self.is_ipv6 { GsoKind::Tcp6 } else { GsoKind::Tcp4 }
     }
 
-    /// Returns the number of segments of the frame; at most the number that [`Frame::admit`]
-    /// permits.
+    /// Returns the number of segments of the frame; at most the number that
+    /// [`Frame::validate_ingress`] permits.
     pub(super) fn segments(&self) -> u16 {
         let count = self.payload_bytes.div_ceil(usize::from(self.segment_bytes.max(1)));
         u16::try_from(count).unwrap_or(u16::MAX)

@@ -53,8 +53,8 @@ fn plain_words_equal_the_encoded_header() {
         Checksum::Partial { start: u16::MAX, offset: u16::MAX },
     ] {
         let plain = frame(FrameMeta { checksum, ..FrameMeta::default() });
-        assert_eq!(plain.plain_words(), Some(plain.wire_format().header.words()));
+        assert_eq!(plain.plain_vnet_header_words(), Some(plain.wire_format().header.words()));
     }
     let tagged = frame(FrameMeta { tag: VlanId::new(1).map(VlanTag::of), ..FrameMeta::default() });
-    assert_eq!(tagged.plain_words(), None);
+    assert_eq!(tagged.plain_vnet_header_words(), None);
 }

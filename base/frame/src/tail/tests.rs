@@ -106,7 +106,7 @@ fn gathered_and_copied_frames_equal_frames_without_tail() {
     assert_eq!(flow_hash(&frame), flow_hash(&whole));
     assert_eq!((frame.source(), frame.destination()), (whole.source(), whole.destination()));
     assert_eq!(frame.wire_head().header, whole.wire_format().header);
-    assert_eq!(frame.plain_words(), None);
+    assert_eq!(frame.plain_vnet_header_words(), None);
     let mut copy = Frame::new(9);
     copy.copy_from(&frame);
     assert!(frame.has_tail() && !copy.has_tail());
@@ -139,7 +139,11 @@ fn segments_with_and_without_tail_are_equal() {
 fn checksums_with_and_without_tail_are_equal() {
     let [mut whole, mut frame] = both(0, 9000, 9000);
     assert!(frame.has_tail() && frame.meta.gso.is_none());
-    assert_eq!(frame.plain_words(), None, "its words would be followed by its front only");
+    assert_eq!(
+        frame.plain_vnet_header_words(),
+        None,
+        "its words would be followed by its front only"
+    );
     complete_checksum(&mut whole);
     complete_checksum(&mut frame);
     assert_eq!(frame.meta.checksum, Checksum::Verified);

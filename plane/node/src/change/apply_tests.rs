@@ -324,8 +324,8 @@ fn the_number_of_workers_that_float_changes_live() {
     let harness = started();
     for number in [Some(4), Some(2), None] {
         let mut config = before();
-        config.host.processors = None;
-        config.host.floating_processors = number;
+        config.host.worker_cpus = None;
+        config.host.floating_workers = number;
         assert_eq!(harness.apply(&config).state, OperationState::Succeeded);
         harness.assert_consistent(OTHERS);
     }
@@ -337,7 +337,7 @@ fn what_is_missing_on_the_host_is_refused_before_anything_is_touched() {
     harness.devices.set_missing("comes0", true);
     harness.devices.set_missing("eth1", true);
     let mut config = after();
-    config.host.processors = Some(vec![1, 77]);
+    config.host.worker_cpus = Some(vec![1, 77]);
     let errors = harness.node.submit(Edit::Apply(Box::new(config))).unwrap_err();
     let places: Vec<_> = errors
         .iter()

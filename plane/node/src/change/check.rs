@@ -6,7 +6,7 @@ use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan, VmConfig, validate,
 use suimon_ports::{DeviceErrorKind, PortSpec, VhostUserMode};
 
 use super::candidate::ValidatedChange;
-use crate::disks::{RequiredDisk, overcommitted, wanted_disks, wanted_sockets};
+use crate::disks::{RequiredDisk, overcommitted, required_disks, required_sockets};
 use crate::ports::{
     RequiredPorts, assign_addresses, device_error, required_ports, resource_of, socket_of,
     uplink_spec,
@@ -44,17 +44,17 @@ impl Shared {
         if !errors.is_empty() {
             return Err(errors);
         }
-        let disks = wanted_disks(&config);
-        let mut errors = self.disks.check_no_work(&wanted_disks(&current.config), &disks);
+        let disks = required_disks(&config);
+        let mut errors = self.disks.check_no_work(&required_disks(&current.config), &disks);
         errors.extend(self.disks.check_not_measured(&config));
         if !options.replaces_images {
-            errors.extend(self.disks.check_not_reverted(&wanted_disks(&current.config), &disks));
+            errors.extend(self.disks.check_not_reverted(&required_disks(&current.config), &disks));
         }
         if !errors.is_empty() {
             return Err(errors);
         }
         let errors =
-            self.disks.check_servers(&wanted_disks(&current.config), &disks, edit.is_apply());
+            self.disks.check_servers(&required_disks(&current.config), &disks, edit.is_apply());
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -93,16 +93,16 @@ impl Shared {
         let mut held: BTreeSet<Claim> = before.values().map(resource_of).collect();
         let mut listened: BTreeSet<Claim> =
             before.values().filter(|spec| is_listening(spec)).map(resource_of).collect();
-        let disks = wanted_disks(from);
+        let disks = required_disks(from);
         held.extend(disks.values().flat_map(RequiredDisk::claims));
-        listened.extend(wanted_sockets(&disks).iter().map(|path| Claim::Socket(clean(path))));
+        listened.extend(required_sockets(&disks).iter().map(|path| Claim::Socket(clean(path))));
         for (key, spec) in devices_to_probe(from, to, &before, wanted) {
             // A probe would connect to the socket, which the NIC or disk that listens there would
             // take for a VM.
             if is_listening(&spec) && listened.contains(&resource_of(&spec)) {
                 continue;
             }
-            if self.is_in_folder_to_come(to, &spec) {
+            if self.is_in_new_vm_folder(to, &spec) {
                 continue;
             }
             match self.devices.probe(&spec) {
@@ -116,14 +116,14 @@ impl Shared {
     }
 
     /// Returns true if the device is a socket in a VM's folder; the change creates this folder.
-    fn is_in_folder_to_come(&self, to: &HostConfig, spec: &PortSpec) -> bool {
+    fn is_in_new_vm_folder(&self, to: &HostConfig, spec: &PortSpec) -> bool {
         let folder = socket_of(spec).and_then(|socket| socket.parent().map(clean));
         let of_vm = |vm: &VmConfig| Some(to.host.folder_of(&vm.name)) == folder;
         folder.is_some() && to.vms.iter().any(of_vm)
     }
 
     fn check_cpus(&self, config: &HostConfig) -> Vec<ApiError> {
-        let wanted = config.host.processors.iter().flatten();
+        let wanted = config.host.worker_cpus.iter().flatten();
         wanted
             .filter(|cpu| !self.cpus.contains(cpu))
             .map(|cpu| {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use suimon_contract::{
-    ApiError, ArrivalRequest, ClusterConfig, DiskConfig, ErrorCode, HostConfig, Kind, Name,
-    NicConfig, NodeConfig, PfConfig, PowerConfig, QosPolicyConfig, Resource, StoreConfig,
+    ApiError, ClusterConfig, DiskConfig, ErrorCode, HostConfig, IncomingMigrationRequest, Kind,
+    Name, NicConfig, NodeConfig, PfConfig, PowerConfig, QosPolicyConfig, Resource, StoreConfig,
     SwitchConfig, TeamConfig, UplinkConfig, VmConfig, patch_cluster, patch_power, patch_resource,
 };
 
@@ -52,7 +52,7 @@ pub enum Edit {
     /// Adds, changes or deletes the access to another node.
     Node(ResourceEdit<NodeConfig>),
     /// Adds a VM that arrives from another node, with its NICs, disks and QoS policies.
-    Arrive(Arc<ArrivalRequest>),
+    Arrive(Arc<IncomingMigrationRequest>),
     /// Deletes a VM that another node owns, with its NICs and disks.
     Depart(Name),
     /// Adopts the QoS policies of the cluster.
@@ -81,7 +81,7 @@ pub struct ChangeOptions {
 /// Change of the power plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PowerEdit {
-    /// Replaces the power plan.
+    /// Replaces the power plan, or sets one if none exists.
     Put(PowerConfig),
     /// Changes the plan by a JSON merge patch (RFC 7386).
     Patch(Vec<u8>),
@@ -204,7 +204,10 @@ impl Edit {
 }
 
 /// Adds an arriving VM with its NICs, disks and policies. A policy that exists must be identical.
-fn arrive(request: &ArrivalRequest, config: &mut HostConfig) -> Result<(), Vec<ApiError>> {
+fn arrive(
+    request: &IncomingMigrationRequest,
+    config: &mut HostConfig,
+) -> Result<(), Vec<ApiError>> {
     let mut errors = Vec::new();
     for policy in &request.qos_policies {
         match config.qos_policies.iter().find(|of| of.name == policy.name) {

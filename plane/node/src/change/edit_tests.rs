@@ -104,7 +104,7 @@ fn keys_of_a_team_and_its_vmq_are_patched() {
     let text = r#"{"mode": "lacp", "lacp_timer": "fast", "vmq": {"max_processors": 2}}"#;
     let team = patch(text).unwrap();
     assert_eq!((team.mode, team.lacp_timer), (TeamMode::Lacp, Some(LacpTimer::Fast)));
-    assert_eq!((team.vmq.max_processors, team.vmq.enabled), (2, true));
+    assert_eq!((team.vmq.max_workers, team.vmq.enabled), (2, true));
     assert_eq!(patch(r#"{"members": null}"#).unwrap_err()[0].code, ErrorCode::MissingKey);
     let unknown = patch(r#"{"vmq": {"mode": "adaptive"}}"#).unwrap_err();
     assert_eq!(unknown[0].field.as_deref(), Some("vmq.mode"));

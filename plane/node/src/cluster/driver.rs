@@ -7,15 +7,15 @@
 //! - [`leading`]: elections of leaders. [`policies`]: shared QoS policies.
 //! - [`carrying_out`]: actions of members and allocators.
 
-mod beating;
 mod carrying_out;
 mod desired;
-mod hearing;
+mod heartbeats;
 mod leading;
-mod looking;
 mod membership;
 mod policies;
+mod receiving;
 mod releasing;
+mod sampling;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,15 +30,15 @@ use suimon_ports::ClusterStore;
 use suimon_quantity::Time;
 
 use self::policies::KnownPolicies;
+use super::events;
 use super::inbox::KeyState;
 use super::keys::MemberRecord;
-use super::loads::LOOK;
+use super::loads::SAMPLE_INTERVAL;
 use super::messages::Task;
 use super::releasing::Releasing;
 use super::session::SessionContext;
 use super::shared_store::SharedStore;
 use super::status::Reachability;
-use super::told;
 use super::worker;
 use super::worker::Tasks;
 use crate::command::Command;
@@ -116,7 +116,7 @@ struct Driver {
     alive: BTreeSet<String>,
     /// Keys received before this node's number was known, by name below the cluster's prefix.
     early: BTreeMap<String, KeyState>,
-    looked: Option<Time>,
+    sampled_at: Option<Time>,
     tended: Time,
     /// Last reported reason why the host is rejected as a node.
     refused: Option<String>,
@@ -151,7 +151,7 @@ impl Driver {
             members: BTreeMap::new(),
             alive: BTreeSet::new(),
             early: BTreeMap::new(),
-            looked: None,
+            sampled_at: None,
             tended: Time::ZERO,
             refused: None,
             is_reachable: true,
@@ -191,9 +191,9 @@ impl Driver {
             return TEND;
         }
         let next = self.stores.values().filter_map(SharedStore::next_deadline);
-        let look = self.looked.map(|at| at + LOOK);
-        let next = next.chain(look).min().unwrap_or(now + LOOK);
-        next.since(now).clamp(Duration::from_millis(1), LOOK)
+        let next_sample = self.sampled_at.map(|at| at + SAMPLE_INTERVAL);
+        let next = next.chain(next_sample).min().unwrap_or(now + SAMPLE_INTERVAL);
+        next.since(now).clamp(Duration::from_millis(1), SAMPLE_INTERVAL)
     }
 
     /// Executes everything that is due, then publishes the status and the events.
@@ -208,8 +208,8 @@ impl Driver {
                 self.tasks.push(self.session, begin);
             }
         }
-        if self.looked.is_none_or(|at| now >= at + LOOK) && !self.stores.is_empty() {
-            self.looked = Some(now);
+        if self.sampled_at.is_none_or(|at| now >= at + SAMPLE_INTERVAL) && !self.stores.is_empty() {
+            self.sampled_at = Some(now);
             self.sample(now);
         }
         if matches!(self.link, Link::Up { .. }) && now >= self.tended + TEND {
@@ -287,7 +287,7 @@ impl NameLookup<'_> {
     }
 }
 
-impl told::Names for NameLookup<'_> {
+impl events::Names for NameLookup<'_> {
     fn node(&self, node: NodeId) -> String {
         self.name_of(node)
     }

@@ -7,7 +7,7 @@ use crate::cluster::policies::Policies;
 /// Initial state of a leader.
 pub(super) struct Elected {
     pub(super) term: Term,
-    /// Grants of former terms.
+    /// Grants that leaders of former terms have written.
     pub(super) records: Vec<(NodeId, Grant)>,
     pub(super) policies: Policies,
 }

@@ -35,7 +35,7 @@ struct StoreRecord {
 }
 
 /// Access to the store's record; `key` is the record's key in etcd.
-pub(super) struct Known {
+pub(super) struct KnownIdentity {
     pub(super) store: Arc<dyn ClusterStore>,
     pub(super) key: String,
 }
@@ -58,7 +58,7 @@ enum Verdict {
 /// Fails if etcd or the file system does not respond, or other nodes mark the directory at the same
 /// time.
 pub(super) fn check(
-    known: &Known,
+    known: &KnownIdentity,
     files: &dyn StoreFiles,
     cluster: &Name,
     random: [u8; 16],
@@ -134,7 +134,7 @@ mod tests {
 
     fn look(cluster: &FakeCluster, files: &MemoryStore, of: &str, bits: u8) -> Option<String> {
         let key = format!("/suimon/{of}/stores/san");
-        let known = Known { store: Arc::new(cluster.clone()), key };
+        let known = KnownIdentity { store: Arc::new(cluster.clone()), key };
         check(&known, files, &name(of), [bits; 16]).unwrap().map(|wrong| wrong.reason)
     }
 

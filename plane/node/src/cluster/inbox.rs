@@ -8,9 +8,9 @@ use std::time::Duration;
 use suimon_contract::Name;
 use suimon_ports::{ClusterEntry, ClusterObserver, ClusterStoreError, ClusterView};
 
-use super::asking::{ReservationRequest, ReservationRequests};
 use super::messages::TaskResult;
 use super::releasing::Releasing;
+use super::reservation_requests::{ReservationRequest, ReservationRequests};
 
 /// Queue of messages. Only the last state of each key is kept, so that the size is bounded by the
 /// number of keys.
@@ -57,8 +57,8 @@ pub(super) struct Messages {
 }
 
 impl Inbox {
-    /// Blocks until a message is available, or `patience` has expired.
-    pub(super) fn wait(&self, patience: Duration) -> Messages {
+    /// Blocks until a message is available, or `timeout` has expired.
+    pub(super) fn wait(&self, timeout: Duration) -> Messages {
         let held = self.held();
         let is_empty = |held: &mut PendingMessages| {
             held.keys.is_empty()
@@ -69,7 +69,7 @@ impl Inbox {
                 && held.requests.is_empty()
                 && !held.stops
         };
-        let waited = self.grown.wait_timeout_while(held, patience, is_empty);
+        let waited = self.grown.wait_timeout_while(held, timeout, is_empty);
         let (mut held, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let session = held.session;
         let is_current = |of: Option<u64>| of.is_none_or(|of| of == session);
@@ -93,8 +93,8 @@ impl Inbox {
         held.answers.retain(|(of, _)| of.is_none());
     }
 
-    pub(super) fn answer(&self, session: u64, answer: TaskResult) {
-        self.change(|held| held.answers.push_back((Some(session), answer)));
+    pub(super) fn push_result(&self, session: u64, result: TaskResult) {
+        self.change(|held| held.answers.push_back((Some(session), result)));
     }
 
     /// Adds keys that this node has written, as if the watch had reported them.
@@ -110,11 +110,11 @@ impl Inbox {
     }
 
     /// Reports the end of a thread that the driver counts, whatever session it was started in.
-    pub(super) fn answer_always(&self, answer: TaskResult) {
-        self.change(|held| held.answers.push_back((None, answer)));
+    pub(super) fn push_result_any_session(&self, result: TaskResult) {
+        self.change(|held| held.answers.push_back((None, result)));
     }
 
-    pub(super) fn look(&self) {
+    pub(super) fn wake(&self) {
         self.change(|held| held.is_changed = true);
     }
 
@@ -243,12 +243,14 @@ mod tests {
         let inbox = Inbox::default();
         let store: Name = "san".parse().unwrap();
         inbox.begin_session(1);
-        inbox.answer(1, TaskResult::Removed);
-        inbox
-            .answer_always(TaskResult::Beaten { store: store.clone(), heartbeats: Ok(Vec::new()) });
+        inbox.push_result(1, TaskResult::Removed);
+        inbox.push_result_any_session(TaskResult::Beaten {
+            store: store.clone(),
+            heartbeats: Ok(Vec::new()),
+        });
         inbox.begin_session(2);
-        inbox.answer(1, TaskResult::Removed);
-        inbox.answer_always(TaskResult::Looked { store, session: 1, wrong: Ok(None) });
+        inbox.push_result(1, TaskResult::Removed);
+        inbox.push_result_any_session(TaskResult::Looked { store, session: 1, wrong: Ok(None) });
         let answers = inbox.wait(Duration::ZERO).answers;
         assert_eq!(answers.len(), 2);
         assert!(answers.iter().all(|of| !matches!(of, TaskResult::Removed)));

@@ -47,8 +47,9 @@ pub(super) struct NodeReport {
     pub(super) names: Vec<(DiskKey, String)>,
     /// Capacity of the store according to the node's configuration or measurement; absent if
     /// unknown. Nodes of earlier versions write 0 instead.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "unless_zero")]
-    pub(super) capability_iops: Option<u64>,
+    #[serde(rename = "capability_iops", default)]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "unless_zero")]
+    pub(super) capacity_iops: Option<u64>,
     /// Bytes that the node counts as one operation.
     pub(super) normalization_bytes: u64,
 }
@@ -94,7 +95,7 @@ pub(super) fn disk_key(store: &Name, disk: &str) -> DiskKey {
 
 #[cfg(test)]
 mod tests {
-    use suimon_cluster_qos::{NodeLoad, ReportId, VERSION, Wants};
+    use suimon_cluster_qos::{Demand, NodeLoad, ReportId, VERSION};
 
     use super::*;
 
@@ -111,15 +112,15 @@ mod tests {
             reserved_iops: 0,
             takes_leases: true,
             load,
-            demand: Wants::default(),
+            demand: Demand::default(),
             policies: Vec::new(),
             largest: Vec::new(),
             unmet: Vec::new(),
         };
-        let said = |capability_iops| NodeReport {
+        let said = |capacity_iops| NodeReport {
             report: report.clone(),
             names: Vec::new(),
-            capability_iops,
+            capacity_iops,
             normalization_bytes: 8192,
         };
         let unknown = serde_json::to_value(said(None)).unwrap();

@@ -8,7 +8,7 @@ use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterStoreE
 
 use super::keys::{ALIVE, MEMBERS, MemberRecord, REPORTS, report_of};
 use super::policy_changes::PolicyChanges;
-use super::releasing::{GIVING_BACK, LOOK, released};
+use super::releasing::{GIVING_BACK, RELEASE_POLL_INTERVAL, released};
 use super::values::read;
 use super::{cluster_prefix, shared_stores};
 use crate::errors::no_cluster;
@@ -170,7 +170,7 @@ impl Shared {
             if self.cluster.view().has_left {
                 return Ok(());
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(RELEASE_POLL_INTERVAL);
         }
         self.cluster.inbox.stay();
         let text = "the reservations of this host were not released in time; retry when etcd and the leaders respond (`suimon cluster status`), or leave with --force and run `suimon cluster remove` on another node";

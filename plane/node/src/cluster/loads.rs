@@ -13,9 +13,9 @@ use super::keys::disk_key;
 use crate::disks::Disks;
 
 /// Interval between samples of the disks' load.
-pub(super) const LOOK: Duration = Duration::from_millis(500);
+pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 /// Number of sampling intervals over which rates are computed.
-const LOOKS: usize = 2;
+const SAMPLES_KEPT: usize = 2;
 
 /// Recent samples of a store's disks.
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub(super) struct Loads {
 #[derive(Default)]
 pub(super) struct ReportedLoad {
     pub(super) disks: Vec<DiskLoad>,
-    /// Names of the disks.
+    /// Names of the disks in `disks`, for display.
     pub(super) names: BTreeMap<DiskKey, String>,
     pub(super) latency_ns: u64,
 }
@@ -48,10 +48,10 @@ impl Loads {
         let since = self.samples.front().cloned();
         let done = flows.iter().map(|(disk, flow)| (*disk, flow.done)).collect();
         self.samples.push_back((now, done));
-        if self.samples.len() > LOOKS {
+        if self.samples.len() > SAMPLES_KEPT {
             self.samples.pop_front();
         }
-        let mut told = ReportedLoad { latency_ns, ..ReportedLoad::default() };
+        let mut reported = ReportedLoad { latency_ns, ..ReportedLoad::default() };
         for of in limits((disks, config, policies), store, &flows) {
             let Limited { disk, name, policy, min_iops, max_iops, weight } = of;
             let key = disk_key(store, &name);
@@ -72,12 +72,12 @@ impl Loads {
             if let (Some((at, before)), Some(flow)) = (before, flows.get(&disk)) {
                 did(&mut load, now.since(at), &before, &flow.done);
             }
-            told.names.insert(key, name);
-            told.disks.push(load);
+            reported.names.insert(key, name);
+            reported.disks.push(load);
         }
         let spec = config.stores.iter().find(|of| of.name == *store);
-        fall_back(&mut told.disks, spec.and_then(|spec| spec.fallback_iops));
-        told
+        fall_back(&mut reported.disks, spec.and_then(|spec| spec.fallback_iops));
+        reported
     }
 }
 

@@ -6,12 +6,12 @@ use suimon_cluster_qos::{Grant, NodeId, Term};
 use suimon_contract::{ClusterConfig, Name, QosPolicyConfig};
 use suimon_ports::ClusterStore;
 
-use crate::cluster::beats::Heartbeat;
+use crate::cluster::heartbeat::Heartbeat;
 use crate::cluster::identity::Mismatch;
 use crate::cluster::keys::MemberRecord;
 use crate::cluster::policies::Policies;
 
-/// Task of the worker.
+/// Task for the thread that accesses etcd.
 pub(super) enum Task {
     /// End the former session, and join this cluster.
     Begin(Box<ClusterConfig>),
@@ -19,7 +19,7 @@ pub(super) enum Task {
     Report { store: Name, report: Vec<u8> },
     /// Take part in the election of a store's leader.
     Elect { store: Name },
-    /// Write grants.
+    /// Store the leader's grants in etcd.
     Write { store: Name, term: Term, grants: Vec<(NodeId, Grant)>, forgotten: Vec<NodeId> },
     /// Resign as a store's leader.
     Resign { store: Name, term: Term },
@@ -29,9 +29,9 @@ pub(super) enum Task {
     AddPolicy(Box<QosPolicyConfig>),
     /// Create a new etcd lease if the session's has expired, and repeat failed resignations.
     RenewLease,
-    /// Leave the cluster.
+    /// Delete the node's records and leave the cluster.
     Leave { stores: Vec<Name> },
-    /// End the session.
+    /// End the session without leaving the cluster.
     End,
 }
 
@@ -50,7 +50,7 @@ impl Task {
     }
 }
 
-/// Result of a task.
+/// Result of a [`Task`].
 pub(super) enum TaskResult {
     Begun {
         store: Arc<dyn ClusterStore>,

@@ -223,22 +223,22 @@ impl PolicyStore<'_> {
         for entry in &self.below(REPORTS)? {
             let of = entry.key.strip_prefix(&self.root).and_then(report_of);
             let Some(((store, _), said)) = of.zip(read::<NodeReport>(entry)) else { continue };
-            let Some(iops) = said.capability_iops else { continue };
+            let Some(iops) = said.capacity_iops else { continue };
             if said.report.policies.iter().any(|load| load.policy == before.key) {
                 let least = capabilities.entry(store.to_owned()).or_insert(u64::MAX);
                 *least = iops.min(*least);
             }
         }
         let grants = self.below(GRANTS)?;
-        for (store, capability_iops) in capabilities {
+        for (store, capacity_iops) in capabilities {
             let reserved = grants.iter().filter_map(|entry| {
                 let (_, of) = grant_of(entry.key.strip_prefix(&self.root)?)?;
                 (of == store).then(|| read::<Grant>(entry)).flatten()
             });
-            let promised_iops = reserved.map(|grant| grant.store.reserved_iops).sum();
-            let capability = SharedStoreCapacity::Declared(capability_iops);
+            let reserved_iops = reserved.map(|grant| grant.store.reserved_iops).sum();
+            let capability = SharedStoreCapacity::Declared(capacity_iops);
             let promises = AdmissionCheck {
-                guaranteed_iops: promised_iops,
+                guaranteed_iops: reserved_iops,
                 requested_iops,
                 capacity: capability,
             };
@@ -253,7 +253,8 @@ impl PolicyStore<'_> {
         Ok(())
     }
 
-    /// Returns another node whose disks use a policy according to its last report, and the store.
+    /// Returns the name of another node whose disks use the policy according to its last report,
+    /// and the name of the store; `None` if there is no such node.
     pub(super) fn user(
         &self,
         policy: PolicyKey,

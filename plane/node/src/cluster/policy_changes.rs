@@ -22,7 +22,7 @@ pub(super) struct PolicyChanges {
     known: BTreeSet<Name>,
     /// Policies to write, each with its configuration on this node before the change.
     changed: Vec<(Option<QosPolicyConfig>, QosPolicyConfig)>,
-    /// Policies to delete.
+    /// Policies to delete from the cluster.
     removed: Vec<Name>,
 }
 

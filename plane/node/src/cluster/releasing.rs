@@ -15,7 +15,7 @@ use super::shared_stores;
 /// Maximum time for giving back reservations.
 pub(super) const GIVING_BACK: Duration = Duration::from_secs(10);
 /// Interval at which the change checks whether the reservations are given back.
-pub(super) const LOOK: Duration = Duration::from_millis(50);
+pub(super) const RELEASE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Progress of giving back what is reserved on a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

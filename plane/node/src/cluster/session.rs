@@ -65,7 +65,7 @@ pub(super) struct Session {
     _watches: Vec<Box<dyn ClusterWatch>>,
     /// Stores of which this node is the leader, with the watches of their reports.
     led: BTreeMap<Name, (Term, Box<dyn ClusterWatch>)>,
-    /// Terms that this node has given up and whose keys may still be there.
+    /// Resigned terms whose election keys may still exist in etcd.
     resigned: BTreeMap<Name, Term>,
 }
 

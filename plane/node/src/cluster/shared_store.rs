@@ -14,13 +14,13 @@ use suimon_contract::Name;
 use suimon_quantity::{StoreId, Time};
 use suimon_recording::{MemberInitialState, Recorded, Sink};
 
-use super::asking::ReservationRequest;
-use super::beats::SeenNodes;
 use super::covered::Minimums;
+use super::heartbeat::SeenNodes;
 use super::identity::Mismatch;
 use super::keys::NodeReport;
 use super::loads::Loads;
 use super::releasing::Release;
+use super::reservation_requests::ReservationRequest;
 
 /// Pending action of the member of a store.
 pub(super) enum StoreAction {
@@ -254,7 +254,7 @@ impl SharedStore {
     pub(super) fn handle_loads(&mut self, now: Time, mut disks: Vec<DiskLoad>, latency_ns: u64) {
         let minimums = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.min_iops));
         self.ask.take_if(|ask| !ask.is_open(now, minimums));
-        disks.extend(self.ask.as_ref().map(|ask| to_come(ask.iops - minimums)));
+        disks.extend(self.ask.as_ref().map(|ask| pending_minimum_load(ask.iops - minimums)));
         self.delivered_iops =
             disks.iter().fold(0, |sum, disk| sum.saturating_add(disk.delivered_iops));
         let demanded = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.demand_iops));
@@ -326,7 +326,7 @@ impl SharedStore {
             return is_new.then_some((node, said.normalization_bytes));
         }
         self.other_normalization.remove(&node);
-        match said.capability_iops {
+        match said.capacity_iops {
             Some(iops) => self.reported_capacities.insert(node, iops),
             None => self.reported_capacities.remove(&node),
         };
@@ -417,7 +417,7 @@ impl SharedStore {
 }
 
 /// Returns the load of a fictitious disk with the additional minimums of a pending change.
-const fn to_come(min_iops: u64) -> DiskLoad {
+const fn pending_minimum_load(min_iops: u64) -> DiskLoad {
     DiskLoad {
         disk: DiskKey(0),
         policy: None,
@@ -476,7 +476,7 @@ mod tests {
         store.put_back(StoreAction::Keep(kept(1)));
         for turn in 1..10_000 {
             let now = Time::ZERO + Duration::from_secs(10 * turn);
-            store.handle_loads(now, vec![to_come(turn)], 0);
+            store.handle_loads(now, vec![pending_minimum_load(turn)], 0);
             store.todo.push_back(StoreAction::TellMember(MemberNotice::Leased));
             store.todo.push_back(StoreAction::TellMember(MemberNotice::Lapsed));
             store.todo.push_back(cap(turn));
@@ -492,7 +492,7 @@ mod tests {
     #[test]
     fn the_newest_state_is_saved_then_applied_then_reported() {
         let mut store = store();
-        store.handle_loads(Time::ZERO + Duration::from_secs(10), vec![to_come(1)], 0);
+        store.handle_loads(Time::ZERO + Duration::from_secs(10), vec![pending_minimum_load(1)], 0);
         let report = store.todo.pop_back().unwrap();
         let StoreAction::Send(first) = report else { panic!("no report is due") };
         let again = |number| {

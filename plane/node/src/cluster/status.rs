@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use suimon_cluster_qos::{DiskKey, NamedDisk, NodeId, PolicyCap, PolicyKey, Term, TimedRateLimit};
-use suimon_contract::{ClusterAggressor, ClusterBeat, ClusterCap, ClusterDisk, Name};
+use suimon_contract::{ClusterAggressor, ClusterCap, ClusterDisk, ClusterHeartbeat, Name};
 use suimon_ports::ClusterStore;
 use suimon_quantity::Time;
 
-use super::beats::Heartbeat;
+use super::heartbeat::Heartbeat;
 use super::keys::{MemberRecord, NodeReport};
 use super::shared_store::SharedStore;
 
@@ -41,7 +41,7 @@ pub(crate) struct PublishedClusterStatus {
     /// True if reservations were given back as requested.
     pub(super) has_left: bool,
     now: Time,
-    stores: BTreeMap<Name, Seen>,
+    stores: BTreeMap<Name, StoreSnapshot>,
     members: BTreeMap<String, NodeId>,
     alive: BTreeSet<String>,
     /// Numbers of shared QoS policies by name.
@@ -49,13 +49,13 @@ pub(crate) struct PublishedClusterStatus {
 }
 
 /// Published state of a store.
-struct Seen {
+struct StoreSnapshot {
     leader: Option<(String, Term)>,
     cap: TimedRateLimit,
     limit_iops: Option<u64>,
     wrong: Option<String>,
     policies: Vec<PolicyCap>,
-    heartbeats: Vec<ClusterBeat>,
+    heartbeats: Vec<ClusterHeartbeat>,
 }
 
 impl PublishedClusterStatus {
@@ -67,7 +67,7 @@ impl PublishedClusterStatus {
         alive: &BTreeSet<String>,
     ) {
         self.now = now;
-        let seen = |store: &SharedStore| Seen {
+        let seen = |store: &SharedStore| StoreSnapshot {
             leader: store.leader.clone(),
             cap: store.cap(),
             limit_iops: store.limit_iops(),
@@ -98,11 +98,11 @@ impl PublishedClusterStatus {
     }
 
     /// Returns the reason why no leader has responded for a store.
-    pub(super) fn why_nobody_answers(&self, store: &Name) -> String {
+    pub(super) fn missing_leader_reason(&self, store: &Name) -> String {
         match self.stores.get(store) {
-            Some(Seen { wrong: Some(why), .. }) => why.clone(),
-            Some(Seen { leader: None, .. }) => "the store has no leader now".to_owned(),
-            Some(Seen { leader: Some((node, _)), .. }) => {
+            Some(StoreSnapshot { wrong: Some(why), .. }) => why.clone(),
+            Some(StoreSnapshot { leader: None, .. }) => "the store has no leader now".to_owned(),
+            Some(StoreSnapshot { leader: Some((node, _)), .. }) => {
                 format!(
                     "node {node}, the leader of the store, has not granted the reservation in \
                      time"
@@ -135,8 +135,8 @@ impl Reported {
             node: view.name_of(self.node),
             store: self.store.clone(),
             disk: self.disk_name(of.disk),
-            entitled_iops: of.guaranteed_iops,
-            demanded_iops: of.demanded_iops,
+            guaranteed_iops: of.guaranteed_iops,
+            demand_iops: of.demanded_iops,
             delivered_iops: of.delivered_iops,
             aggressors: is_unmet.then(|| aggressors(view, &self.store, all)),
         };
@@ -162,22 +162,22 @@ fn aggressors(
             node: view.name_of(of.node),
             disk: of.disk_name(disk.disk),
             delivered_iops: disk.delivered_iops,
-            entitled_iops: disk.guaranteed_iops,
+            guaranteed_iops: disk.guaranteed_iops,
         })
         .collect();
-    let beyond = |of: &ClusterAggressor| of.delivered_iops.saturating_sub(of.entitled_iops);
+    let beyond = |of: &ClusterAggressor| of.delivered_iops.saturating_sub(of.guaranteed_iops);
     found.sort_by_key(|of| std::cmp::Reverse(beyond(of)));
     found.truncate(AGGRESSORS_MAX);
     found
 }
 
-/// Converts a heartbeat to the API type. `is_stranger` is set by the caller, which has the
+/// Converts a heartbeat to the API type. `is_other_cluster` is set by the caller, which has the
 /// cluster's members.
-fn on_store(heartbeat: &Heartbeat, age: std::time::Duration) -> ClusterBeat {
-    ClusterBeat {
+fn on_store(heartbeat: &Heartbeat, age: std::time::Duration) -> ClusterHeartbeat {
+    ClusterHeartbeat {
         cluster: heartbeat.cluster.clone(),
         node: heartbeat.node.clone(),
-        is_stranger: false,
+        is_other_cluster: false,
         delivered_iops: heartbeat.delivered_iops,
         reserved_iops: heartbeat.reserved_iops,
         age_ms: milliseconds(age),

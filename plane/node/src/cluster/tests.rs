@@ -377,7 +377,7 @@ fn another_directory_of_the_same_name_is_not_the_clusters() {
     two.apply_ok(&host(&config("n2", 2000)));
     wait_until("that is told", || was_told(&two, EventKind::SharedStoreWrong));
     assert_eq!(now(&two), 0, "it may do nothing");
-    let wrong = two.node.cluster().stores[0].wrong.clone();
+    let wrong = two.node.cluster().stores[0].reason.clone();
     assert!(wrong.unwrap().contains("mounted"));
 }
 
@@ -565,15 +565,15 @@ fn nodes_and_strangers_are_seen_on_the_store_itself() {
     stranger.apply_ok(&host(&config("x1", 0).replace("\"lab\"", "\"else\"")));
     wait_until("it is found out", || was_told(&stranger, EventKind::SharedStoreWrong));
     wait_until("it has written, too", || beats().len() == 2);
-    let seen = || one.node.cluster().stores[0].seen.clone();
+    let seen = || one.node.cluster().stores[0].heartbeats.clone();
     let is_seen = || {
         seen()
             .first()
-            .is_some_and(|heartbeat| heartbeat.is_stranger && heartbeat.node == name("x1"))
+            .is_some_and(|heartbeat| heartbeat.is_other_cluster && heartbeat.node == name("x1"))
     };
-    let patience = std::time::Duration::from_secs(90);
+    let timeout = std::time::Duration::from_secs(90);
     let began = std::time::Instant::now();
-    while !is_seen() && began.elapsed() < patience {
+    while !is_seen() && began.elapsed() < timeout {
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
     assert!(is_seen(), "{:?}", seen());

@@ -19,7 +19,7 @@ impl Shared {
 
     /// Notifies the driver that the desired state has changed.
     pub(crate) fn follow_cluster(&self) {
-        self.cluster.inbox.look();
+        self.cluster.inbox.wake();
     }
 
     /// Stops and joins the threads of the cluster. Leases of this host expire.

@@ -97,7 +97,7 @@ pub(super) fn run(ground: &SessionContext, tasks: &Tasks) {
             },
         };
         if let Some(answer) = answer {
-            ground.inbox.answer(number, answer);
+            ground.inbox.push_result(number, answer);
         }
     }
     end(&mut current);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use suimon_contract::{ByteSize, Name, StoreCapability, StoreConfig, StoreMeasurement};
+use suimon_contract::{ByteSize, Name, StoreCapacity, StoreConfig, StoreMeasurement};
 use suimon_storage_qos::{Capacity, MeasuredLatency};
 
 /// Last measurement of a store, with the configuration keys that determine its result. The
@@ -51,10 +51,10 @@ pub(crate) fn measured_of<'a>(
 /// Returns the capacity of a store for admission control. [`Capacity::Unknown`] if the capacity
 /// is neither declared nor measured.
 pub(crate) fn capacity(store: &StoreConfig, measured: &MeasuredStores) -> Capacity {
-    match store.capability_iops {
+    match store.capacity_iops {
         None => Capacity::Unknown,
-        Some(StoreCapability::Declared(iops)) => Capacity::Declared(iops),
-        Some(StoreCapability::Measured(_)) => measured_of(store, measured)
+        Some(StoreCapacity::Declared(iops)) => Capacity::Declared(iops),
+        Some(StoreCapacity::Measured(_)) => measured_of(store, measured)
             .map_or(Capacity::Unknown, |found| Capacity::Measured(found.iops)),
     }
 }

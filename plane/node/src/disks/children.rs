@@ -17,8 +17,8 @@ use suimon_ports::{FileName, StoreFiles};
 use suimon_storage::images;
 use suimon_storage::images::DiskPlan;
 
+use self::cache::CachedParents;
 pub(super) use self::cache::ClosedDisk;
-use self::cache::Known;
 pub(crate) use self::cache::ParentCache;
 use super::file_work::ImageTask;
 
@@ -56,7 +56,7 @@ impl ImageTask {
         let read = self.with_seeds(|seeds| images::parents(files.as_ref(), plan, seeds));
         let Ok(parents) = read else { return Vec::new() };
         let (read, named) = (Instant::now(), plan.parent.clone());
-        let known = Known { read, status, named, parents: parents.clone() };
+        let known = CachedParents { read, status, named, parents: parents.clone() };
         self.known_parents.lock().insert(key, known);
         parents
     }

@@ -11,10 +11,10 @@ use suimon_quantity::DiskId;
 use suimon_storage::{Freeing, PlaneError, images};
 
 use super::file_work::Opened;
+use super::required::RequiredDisk;
 use super::store_threads::StoreWork;
-use super::wanted::RequiredDisk;
 use crate::errors::error_code;
-use crate::retry::Failing;
+use crate::retry::RetryState;
 
 /// One disk of the desired state.
 pub(crate) struct DiskEntry {
@@ -38,7 +38,7 @@ pub(crate) struct DiskState {
     /// Number of the current attempt to open the disk. A notice with another number is from a
     /// closed front-end and ignored.
     pub(crate) generation: u64,
-    pub(crate) failing: Failing,
+    pub(crate) failing: RetryState,
     /// Space that requests can free, of the images that were opened last.
     pub(crate) freeing: Freeing,
     /// True if a flush has failed since the disk was opened. Its metadata is checked when it is opened.
@@ -59,7 +59,7 @@ pub(crate) struct PendingOpen {
 /// Job for which a disk is out of service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CurrentJob {
-    /// Number of the operation.
+    /// Number of the operation that runs the job.
     pub(crate) operation: u64,
     /// Name of the job, such as `check` or `compact`.
     pub(crate) verb: &'static str,
@@ -81,7 +81,7 @@ pub(crate) enum Moving {
     AwaitingHandover,
 }
 
-/// Disk in service.
+/// Resources of a disk in service.
 pub(crate) struct OpenDisk {
     /// Kind of the disk's own image; `None` while the other node of a migration has the image open.
     pub(crate) kind: Option<images::DiskKind>,
@@ -101,7 +101,7 @@ impl DiskEntry {
             open: None,
             opening: None,
             generation: 0,
-            failing: Failing::default(),
+            failing: RetryState::default(),
             freeing: Freeing { can_discard: true, can_zero_fast: false },
             has_failed_flush: false,
             work: None,

@@ -11,10 +11,10 @@ use suimon_storage::images::{
 use suimon_storage::{DiskSpec, jobs};
 
 use super::children::{ClosedDisk, ParentCache};
-use super::growing::wanted_size;
+use super::growing::required_size;
 use super::open_stores::OpenStores;
 use super::opening::{disk_error, store_file_error};
-use super::wanted::RequiredDisk;
+use super::required::RequiredDisk;
 use crate::RandomSource;
 use crate::UnixClock;
 use crate::events::Draft;
@@ -38,7 +38,7 @@ pub(crate) struct ImageTask {
     pub(super) drafts: Vec<Draft>,
 }
 
-/// Disk whose images are open.
+/// Opened images of a disk that is not in service yet.
 pub(crate) struct Opened {
     pub(super) work: ImageTask,
     pub(super) files: Arc<dyn StoreFiles>,
@@ -56,7 +56,8 @@ impl Opened {
         }
     }
 
-    /// Undoes a successful attempt whose caller has given up.
+    /// Closes the images and removes created files of an open that succeeded after the caller's
+    /// timeout.
     pub(super) fn take_back_result(result: Result<Self, ApiError>) {
         if let Ok(opened) = result {
             opened.undo();
@@ -68,16 +69,16 @@ impl ImageTask {
     /// Converts an error about the disk's images. The error about a missing parent is extended by
     /// the commands that set the parent.
     pub(super) fn failed(&self, error: &DiskError) -> ApiError {
-        let mut told = disk_error(&self.label, error);
+        let mut api_error = disk_error(&self.label, error);
         if matches!(*error.fault, DiskFault::ParentMissing { .. }) {
             let (disk, store) = (&self.required.config.name, &self.required.config.store);
             let relink = format!("suimon image relink --store {store} {} PARENT", error.file);
             let own = self.required.plan().label();
             let set = format!("suimon disk set {disk} --parent PARENT");
             let commands = if own == error.file { format!("{set}, or {relink}") } else { relink };
-            told.message = format!("{} ({commands})", told.message);
+            api_error.message = format!("{} ({commands})", api_error.message);
         }
-        told
+        api_error
     }
 
     pub(super) fn files(&self) -> Result<Arc<dyn StoreFiles>, ApiError> {
@@ -137,7 +138,7 @@ impl ImageTask {
         let opened = self.open_images(files)?;
         let before = opened.shape.size;
         let larger =
-            wanted_size(&self.required, before).filter(|_| !self.required.config.read_only);
+            required_size(&self.required, before).filter(|_| !self.required.config.read_only);
         let Some(size) = larger else { return Ok(opened) };
         self.close_images(opened.spec);
         self.resize(files, before, size)?;

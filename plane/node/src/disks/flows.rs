@@ -30,7 +30,7 @@ impl Disks {
             store: self.store_name(store)?,
             holder: self.holder(view.holder),
             limits: displayed(&view.limits),
-            waiting: view.waiting,
+            queued: view.waiting,
             in_flight: view.in_flight,
             last_5_s: delivery(&view.short),
             last_5_min: delivery(&view.long),
@@ -147,10 +147,10 @@ fn delivery(of: &Delivery) -> QosDelivery {
     let latency = of.device_latency_ns();
     QosDelivery {
         window_ns: of.window_ns,
-        entitled_iops: of.per_second(of.guaranteed),
-        demanded_iops: of.per_second(of.demanded),
+        guaranteed_iops: of.per_second(of.guaranteed),
+        demand_iops: of.per_second(of.demanded),
         delivered_iops: of.per_second(of.delivered),
-        waits_ns: waits.filter(|(_, ns)| *ns > 0).collect(),
+        queued_ns: waits.filter(|(_, ns)| *ns > 0).collect(),
         limited_by: of.time_shares().into_iter().map(time_share).collect(),
         queue_depth_milli: of.queue_depth_milli(),
         device_latency_ns: latency.map(|(found_ns, _)| found_ns),

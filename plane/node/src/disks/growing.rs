@@ -2,12 +2,12 @@
 
 mod control;
 
-use super::wanted::RequiredDisk;
+use super::required::RequiredDisk;
 
 /// Returns the size to which a disk of `size` bytes is to be extended; `None` if it is large enough
 /// or a block device.
-pub(super) fn wanted_size(wanted: &RequiredDisk, size: u64) -> Option<u64> {
-    let wanted_size = wanted.config.size_bytes?.bytes();
+pub(super) fn required_size(wanted: &RequiredDisk, size: u64) -> Option<u64> {
+    let required_size = wanted.config.size_bytes?.bytes();
     let has_file = wanted.config.effective_file().is_some();
-    (has_file && wanted_size > size).then_some(wanted_size)
+    (has_file && required_size > size).then_some(required_size)
 }

@@ -70,7 +70,8 @@ impl OutgoingDisk {
 
     /// Suspends the disk and closes its file. The VM must be paused. When this function returns,
     /// all requests have completed and are durable. Other clients see a pause. Blocks until the
-    /// store responds, at most [`SILENT_AFTER`](super::store_threads::SILENT_AFTER) for closing.
+    /// store responds, at most [`EVENTUAL_TIMEOUT`](super::store_threads::EVENTUAL_TIMEOUT) for
+    /// closing.
     ///
     /// # Errors
     /// Fails if the disk cannot be suspended or its store does not respond. The disk may be away
@@ -166,7 +167,7 @@ impl Shared {
 
     /// Clears the migration state of a disk that stays on this node, for example after a daemon
     /// restart during a handover. Returns true if the disk was away and must be opened.
-    pub(crate) fn end_being_away(&self, disk: &Name) -> bool {
+    pub(crate) fn clear_handover(&self, disk: &Name) -> bool {
         let Some(entry) = self.disks.find(disk) else { return false };
         let mut state = entry.lock();
         let was_away = state.moving.is_some_and(Moving::is_away);

@@ -14,7 +14,7 @@ use suimon_storage::jobs::{
 
 use super::file_work::ImageTask;
 use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
-use super::wanted::{disk_format, disk_kind, file_name};
+use super::required::{disk_format, disk_kind, file_name};
 use super::work::DiskFileJob;
 use crate::operations::OperationHandle;
 
@@ -148,22 +148,22 @@ pub(super) fn run(
     work: &ImageTask,
     operation: &OperationHandle,
     stop: &AtomicBool,
-    mut tell: impl FnMut(Option<Checkpoint>),
+    mut save: impl FnMut(Option<Checkpoint>),
 ) -> Result<Done, NotDone> {
     let hold_up = RetryHold { verb, work, operation, stop };
     let mut job = begin(left, &hold_up)?;
-    let (mut told, mut progress) = (Instant::now(), None);
+    let (mut checkpoint_at, mut progress) = (Instant::now(), None);
     loop {
         operation.check_cancelled()?;
         let is_left = stop.load(Ordering::Acquire);
-        if is_left || told.elapsed() >= CHECKPOINT_EVERY {
+        if is_left || checkpoint_at.elapsed() >= CHECKPOINT_EVERY {
             match job.as_dyn().checkpoint(work.now_unix_s()) {
-                Ok(checkpoint) => tell(checkpoint),
+                Ok(checkpoint) => save(checkpoint),
                 // The previous checkpoint remains valid.
                 Err(error) if hold_up.is_for(&error) => {}
                 Err(error) => return Err(work.failed(&error).into()),
             }
-            told = Instant::now();
+            checkpoint_at = Instant::now();
         }
         if is_left {
             job.as_dyn().leave();

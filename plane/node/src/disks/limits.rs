@@ -1,14 +1,14 @@
 //! Storage QoS: passes stores, policies and limits of the configuration to the storage plane, and
 //! checks minimums against the capacity of stores.
 
+mod published;
 mod setting;
-mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_contract::{
     ApiError, ByteSize, DiskConfig, DiskQos, ErrorCode, HostConfig, Name, QosPolicyConfig,
-    QosPolicyKind, StoreCapability, StoreConfig, StorePromises,
+    QosPolicyKind, StoreCapacity, StoreConfig, StoreReservations,
 };
 use suimon_quantity::{ByteRate, DiskId, Iops};
 use suimon_storage_qos::{
@@ -16,7 +16,7 @@ use suimon_storage_qos::{
     PolicySpec, Proposal, Refusal, Store, StoreSpec, Weight,
 };
 
-pub(crate) use self::told::PublishedStore;
+pub(crate) use self::published::PublishedStore;
 use super::Disks;
 use super::capability::{MeasuredStores, capacity, measured_latency};
 use crate::cluster::{Minimums, of_disk, of_policy, shared_stores};
@@ -76,31 +76,32 @@ fn required(
     }
 }
 
-/// Returns limits whose minimum is reduced to the one in effect in the cluster.
+/// Returns `limits` with the minimum reduced to the one that is in effect in the cluster.
 fn as_covered(limits: Limits, covered: &Minimums, who: &str) -> Limits {
     let most = covered.get(who).copied().unwrap_or_default();
     let min_iops = limits.min_iops.and_then(|min| Iops::new(min.per_second().min(most)));
     Limits { min_iops, ..limits }
 }
 
-/// Returns the proposals that change the settings from `told` to `required`. With `removes`, settings
-/// that are not wanted are removed; false while their disks may still be in service.
-fn proposals(told: &PublishedStore, wanted: &PublishedStore, removes: bool) -> Vec<Proposal> {
+/// Returns the proposals that change the settings from those published to the required ones. With
+/// `removes`, settings that are not required are removed; false while their disks may still be in
+/// service.
+fn proposals(published: &PublishedStore, wanted: &PublishedStore, removes: bool) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (policy, spec) in &wanted.policies {
-        if told.policies.get(policy) != Some(spec) {
+        if published.policies.get(policy) != Some(spec) {
             proposals.push(Proposal::Policy(*policy, *spec));
         }
     }
     for (disk, assignment) in &wanted.disks {
-        if told.disks.get(disk) != Some(assignment) {
+        if published.disks.get(disk) != Some(assignment) {
             proposals.push(Proposal::Disk(*disk, *assignment));
         }
     }
     if removes {
-        let gone = told.disks.keys().filter(|disk| !wanted.disks.contains_key(disk));
+        let gone = published.disks.keys().filter(|disk| !wanted.disks.contains_key(disk));
         proposals.extend(gone.map(|disk| Proposal::RemoveDisk(*disk)));
-        let gone = told.policies.keys().filter(|policy| !wanted.policies.contains_key(policy));
+        let gone = published.policies.keys().filter(|policy| !wanted.policies.contains_key(policy));
         proposals.extend(gone.map(|policy| Proposal::RemovePolicy(*policy)));
     }
     proposals
@@ -138,14 +139,14 @@ pub(crate) fn overcommitted(
 pub(crate) fn store_reservations(
     config: &HostConfig,
     measured: &MeasuredStores,
-) -> Vec<StorePromises> {
+) -> Vec<StoreReservations> {
     let all = all_reservations(config, measured).into_iter();
-    all.map(|(store, promises)| StorePromises {
+    all.map(|(store, promises)| StoreReservations {
         store: store.name.clone(),
         minimums: promises.minimums,
         minimums_iops: promises.minimums_iops,
-        capability_iops: promises.capacity.iops(),
-        promisable_iops: promises.admissible_iops(),
+        capacity_iops: promises.capacity.iops(),
+        reservable_iops: promises.admissible_iops(),
         fits: promises.fit(),
         text: if promises.fit() { promises.to_string() } else { refusal(store, promises) },
     })
@@ -155,7 +156,7 @@ pub(crate) fn store_reservations(
 /// Returns the error text for minimums that exceed the capacity, with the remedy.
 fn refusal(store: &StoreConfig, promises: AdmittedMinimums) -> String {
     let text = Refusal::Overcommitted(promises).to_string();
-    let is_due = store.capability_iops == Some(StoreCapability::MEASURE)
+    let is_due = store.capacity_iops == Some(StoreCapacity::MEASURED)
         && promises.capacity == Capacity::Unknown;
     if is_due {
         format!("{text}; measure the store with `suimon store measure {}`", store.name)

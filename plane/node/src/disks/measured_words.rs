@@ -3,7 +3,7 @@
 use std::io;
 
 use suimon_contract::{
-    ApiError, ErrorCode, Name, StoreCapability, StoreConfig, StoreMeasurement, StorePattern,
+    ApiError, ErrorCode, Name, StoreCapacity, StoreConfig, StoreMeasurement, StorePattern,
     StorePatternFigure,
 };
 use suimon_ports::{StoreFault, StoreFileError};
@@ -81,7 +81,7 @@ pub(super) fn report_lines(store: &StoreConfig, found: &StoreMeasurement) -> Vec
          {may} IOPS are permitted",
         found.iops
     ));
-    if store.capability_iops != Some(StoreCapability::MEASURE) {
+    if store.capacity_iops != Some(StoreCapacity::MEASURED) {
         lines.push(format!(
             "this capacity is not used yet; use it with `suimon store set {} --capability-iops \
              measure`",

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use suimon_contract::{
-    ApiError, CapabilitySource, ErrorCode, EventKind, HostConfig, MeasureStoreRequest, Operation,
+    ApiError, CapacitySource, ErrorCode, EventKind, HostConfig, MeasureStoreRequest, Operation,
     OperationState, StorePattern, StoreStatus,
 };
 use suimon_ports::testing::RateLimit;
@@ -77,7 +77,7 @@ fn what_was_measured_is_promised_of_and_survives_a_restart() {
     let error = promise(&harness, 1, false).unwrap_err().remove(0);
     assert_eq!(error.code, ErrorCode::Overcommitted);
     assert!(error.message.contains("suimon store measure fast"), "{error}");
-    assert_eq!(harness.node.store("fast").unwrap().capability_iops, None);
+    assert_eq!(harness.node.store("fast").unwrap().capacity_iops, None);
 
     let store = measure_well(&harness);
     let measured = store.measured.unwrap();
@@ -85,8 +85,8 @@ fn what_was_measured_is_promised_of_and_survives_a_restart() {
     let all = [StorePattern::RandomRead, StorePattern::RandomWrite, StorePattern::RandomMixed];
     assert_eq!(patterns, all);
     assert_eq!(Some(measured.iops), measured.patterns.iter().map(|figure| figure.iops).min());
-    assert_eq!(store.capability_iops, Some(measured.iops));
-    assert_eq!(store.capability_source, Some(CapabilitySource::Measured));
+    assert_eq!(store.capacity_iops, Some(measured.iops));
+    assert_eq!(store.capacity_source, Some(CapacitySource::Measured));
     assert_eq!((measured.seconds, measured.measured_unix_ms), (1, 1_700_000_000_000));
     assert_eq!(harness.disks.negotiated_features()[0].capacity.iops(), Some(measured.iops));
     harness.wait_events(EventKind::StoreMeasured.id(), 1);
@@ -113,14 +113,14 @@ fn it_is_of_the_store_as_it_was_and_goes_with_it() {
     // A different queue depth invalidates the measurement; the original depth makes it valid again.
     harness.apply_ok(&config(&format!("{MEASURED}\ndepth_max = 4")));
     assert_eq!(harness.node.store("fast").unwrap().measured, None);
-    assert_eq!(harness.node.store("fast").unwrap().capability_iops, None);
+    assert_eq!(harness.node.store("fast").unwrap().capacity_iops, None);
     harness.apply_ok(&config(MEASURED));
     assert_eq!(harness.node.store("fast").unwrap().measured, measured);
     // With a declared capacity, the measurement is shown but not used.
     harness.apply_ok(&config("capability_iops = 7"));
     let store = harness.node.store("fast").unwrap();
-    assert_eq!((store.capability_iops, &store.measured), (Some(7), &measured));
-    assert_eq!(store.capability_source, Some(CapabilitySource::Declared));
+    assert_eq!((store.capacity_iops, &store.measured), (Some(7), &measured));
+    assert_eq!(store.capacity_source, Some(CapacitySource::Declared));
     assert_eq!(harness.store.keys("measured"), ["fast"]);
     harness.apply_ok(&HostConfig::default());
     assert!(harness.store.keys("measured").is_empty());

@@ -4,7 +4,8 @@
 mod events;
 
 use suimon_contract::{
-    ApiError, DiskNbd, DiskNbdClient, DiskNbdStatus, HostSection, NbdPeerStatus, NbdStatus, NbdWay,
+    ApiError, DiskNbd, DiskNbdClient, DiskNbdStatus, DiskNbdTransport, HostSection, NbdPeerStatus,
+    NbdStatus,
 };
 use suimon_image::DiskGeometry;
 use suimon_ports::{
@@ -16,7 +17,7 @@ use suimon_storage::Freeing;
 pub(crate) use self::events::nbd_event;
 use super::Disks;
 use super::entry::DiskEntry;
-use super::wanted::{RequiredDisk, RequiredDisks};
+use super::required::{RequiredDisk, RequiredDisks};
 use crate::Edit;
 use crate::control::Controller;
 use crate::disks::entry::offer_error;
@@ -165,12 +166,12 @@ impl Disks {
 }
 
 fn connection(client: NbdClient) -> DiskNbdClient {
-    let way = match client.transport {
-        NbdTransport::Unix => NbdWay::Unix,
-        NbdTransport::Tcp => NbdWay::Tcp,
-        NbdTransport::Tls => NbdWay::Tls,
+    let transport = match client.transport {
+        NbdTransport::Unix => DiskNbdTransport::Unix,
+        NbdTransport::Tcp => DiskNbdTransport::Tcp,
+        NbdTransport::Tls => DiskNbdTransport::Tls,
     };
-    DiskNbdClient { way, peer: client.peer, buffer_bytes: client.buffer_bytes }
+    DiskNbdClient { transport, peer: client.peer, buffer_bytes: client.buffer_bytes }
 }
 
 impl Controller {

@@ -1,5 +1,6 @@
 use suimon_contract::{
-    ByteSize, ErrorCode, Event, EventKind, HostConfig, NbdWay, OperationState, StorageState,
+    ByteSize, DiskNbdTransport, ErrorCode, Event, EventKind, HostConfig, OperationState,
+    StorageState,
 };
 use suimon_ports::{NbdClient, NbdLimits, NbdNotice, NbdServerSpec, NbdTransport};
 
@@ -169,10 +170,10 @@ fn limits_on_connections_change_live_and_are_shown() {
 fn clients_are_shown_and_those_that_are_refused_told() {
     let harness = harness();
     harness.apply_ok(&shared(""));
-    let client = |export: &str, way, peer: &str| NbdClient {
+    let client = |export: &str, transport, peer: &str| NbdClient {
         buffer_bytes: 1 << 19,
         export: export.to_owned(),
-        transport: way,
+        transport,
         peer: peer.to_owned(),
     };
     harness.disks.set_clients(vec![
@@ -181,8 +182,9 @@ fn clients_are_shown_and_those_that_are_refused_told() {
         client("a", NbdTransport::Tls, "192.0.2.7:6"),
     ]);
     let connections = harness.node.disk("a").unwrap().nbd.unwrap().connections;
-    let seen: Vec<_> = connections.iter().map(|of| (of.way, of.peer.as_str())).collect();
-    let expected = [(NbdWay::Unix, "process 7 of user 107"), (NbdWay::Tls, "192.0.2.7:6")];
+    let seen: Vec<_> = connections.iter().map(|of| (of.transport, of.peer.as_str())).collect();
+    let expected =
+        [(DiskNbdTransport::Unix, "process 7 of user 107"), (DiskNbdTransport::Tls, "192.0.2.7:6")];
     assert_eq!(seen, expected);
 
     let peer = "192.0.2.66:9".to_owned();

@@ -141,8 +141,8 @@ impl Controller {
                 let drafts = self.shared.disks.qos_event(store, &event);
                 self.drafts.extend(drafts);
             }
-            PlaneNotice::IoFault { worker: processor, detail } => {
-                tracing::error!(%processor, detail, "the kernel does not accept the I/O of disks");
+            PlaneNotice::IoFault { worker, detail } => {
+                tracing::error!(%worker, detail, "the kernel does not accept the I/O of disks");
             }
         }
     }

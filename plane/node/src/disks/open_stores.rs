@@ -62,7 +62,7 @@ impl OpenStores {
         open.collect()
     }
 
-    /// Drops stores whose path is not wanted, so that they can be unmounted.
+    /// Drops stores whose path does not satisfy `is_wanted`, so that they can be unmounted.
     pub(crate) fn retain(&self, is_wanted: impl Fn(&Path) -> bool) {
         self.lock().retain(|path, _| is_wanted(path));
     }

@@ -17,8 +17,8 @@ pub(crate) use self::errors::{NotOpened, disk_error, store_file_error};
 use super::entry::{DiskEntry, OpenDisk, PendingOpen};
 use super::file_work::{ImageTask, Opened, close_images};
 use super::notices::{disk_failed, opening_stalled};
+use super::required::RequiredDisk;
 use super::store_threads::{NoResult, STORE_TIMEOUT};
-use super::wanted::RequiredDisk;
 use super::work::has_stopped_vm;
 use crate::control::Controller;
 use crate::device_notices::{DeviceNotices, DeviceOwner};
@@ -50,7 +50,7 @@ impl Controller {
         }
     }
 
-    /// Opens a closed disk, and waits `patience` for its store. If the store responds later,
+    /// Opens a closed disk, and waits `timeout` for its store. If the store responds later,
     /// [`Self::end_openings`] completes the attempt.
     ///
     /// # Errors
@@ -58,9 +58,9 @@ impl Controller {
     pub(crate) fn open_disk_eventually(
         &mut self,
         entry: &DiskEntry,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<(), NotOpened> {
-        match self.begin_opening(entry, patience) {
+        match self.begin_opening(entry, timeout) {
             Ok(opened) => opened
                 .and_then(|opened| self.attach(entry, opened))
                 .map(|_| ())
@@ -77,7 +77,7 @@ impl Controller {
     fn begin_opening(
         &self,
         entry: &DiskEntry,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Opening, NoResult<Opening>> {
         if let Some(moving) = entry.lock().moving.filter(|moving| moving.is_away()) {
             let error =
@@ -88,7 +88,7 @@ impl Controller {
         let work = ImageTask { beside, ..self.shared.file_work(entry) };
         let store = work.required.store.path.clone();
         let threads = &self.shared.disks.threads;
-        threads.run(&store, patience, move || work.open(), Opened::take_back_result)
+        threads.run(&store, timeout, move || work.open(), Opened::take_back_result)
     }
 
     /// Keeps a pending attempt, and emits one event when the store counts as stalled.

@@ -11,7 +11,7 @@ use suimon_contract::{ApiError, DiskKind, ErrorCode, Name};
 use suimon_ports::FileName;
 
 use super::Disks;
-use super::wanted::{RequiredDisk, RequiredDisks, file_name};
+use super::required::{RequiredDisk, RequiredDisks, file_name};
 use crate::transaction::clean;
 
 impl Disks {

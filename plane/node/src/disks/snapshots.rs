@@ -18,8 +18,8 @@ use suimon_storage::jobs;
 
 use super::entry::DiskEntry;
 use super::opening::disk_error;
+use super::required::{contract_kind, file_name, required_disks, store_file};
 use super::store_threads::{NoResult, STORE_TIMEOUT};
-use super::wanted::{contract_kind, file_name, store_file, wanted_disks};
 use crate::change::ValidatedChange;
 use crate::control::Controller;
 use crate::disks::records::{DeletionRecord, clear_doomed, load_doomed, save_deletion_record};
@@ -35,7 +35,7 @@ use crate::{ChangeOptions, Edit, ResourceEdit};
 const LAYERS_WARNED: usize = 48;
 
 /// A change of the file does not change minimums, so that they are not checked.
-const KEEP_PROMISES: ChangeOptions = ChangeOptions {
+const KEEP_MINIMUMS: ChangeOptions = ChangeOptions {
     force: true,
     with_file: false,
     keeps_faulty_disks: false,
@@ -59,7 +59,7 @@ impl Controller {
             config.file = Some(request.file.clone());
             config.kind = Some(DiskKind::Differencing);
         })?;
-        let mut to = self.shared.check(&edit, KEEP_PROMISES).map_err(first_of)?;
+        let mut to = self.shared.check(&edit, KEEP_MINIMUMS).map_err(first_of)?;
         for step in &mut to.plan.steps {
             // Clients are not disconnected.
             step.action = PlanAction::ChangeLive;
@@ -181,7 +181,7 @@ impl Controller {
         let Some(own) = own else { return Ok(()) };
         let child = DeletionRecord { store: wanted.store.path, file: own };
         let doomed = save_deletion_record(&child).map_err(|error| store_error(&error))?;
-        self.apply_with(operation, &edit, KEEP_PROMISES, vec![doomed])?;
+        self.apply_with(operation, &edit, KEEP_MINIMUMS, vec![doomed])?;
         if let Err(error) = self.remove_if_unused(&child, &self.shared.desired().config) {
             tracing::warn!(%error, "cannot delete the file of a merged disk");
         }
@@ -217,7 +217,7 @@ impl Controller {
         config: &HostConfig,
     ) -> Result<(), ApiError> {
         let path = doomed.path();
-        let is_used = wanted_disks(config).into_values().any(|wanted| {
+        let is_used = required_disks(config).into_values().any(|wanted| {
             let parent = wanted.config.parent.as_ref();
             parent.is_some_and(|parent| wanted.store.path.join(parent.as_str()) == path)
                 || wanted.claims().contains(&Claim::File(clean(&path)))

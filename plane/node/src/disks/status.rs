@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use suimon_contract::{
-    ApiError, ByteSize, CapabilitySource, DiskConfig, DiskCounters, DiskFormat,
-    DiskRequestCounters, DiskStatus, DiskVhostUserStatus, HostConfig, Kind, Name, QosFlowStatus,
-    QosPolicyConfig, QosPolicyKind, QosPolicyStatus, StorageState, StoreConfig, StoreEstimate,
-    StorePromises, StoreStatus, TopDisk, WhatIfAnswer, WhatIfRequest,
+    ApiError, ByteSize, CapacitySource, DiskConfig, DiskCounters, DiskFormat, DiskRequestCounters,
+    DiskStatus, DiskVhostUserStatus, HostConfig, Kind, Name, QosFlowStatus, QosPolicyConfig,
+    QosPolicyKind, QosPolicyStatus, StorageState, StoreConfig, StoreEstimate, StoreReservations,
+    StoreStatus, TopDisk, WhatIfRequest, WhatIfResponse,
 };
 use suimon_ports::{FileName, StoreFiles, StoreSpace, VhostUserDiskStatus};
 use suimon_quantity::DiskId;
@@ -20,8 +20,8 @@ use super::capability::{capacity, measured_of};
 use super::entry::DiskEntry;
 use super::full_stores::{full_reason, full_status, limit_by_full_store, used_percent};
 use super::limits::store_reservations;
+use super::required::{RequiredDisk, contract_kind, store_file};
 use super::store_threads::{NoResult, STATUS_TIMEOUT};
-use super::wanted::{RequiredDisk, contract_kind, store_file};
 use crate::errors::not_found;
 use crate::shared::Shared;
 
@@ -46,7 +46,7 @@ const FEATURES: [(u32, &str); 16] = [
 ];
 
 /// Views of the storage plane of all disks and stores, taken once per request.
-struct Seen {
+struct PlaneSnapshot {
     disks: BTreeMap<DiskId, DiskView>,
     allocated: BTreeMap<DiskId, u64>,
     stores: Vec<StoreView>,
@@ -136,7 +136,7 @@ impl Shared {
     }
 
     /// Returns minimums and capacity of the stores that these proposals would affect.
-    pub(crate) fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfAnswer, Vec<ApiError>> {
+    pub(crate) fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfResponse, Vec<ApiError>> {
         let desired = self.desired();
         let then = request.applied_to(&desired.config)?;
         let measured = self.disks.measured();
@@ -145,10 +145,10 @@ impl Shared {
         // Stores that the proposals do not affect are left out.
         stores.retain(|store| !before.contains(store));
         let fits = stores.iter().all(|store| store.fits);
-        Ok(WhatIfAnswer { fits, stores, warnings: Vec::new() })
+        Ok(WhatIfResponse { fits, stores, warnings: Vec::new() })
     }
 
-    fn seen(&self) -> Seen {
+    fn seen(&self) -> PlaneSnapshot {
         let plane = &self.disks.parts.plane;
         let stores = plane.stores();
         let mut flows = self.disks.flows(&stores);
@@ -159,12 +159,12 @@ impl Shared {
                 limit_by_full_store(flow, &full);
             }
         }
-        Seen { disks, stores, flows, allocated: BTreeMap::new() }
+        PlaneSnapshot { disks, stores, flows, allocated: BTreeMap::new() }
     }
 
     /// Returns the views, with the space that the files of these disks occupy. A store that does
     /// not respond within [`STATUS_TIMEOUT`] is left out.
-    fn seen_with_files(&self, entries: Vec<Arc<DiskEntry>>) -> Seen {
+    fn seen_with_files(&self, entries: Vec<Arc<DiskEntry>>) -> PlaneSnapshot {
         let mut by_store: BTreeMap<PathBuf, Vec<DiskFileOf>> = BTreeMap::new();
         for entry in entries {
             let state = entry.lock();
@@ -184,7 +184,7 @@ impl Shared {
         seen
     }
 
-    fn disk_status(&self, config: &DiskConfig, seen: &Seen) -> DiskStatus {
+    fn disk_status(&self, config: &DiskConfig, seen: &PlaneSnapshot) -> DiskStatus {
         let Some(entry) = self.disks.find(&config.name) else {
             return absent(config);
         };
@@ -230,7 +230,7 @@ impl Shared {
             layers: open.and_then(|open| u32::try_from(open.layers.len()).ok()),
             uncommitted_bytes: view.map(|view| view.uncommitted_bytes),
             full: view.and_then(|view| view.full).map(|full| full_status(&full)),
-            processor: view.map(|view| view.worker.0),
+            worker: view.map(|view| view.worker.0),
             vhost_user,
             nbd: (config.nbd.is_some() || state.required.emulated.is_some())
                 .then(|| self.disks.nbd_status(config.name.as_str(), config.nbd.as_ref(), clients)),
@@ -249,8 +249,8 @@ impl Shared {
     fn store_status(
         &self,
         config: &StoreConfig,
-        promises: &StorePromises,
-        seen: &Seen,
+        promises: &StoreReservations,
+        seen: &PlaneSnapshot,
     ) -> StoreStatus {
         let (space, reason) = match self.disks.space(&config.path) {
             Ok(space) => (Some(space), None),
@@ -287,13 +287,13 @@ impl Shared {
             virtual_bytes,
             allocated_bytes,
             overcommit_percent: overcommit,
-            capability_iops: promises.capability_iops,
-            capability_source: source(capacity(config, &measured)),
+            capacity_iops: promises.capacity_iops,
+            capacity_source: source(capacity(config, &measured)),
             measured: measured_of(config, &measured).cloned(),
             estimate: budget.and_then(estimate),
-            promised_iops: promises.minimums_iops,
-            promised_percent: promises
-                .capability_iops
+            reserved_iops: promises.minimums_iops,
+            reserved_percent: promises
+                .capacity_iops
                 .filter(|iops| *iops > 0)
                 .map(|iops| u64::try_from(percent(iops)).unwrap_or(u64::MAX)),
             disks: disks.len(),
@@ -308,7 +308,7 @@ impl Shared {
         &self,
         config: &HostConfig,
         policy: &QosPolicyConfig,
-        seen: &Seen,
+        seen: &PlaneSnapshot,
     ) -> QosPolicyStatus {
         let of_it = |disk: &&DiskConfig| disk.qos_policy.as_ref() == Some(&policy.name);
         let disks: Vec<&DiskConfig> = config.disks.iter().filter(of_it).collect();
@@ -321,7 +321,7 @@ impl Shared {
         let flows = disks.iter().filter_map(|disk| seen.flows.get(&self.disks.disk_id(&disk.name)));
         QosPolicyStatus {
             config: policy.clone(),
-            promised_iops: policy.min_iops.unwrap_or_default().saturating_mul(minimums as u64),
+            reserved_iops: policy.min_iops.unwrap_or_default().saturating_mul(minimums as u64),
             delivered_iops: flows.map(|flow| flow.last_5_s.delivered_iops).sum(),
             disks: disks.iter().map(|disk| disk.name.clone()).collect(),
             parts: self.policy_parts(&policy.name),
@@ -340,11 +340,11 @@ impl Disks {
     }
 }
 
-const fn source(capacity: Capacity) -> Option<CapabilitySource> {
+const fn source(capacity: Capacity) -> Option<CapacitySource> {
     match capacity {
         Capacity::Unknown => None,
-        Capacity::Declared(_) => Some(CapabilitySource::Declared),
-        Capacity::Measured(_) => Some(CapabilitySource::Measured),
+        Capacity::Declared(_) => Some(CapacitySource::Declared),
+        Capacity::Measured(_) => Some(CapacitySource::Measured),
     }
 }
 
@@ -368,7 +368,7 @@ fn absent(config: &DiskConfig) -> DiskStatus {
         layers: None,
         uncommitted_bytes: None,
         full: None,
-        processor: None,
+        worker: None,
         vhost_user: None,
         nbd: None,
         counters: DiskCounters::default(),

@@ -12,8 +12,8 @@ use super::entry::{DiskEntry, Moving};
 use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
 use super::notices::disk_failed;
 use super::opening::NotOpened;
+use super::required::{RequiredDisk, RequiredDisks, required_sockets};
 use super::store_threads::EVENTUAL_TIMEOUT;
-use super::wanted::{RequiredDisk, RequiredDisks, wanted_sockets};
 use crate::ChangeOptions;
 use crate::change::ValidatedChange;
 use crate::control::Controller;
@@ -325,9 +325,9 @@ impl Controller {
         if let Err(error) = self.shared.disks.set_limits(config, true) {
             tracing::error!(%error, "limits are not as configured");
         }
-        let sockets = wanted_sockets(&wanted);
-        self.shared.disks.set_wanted(wanted.clone());
-        let patience = Instant::now() + LEFT_LOCKS_MAX;
+        let sockets = required_sockets(&wanted);
+        self.shared.disks.set_required(wanted.clone());
+        let deadline = Instant::now() + LEFT_LOCKS_MAX;
         for (name, wanted) in wanted {
             let is_unfinished = self.unfinished.contains_key(&name);
             let moving = away.get(&name).copied();
@@ -336,7 +336,7 @@ impl Controller {
                 entry.lock().moving = moving;
                 continue;
             }
-            if let Err(NotOpened::Failed(error)) = self.open_left_disk(&entry, patience) {
+            if let Err(NotOpened::Failed(error)) = self.open_left_disk(&entry, deadline) {
                 let reason = error.to_string();
                 self.drafts.push(disk_failed(&entry, &reason));
                 self.fail_disk(&entry, reason);
@@ -345,17 +345,18 @@ impl Controller {
         self.devices.created.note_sockets(sockets)
     }
 
-    /// Opens a disk whose images may still be locked by a process that was killed.
-    fn open_left_disk(&mut self, entry: &DiskEntry, patience: Instant) -> Result<(), NotOpened> {
+    /// Opens a disk whose images may still be locked by a process that was killed. Retries until
+    /// the deadline.
+    fn open_left_disk(&mut self, entry: &DiskEntry, deadline: Instant) -> Result<(), NotOpened> {
         let is_busy = |error: &NotOpened| matches!(error, NotOpened::Failed(error) if error.code == ErrorCode::DeviceBusy);
-        until_unlocked(patience, is_busy, || self.open_disk_eventually(entry, EVENTUAL_TIMEOUT))
+        until_unlocked(deadline, is_busy, || self.open_disk_eventually(entry, EVENTUAL_TIMEOUT))
     }
 
     /// Completes a change: closes disks that are absent from the new configuration, and removes
     /// their files if requested.
     pub(crate) fn finish_disks(&mut self, before: &RequiredDisks, to: &ValidatedChange) {
         let after = &to.disks;
-        if let Err(error) = self.devices.created.note_sockets(wanted_sockets(after)) {
+        if let Err(error) = self.devices.created.note_sockets(required_sockets(after)) {
             tracing::warn!(%error, "cannot record which sockets of disks belong to the daemon");
         }
         for name in before.keys().filter(|name| !after.contains_key(*name)) {

@@ -14,7 +14,7 @@ pub(super) type Operation = Box<dyn FnOnce() + Send>;
 #[derive(Default)]
 pub(super) struct Threads(pub(super) BTreeMap<PathBuf, StoreState>);
 
-/// Operations on one store.
+/// Operations in progress and queued operations on one store.
 #[derive(Default)]
 pub(super) struct StoreState {
     /// Threads of operations started by `StoreThreads::begin`.

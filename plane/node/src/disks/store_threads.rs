@@ -100,7 +100,7 @@ enum State<T> {
 }
 
 impl StoreThreads {
-    /// Executes an operation on a store and waits at most `patience` for its result. `on_abandon`
+    /// Executes an operation on a store and waits at most `timeout` for its result. `on_abandon`
     /// undoes the result if the operation was abandoned.
     ///
     /// # Errors
@@ -109,11 +109,11 @@ impl StoreThreads {
     pub(crate) fn run<T: Send + 'static>(
         &self,
         store: &Path,
-        patience: Duration,
+        timeout: Duration,
         work: impl FnOnce() -> T + Send + 'static,
         take_back: fn(T),
     ) -> Result<T, NoResult<T>> {
-        self.begin(store, work, take_back).map_err(NoResult::Never)?.wait(patience)
+        self.begin(store, work, take_back).map_err(NoResult::Never)?.wait(timeout)
     }
 
     /// Starts an operation on a store.
@@ -200,8 +200,8 @@ impl StoreThreads {
             tracing::warn!(store = %store.display(), %error, "an operation waits for a thread");
             return false;
         }
-        let patience = if is_silent { Duration::ZERO } else { EVENTUAL_TIMEOUT };
-        ended.recv_timeout(patience).is_err_and(is_over)
+        let timeout = if is_silent { Duration::ZERO } else { EVENTUAL_TIMEOUT };
+        ended.recv_timeout(timeout).is_err_and(is_over)
     }
 
     /// Starts threads for queued operations that have none because no thread could be created.
@@ -294,16 +294,16 @@ impl<T> StoreWork<T> {
         self.waited() >= STALLED_AFTER
     }
 
-    /// Waits at most `patience` for the result.
+    /// Waits at most `timeout` for the result.
     ///
     /// # Errors
     /// [`NoResult::Late`] if the wait has expired, [`NoResult::Never`] if the thread has
     /// panicked.
-    pub(crate) fn wait(self, patience: Duration) -> Result<T, NoResult<T>> {
+    pub(crate) fn wait(self, timeout: Duration) -> Result<T, NoResult<T>> {
         let (mut state, _) = self
             .slot
             .changed
-            .wait_timeout_while(self.slot.lock(), patience, |state| matches!(state, State::Working))
+            .wait_timeout_while(self.slot.lock(), timeout, |state| matches!(state, State::Working))
             .unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *state, State::Empty) {
             State::Done(result) => Ok(result),

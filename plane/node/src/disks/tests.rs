@@ -1,5 +1,5 @@
 use suimon_contract::{
-    ErrorCode, EventKind, HostConfig, OperationState, StorageState, StoreCapability,
+    ErrorCode, EventKind, HostConfig, OperationState, StorageState, StoreCapacity,
 };
 
 use suimon_ports::{FaultKind, PortFault};
@@ -263,7 +263,7 @@ fn a_new_daemon_opens_them_again_and_tries_until_their_store_is_there() {
 fn what_stores_cannot_keep_is_not_promised_unless_it_is_forced() {
     let harness = Harness::with_store();
     let mut config = two_disks();
-    config.stores[0].capability_iops = Some(StoreCapability::Declared(1000));
+    config.stores[0].capacity_iops = Some(StoreCapacity::Declared(1000));
     config.disks[0].qos.min_iops = Some(600);
     harness.apply_ok(&config);
     assert_eq!(harness.disks.negotiated_features()[0].minimums_iops, 600);
@@ -294,7 +294,7 @@ fn what_stores_cannot_keep_is_not_promised_unless_it_is_forced() {
 fn limits_that_were_not_made_are_taken_back() {
     let harness = Harness::with_store();
     let mut config = two_disks();
-    config.stores[0].capability_iops = Some(StoreCapability::Declared(1000));
+    config.stores[0].capacity_iops = Some(StoreCapacity::Declared(1000));
     harness.apply_ok(&config);
     config.disks[0].qos.min_iops = Some(100);
     config.disks[1].nbd.as_mut().unwrap().socket = Some("/run/refused.sock".into());

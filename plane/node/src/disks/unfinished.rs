@@ -15,7 +15,7 @@ use suimon_ports::{FileName, StateStore, StateStoreError};
 use suimon_storage::images;
 use suimon_storage::jobs::{Checkpoint, SourceFile};
 
-use super::wanted::{RequiredDisk, file_name};
+use super::required::{RequiredDisk, file_name};
 use super::work::DiskFileJob;
 use crate::disks::records::DISK_WORK;
 use crate::state::{decode, scan_all};

@@ -14,7 +14,7 @@ pub type ConfinementReader = Arc<dyn Fn() -> ConfinementStatus + Send + Sync>;
 pub struct DeniedCall {
     /// Name of the last denied system call.
     pub call: String,
-    /// Kind of the calling thread, such as `processor`.
+    /// Kind of the calling thread, such as `worker`.
     pub by: String,
     /// Thread id of the calling thread; 0 if unknown.
     pub thread: u32,
@@ -36,7 +36,7 @@ pub(crate) fn start_event(status: &ConfinementStatus) -> Draft {
             format!(
                 "The daemon is confined only in part; missing: {}. Use a kernel with seccomp and \
                  Landlock.",
-                status.lacking.join("; ")
+                status.missing.join("; ")
             ),
         ),
         ConfinementMode::Off => (

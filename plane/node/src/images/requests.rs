@@ -20,14 +20,14 @@ use crate::events::Draft;
 use crate::shared::Shared;
 
 /// Image file that a request is about. The file need not exist.
-struct Found {
+struct TargetImage {
     label: String,
     files: Arc<dyn StoreFiles>,
     name: FileName,
     format: Option<suimon_storage::images::DiskFormat>,
 }
 
-impl Found {
+impl TargetImage {
     fn target(&self) -> ImageTarget<'_> {
         ImageTarget { files: &self.files, name: &self.name, format: self.format, prefix: "" }
     }
@@ -120,7 +120,7 @@ impl Shared {
         &self,
         store: &Name,
         request: &ImageRequest,
-        run: impl Fn(&Found, &mut HostInputs<'_>) -> Result<T, ApiError>,
+        run: impl Fn(&TargetImage, &mut HostInputs<'_>) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         let desired = self.desired();
         let found = desired.config.stores.iter().find(|of| of.name == *store);
@@ -136,7 +136,7 @@ impl Shared {
         let files = self.disks.store_files(path);
         let files = files.map_err(|error| store_file_error(&label, &error))?;
         let format = request.format.map(disk_format);
-        let found = Found { label, files, name: named(&request.file)?, format };
+        let found = TargetImage { label, files, name: named(&request.file)?, format };
         let parts = &self.disks.parts;
         let attempt = || {
             self.disks.check_not_moving(path, &found.name)?;

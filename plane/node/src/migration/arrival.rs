@@ -8,7 +8,7 @@ mod spec;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::SyncSender;
 
-use suimon_contract::{ApiError, ArrivalRequest, ArrivalState, ErrorCode};
+use suimon_contract::{ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState};
 
 pub(crate) use self::abandoned::Abandoned;
 pub(crate) use self::spec::arrival_spec;
@@ -32,7 +32,7 @@ pub(crate) enum ArrivalCall {
 /// Response of the driver to an [`ArrivalCall`].
 pub(crate) enum ArrivalAnswer {
     Line(OwnedFd),
-    State(ArrivalState),
+    State(IncomingMigrationState),
 }
 
 /// Request to a VM's driver with the channel for its response.
@@ -48,7 +48,7 @@ fn hex(text: &str) -> Option<[u8; 16]> {
 ///
 /// # Errors
 /// [`ErrorCode::InvalidValue`] if it is not 32 hexadecimal digits.
-pub(crate) fn uuid_of(request: &ArrivalRequest) -> Result<[u8; 16], ApiError> {
+pub(crate) fn uuid_of(request: &IncomingMigrationRequest) -> Result<[u8; 16], ApiError> {
     hex(&request.uuid).ok_or_else(|| not_hexadecimal("uuid"))
 }
 

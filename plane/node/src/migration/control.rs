@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use suimon_contract::{ApiError, ArrivalRequest, ErrorCode, Name};
+use suimon_contract::{ApiError, ErrorCode, IncomingMigrationRequest, Name};
 
 use crate::control::Controller;
 use crate::errors::first_of;
@@ -13,7 +13,11 @@ use crate::{ChangeOptions, Edit};
 impl Controller {
     /// Creates an arriving VM, its NICs and its disks. The VM's driver then starts the VM and
     /// completes `operation`.
-    pub(crate) fn arrive(&mut self, operation: OperationHandle, request: &Arc<ArrivalRequest>) {
+    pub(crate) fn arrive(
+        &mut self,
+        operation: OperationHandle,
+        request: &Arc<IncomingMigrationRequest>,
+    ) {
         self.write_drafts();
         if !operation.begin() {
             return;
@@ -23,7 +27,7 @@ impl Controller {
         let entry = self.shared.vms.find(&request.vm.name);
         match (made, entry) {
             (Ok(()), Some(entry)) => {
-                operation.step_aside();
+                operation.allow_concurrent_changes();
                 entry.inbox.put(Message::Arrive(request.clone(), operation));
             }
             (Ok(()), None) => {
@@ -37,7 +41,7 @@ impl Controller {
     fn make_arrival(
         &mut self,
         operation: &OperationHandle,
-        request: &Arc<ArrivalRequest>,
+        request: &Arc<IncomingMigrationRequest>,
     ) -> Result<(), ApiError> {
         // Checked again, because the configuration may have changed since the request was accepted.
         self.shared.check_arrival(request).map_err(first_of)?;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use suimon_contract::{
-    ApiError, ArrivalRequest, ArrivingPort, ByteSize, DiskConfig, DiskFormat, DiskHandedOver,
-    DiskKind, ErrorCode, HostConfig, MIGRATION_PROTOCOL, Name, NicConfig, QosPolicyConfig,
+    ApiError, ByteSize, DiskConfig, DiskFormat, DiskHandedOver, DiskKind, ErrorCode, HostConfig,
+    IncomingMigrationRequest, IncomingPort, MIGRATION_PROTOCOL, Name, NicConfig, QosPolicyConfig,
     StoreToken, VmConfig,
 };
 use suimon_ports::{RunningVmStatus, VmAccelerator, VmDevice, VmHardware};
@@ -25,7 +25,7 @@ pub(crate) fn arrival_request(
     entry: &VmEntry,
     run: &StoredRun,
     (properties, layout): (&RunningVmStatus, &VmHardware),
-) -> Result<ArrivalRequest, ApiError> {
+) -> Result<IncomingMigrationRequest, ApiError> {
     let desired = shared.desired();
     let config = &desired.config;
     let refused = |text: &str| ApiError::new(ErrorCode::Conflict, text).about(entry.label());
@@ -52,7 +52,7 @@ pub(crate) fn arrival_request(
     };
     let qos_policies = config.qos_policies.iter().filter(is_policy).cloned().collect();
     let nics = vm.nics.iter().filter_map(|nic| nic_to_go(config, layout, nic)).collect();
-    Ok(ArrivalRequest {
+    Ok(IncomingMigrationRequest {
         protocol: MIGRATION_PROTOCOL,
         id: digits((shared.disks.parts.random)()),
         from: shared.host_name(),
@@ -109,8 +109,8 @@ fn tokens(
     stores.into_iter().map(token).collect()
 }
 
-fn port_of(of: &suimon_ports::PluggedDevice) -> ArrivingPort {
-    ArrivingPort { device: of.device.to_string(), port: of.port }
+fn port_of(of: &suimon_ports::PluggedDevice) -> IncomingPort {
+    IncomingPort { device: of.device.to_string(), port: of.port }
 }
 
 /// Returns a NIC's configuration with the MAC address that the guest uses, configured or chosen by

@@ -4,8 +4,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use suimon_contract::{
-    ApiError, Arrival, ArrivalRequest, DOWNTIME_MS_MAX, ErrorCode, Kind, MigrateVmRequest, Name,
-    Operation, Plan,
+    ApiError, DOWNTIME_MS_MAX, ErrorCode, IncomingMigration, IncomingMigrationRequest, Kind,
+    MigrateVmRequest, Name, Operation, Plan,
 };
 
 use super::{ArrivalAnswer, ArrivalCall, arrival_request};
@@ -29,17 +29,17 @@ impl Shared {
     }
 
     /// Returns the arrival request that a migration of the VM would send now.
-    pub(crate) fn departure(&self, vm: &Name) -> Result<ArrivalRequest, ApiError> {
+    pub(crate) fn departure(&self, vm: &Name) -> Result<IncomingMigrationRequest, ApiError> {
         let entry = self.vms.find(vm).ok_or_else(|| not_found(Kind::Vm, vm))?;
         let running = entry.view().running.clone();
         let Some(run) = running else {
             let text = format!("the VM is not running; start it with `suimon vm start {vm}`");
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
         };
-        let told = |error: suimon_ports::VmError| {
+        let failure = |error: suimon_ports::VmError| {
             ApiError::new(ErrorCode::HostError, error.text).about(entry.label())
         };
-        let layout = run.vm.layout().map_err(told)?;
+        let layout = run.vm.layout().map_err(failure)?;
         arrival_request(self, &entry, &run.stored(), (&run.vm.status(), &layout))
     }
 
@@ -111,7 +111,7 @@ impl Node {
     ///
     /// # Errors
     /// The reasons why it cannot arrive; never empty.
-    pub fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, Vec<ApiError>> {
+    pub fn check_arrival(&self, request: &IncomingMigrationRequest) -> Result<Plan, Vec<ApiError>> {
         let candidate = self.shared().check_arrival(&Arc::new(request.clone()))?;
         Ok(candidate.plan)
     }
@@ -120,7 +120,10 @@ impl Node {
     ///
     /// # Errors
     /// The reasons why it cannot arrive; never empty.
-    pub fn prepare_arrival(&self, request: ArrivalRequest) -> Result<Operation, Vec<ApiError>> {
+    pub fn prepare_arrival(
+        &self,
+        request: IncomingMigrationRequest,
+    ) -> Result<Operation, Vec<ApiError>> {
         let shared = self.shared();
         let request = Arc::new(request);
         shared.check_arrival(&request)?;
@@ -136,7 +139,7 @@ impl Node {
     ///
     /// # Errors
     /// The state store or the VM's driver does not respond.
-    pub fn arrival(&self, id: &str) -> Result<Arrival, ApiError> {
+    pub fn arrival(&self, id: &str) -> Result<IncomingMigration, ApiError> {
         self.settle(id, ArrivalCall::Query)
     }
 
@@ -159,21 +162,21 @@ impl Node {
     ///
     /// # Errors
     /// The VM's state is incomplete, or the activation cannot be recorded.
-    pub fn activate_arrival(&self, id: &str) -> Result<Arrival, ApiError> {
+    pub fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, ApiError> {
         self.settle(id, ArrivalCall::Activate)
     }
 
-    /// Abandons an arrival, unless it was activated before. May be repeated.
+    /// Cancels an incoming migration that is not activated yet. Idempotent.
     ///
     /// # Errors
     /// The state store or the VM's driver does not respond.
-    pub fn abandon_arrival(&self, id: &str) -> Result<Arrival, ApiError> {
+    pub fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, ApiError> {
         self.settle(id, ArrivalCall::Abandon)
     }
 
-    fn settle(&self, id: &str, call: ArrivalCall) -> Result<Arrival, ApiError> {
+    fn settle(&self, id: &str, call: ArrivalCall) -> Result<IncomingMigration, ApiError> {
         match self.shared().request_arrival(id, call)? {
-            ArrivalAnswer::State(state) => Ok(Arrival { id: id.to_owned(), state }),
+            ArrivalAnswer::State(state) => Ok(IncomingMigration { id: id.to_owned(), state }),
             ArrivalAnswer::Line(_) => {
                 Err(ApiError::new(ErrorCode::Internal, "unexpected reply of the VM's thread"))
             }

@@ -2,8 +2,8 @@
 //! one runs it.
 
 use suimon_contract::{
-    ApiError, ArrivalState, ErrorCode, EventKind, HostConfig, MigrateVmRequest, Operation,
-    OperationState, VmState,
+    ApiError, ErrorCode, EventKind, HostConfig, IncomingMigrationState, MigrateVmRequest,
+    Operation, OperationState, VmState,
 };
 use suimon_ports::{VmErrorKind, VmNotice, VmRunState};
 
@@ -240,11 +240,11 @@ fn what_cannot_go_is_refused_before_anything_changes() {
 fn a_node_that_speaks_otherwise_is_refused() {
     let pair = Pair::new();
     let arrival = pair.here.node.shared().departure(&name("web")).unwrap();
-    let refuse = |arrival: suimon_contract::ArrivalRequest, what: &str| {
+    let refuse = |arrival: suimon_contract::IncomingMigrationRequest, what: &str| {
         let errors = pair.there.node.check_arrival(&arrival).unwrap_err();
         assert!(errors[0].to_string().contains(what), "{errors:?}");
     };
-    let with = |change: fn(&mut suimon_contract::ArrivalRequest)| {
+    let with = |change: fn(&mut suimon_contract::IncomingMigrationRequest)| {
         let mut changed = arrival.clone();
         change(&mut changed);
         changed
@@ -494,14 +494,20 @@ fn a_vm_of_which_nobody_says_anything_is_given_up() {
     let operation = pair.there.node.prepare_arrival(arrival.clone()).unwrap();
     let operation = pair.there.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
-    assert_eq!(pair.there.node.arrival(&arrival.id).unwrap().state, ArrivalState::Waiting);
+    assert_eq!(
+        pair.there.node.arrival(&arrival.id).unwrap().state,
+        IncomingMigrationState::Waiting
+    );
     // The VM's state is incomplete, so the activation is rejected.
     let early = pair.there.node.activate_arrival(&arrival.id).unwrap_err();
     assert!(early.message.contains("was not received completely"), "{early}");
     pair.assert_here();
-    assert_eq!(pair.there.node.arrival(&arrival.id).unwrap().state, ArrivalState::Abandoned);
+    assert_eq!(
+        pair.there.node.arrival(&arrival.id).unwrap().state,
+        IncomingMigrationState::Abandoned
+    );
     let late = pair.there.node.activate_arrival(&arrival.id).unwrap();
-    assert_eq!(late.state, ArrivalState::Abandoned);
+    assert_eq!(late.state, IncomingMigrationState::Abandoned);
     let line = pair.there.node.arrival_line(&arrival.id, &crate::PeerStream::Memory).unwrap_err();
     assert_eq!(line.code, ErrorCode::NotFound);
 }
@@ -536,9 +542,9 @@ fn who_asks_too_late_hears_what_was_decided() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     let entry = pair.there.node.shared().vms.find(&name("web")).unwrap();
     let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-    entry.inbox.put(Message::ArrivalRequest((ArrivalCall::Abandon, sender)));
+    entry.inbox.put(Message::ArrivalQuery((ArrivalCall::Abandon, sender)));
     let answer = receiver.recv_timeout(DEADLINE).unwrap().unwrap();
-    assert!(matches!(answer, ArrivalAnswer::State(ArrivalState::Active)));
+    assert!(matches!(answer, ArrivalAnswer::State(IncomingMigrationState::Active)));
     pair.assert_there();
 }
 
@@ -597,7 +603,7 @@ fn what_was_abandoned_before_it_came_never_comes() {
     let pair = Pair::new();
     let arrival = pair.here.node.shared().departure(&name("web")).unwrap();
     let abandoned = pair.there.node.abandon_arrival(&arrival.id).unwrap();
-    assert_eq!(abandoned.state, ArrivalState::Abandoned);
+    assert_eq!(abandoned.state, IncomingMigrationState::Abandoned);
     let errors = pair.there.node.prepare_arrival(arrival).unwrap_err();
     assert!(errors[0].message.contains("cancelled this migration"), "{errors:?}");
     pair.assert_here();

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use suimon_contract::{
     AddressStatus, ApiError, ClusterDisk, ClusterStatus, DiskStatus, EventFilter, HostConfig,
-    HostStatus, NicStatus, NodeStatus, Operation, PfStatus, PowerStatus, ProcessorStatus,
-    QosFlowStatus, QosPolicyStatus, QueueStatus, SriovAdapter, StoreStatus, SwitchStatus,
-    TeamStatus, TopSnapshot, UplinkStatus, VmStatus, VmqStatus, WhatIfAnswer, WhatIfRequest,
+    HostStatus, NicStatus, NodeStatus, Operation, PfStatus, PowerStatus, QosFlowStatus,
+    QosPolicyStatus, QueueStatus, SriovAdapter, StoreStatus, SwitchStatus, TeamStatus, TopSnapshot,
+    UplinkStatus, VmStatus, VmqStatus, WhatIfRequest, WhatIfResponse, WorkerStatus,
 };
 
 use super::Node;
 use crate::events::EventPage;
 
 impl Node {
-    /// Returns the desired state.
+    /// Returns the configuration in effect, which is the desired state.
     pub fn config(&self) -> HostConfig {
         self.shared.desired().config.clone()
     }
@@ -205,7 +205,7 @@ impl Node {
     ///
     /// # Errors
     /// Returns all errors of the proposals, never empty.
-    pub fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfAnswer, Vec<ApiError>> {
+    pub fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfResponse, Vec<ApiError>> {
         self.shared.what_if(request)
     }
 
@@ -228,7 +228,7 @@ impl Node {
     }
 
     /// Returns the status of all workers.
-    pub fn workers(&self) -> Vec<ProcessorStatus> {
+    pub fn workers(&self) -> Vec<WorkerStatus> {
         self.shared.workers()
     }
 

@@ -43,8 +43,8 @@ pub(crate) fn required_ports(config: &HostConfig) -> RequiredPorts {
 /// share one namespace, so `name` is unambiguous.
 pub(crate) fn switch_of<'c>(config: &'c HostConfig, name: &Name) -> Option<&'c SwitchConfig> {
     let team = config.teams.iter().find(|team| team.members.contains(name));
-    let way_out = team.map_or(name, |team| &team.name);
-    config.switches.iter().find(|switch| switch.uplink.as_ref() == Some(way_out))
+    let uplink_port = team.map_or(name, |team| &team.name);
+    config.switches.iter().find(|switch| switch.uplink.as_ref() == Some(uplink_port))
 }
 
 /// Returns the teams that a switch uses, with their switches. Unused teams get no port.

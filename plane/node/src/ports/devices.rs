@@ -12,7 +12,7 @@ use suimon_quantity::PortId;
 use crate::command::Command;
 use crate::device_notices::{DeviceNotices, DeviceOwner};
 use crate::ports::created_objects::CreatedObjects;
-use crate::ports::promises::NegotiatedFeatureTable;
+use crate::ports::negotiated_features::NegotiatedFeatureTable;
 use crate::ports::table::Port;
 use crate::shared::Shared;
 use crate::teams::Teams;

@@ -79,12 +79,12 @@ impl Controller {
     pub(crate) fn handle_plane_notice(&mut self, notice: PlaneNotice) {
         match notice {
             PlaneNotice::QueueFault { queue, fault } => self.handle_fault(queue.port, &fault),
-            PlaneNotice::WorkerStalled { worker: processor, device, round } => {
-                self.report_stall(processor, device, round);
+            PlaneNotice::WorkerStalled { worker, device, round } => {
+                self.report_stall(worker, device, round);
             }
-            PlaneNotice::WorkerResumed { worker: processor } => {
-                let subject = format!("processor/{processor}");
-                let text = format!("Worker {processor} serves its queues again.");
+            PlaneNotice::WorkerResumed { worker } => {
+                let subject = format!("processor/{worker}");
+                let text = format!("Worker {worker} serves its queues again.");
                 self.drafts.push(Draft::new(EventKind::WorkerResumed, subject, text));
             }
             PlaneNotice::StormLimited { port } => {
@@ -114,7 +114,7 @@ impl Controller {
         }
     }
 
-    fn report_stall(&mut self, processor: WorkerId, device: Option<ServedDevice>, round: Duration) {
+    fn report_stall(&mut self, worker: WorkerId, device: Option<ServedDevice>, round: Duration) {
         let label = match device {
             Some(ServedDevice::Port(port)) => {
                 self.shared.ports.find_id(port).map(|port| port.key.to_string())
@@ -127,16 +127,16 @@ impl Controller {
         let seconds = round.as_secs();
         let text = match &label {
             Some(label) => format!(
-                "Worker {processor} has made no progress for {seconds} s while it serves {label}. \
+                "Worker {worker} has made no progress for {seconds} s while it serves {label}. \
                  None of its queues is served. Disconnect the client of {label}, or restart the \
                  daemon."
             ),
             None => format!(
-                "Worker {processor} has made no progress for {seconds} s. None of its queues is \
+                "Worker {worker} has made no progress for {seconds} s. None of its queues is \
                  served. Check the load of the host, or restart the daemon."
             ),
         };
-        let subject = format!("processor/{processor}");
+        let subject = format!("processor/{worker}");
         let draft = Draft::new(EventKind::WorkerStalled, subject, text);
         self.drafts.push(match label {
             Some(label) => draft.with("device", label),

@@ -21,7 +21,8 @@ impl VmEntry {
     /// Returns true if another node runs the VM according to the state of its migration.
     fn is_away(&self) -> bool {
         let view = self.view();
-        let is_theirs = |of: &VmMigration| !of.leaves || of.phase == MigrationPhase::HandedOver;
+        let is_theirs =
+            |of: &VmMigration| !of.is_outgoing || of.phase == MigrationPhase::HandedOver;
         view.migration.as_ref().is_some_and(is_theirs)
     }
 }
@@ -48,7 +49,7 @@ impl Shared {
         let is_led = |nic: &Name| away.contains(nic) || on_vfs.contains(nic);
         for nic in config.nics.iter().filter(|nic| is_led(&nic.name)) {
             let switch = config.switches.iter().find(|switch| switch.name == nic.switch);
-            let by = switch.and_then(|switch| way_out(switch, tables, ids));
+            let by = switch.and_then(|switch| uplink_port(switch, tables, ids));
             let id = ids.port(&PortKey::Nic(nic.name.clone()));
             let port = tables.ports.iter_mut().find(|port| Some(port.spec.id) == id);
             if let (Some(port), Some(by)) = (port, by) {
@@ -59,7 +60,7 @@ impl Shared {
 }
 
 /// Returns the port of a switch's uplink or team; `None` if the tables do not contain it.
-fn way_out(switch: &SwitchConfig, tables: &Topology, ids: &PlaneIds) -> Option<PortId> {
+fn uplink_port(switch: &SwitchConfig, tables: &Topology, ids: &PlaneIds) -> Option<PortId> {
     let name = switch.uplink.as_ref()?;
     let keys = [PortKey::Uplink(name.clone()), PortKey::Team(name.clone())];
     let mut found = keys.iter().filter_map(|key| ids.port(key));

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use suimon_contract::{
     AddressStatus, ApiError, Condition, DropCounter, Health, HostConfig, HostStatus, Kind, Name,
-    NicConfig, NicStatus, PortCounters, ProcessorStages, ProcessorStatus, QueueStatus,
-    SwitchConfig, SwitchKind, SwitchStatus, TeamConfig, TopPort, TopSnapshot, TopTeam,
-    UplinkConfig, UplinkStatus, XdpHook, XdpStatus,
+    NicConfig, NicStatus, PortCounters, QueueStatus, SwitchConfig, SwitchKind, SwitchStatus,
+    TeamConfig, TopPort, TopSnapshot, TopTeam, UplinkConfig, UplinkStatus, WorkerStages,
+    WorkerStatus, XdpHook, XdpStatus,
 };
 use suimon_ports::XdpState;
 use suimon_quantity::{PortId, SwitchId};
@@ -116,7 +116,7 @@ impl Shared {
             queues.push(QueueStatus {
                 id: queue_name(&labels, &port.key, view.id),
                 port: labels.get(&port.id).cloned().unwrap_or_default(),
-                processor: view.worker.0,
+                worker: view.worker.0,
                 frames: view.frames,
                 bytes: view.bytes,
                 full: view.full,
@@ -126,11 +126,11 @@ impl Shared {
         queues
     }
 
-    pub(crate) fn workers(&self) -> Vec<ProcessorStatus> {
+    pub(crate) fn workers(&self) -> Vec<WorkerStatus> {
         let ns = |span: std::time::Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         let views = self.plane.workers().into_iter();
         views
-            .map(|view| ProcessorStatus {
+            .map(|view| WorkerStatus {
                 id: view.id.0,
                 cpu: view.placement.cpu(),
                 queues: usize::try_from(view.queues).unwrap_or(usize::MAX),
@@ -140,8 +140,8 @@ impl Shared {
                 frames: view.frames,
                 sleeps: view.sleeps,
                 asleep: view.asleep,
-                rests: view.polling_pauses,
-                resting: view.is_polling_paused,
+                yields: view.polling_pauses,
+                is_yielding: view.is_polling_paused,
                 stages: stages(&view.stages),
             })
             .collect()
@@ -165,7 +165,7 @@ impl Shared {
             uplinks: uplinks.collect(),
             teams: config.teams.iter().map(|team| self.top_team(team, config)).collect(),
             disks: self.top_disks(),
-            processors: self.workers(),
+            workers: self.workers(),
             power: self.top_power(),
         };
         snapshot.nics.sort_by(|a, b| a.name.cmp(&b.name));
@@ -255,7 +255,7 @@ impl Shared {
     }
 
     fn switch_status(&self, switch: &SwitchConfig, config: &HostConfig) -> SwitchStatus {
-        let way_out = match (&switch.uplink, switch.kind) {
+        let uplink_port = match (&switch.uplink, switch.kind) {
             (Some(name), _) if config.teams.iter().any(|team| team.name == *name) => {
                 Some(PortKey::Team(name.clone()))
             }
@@ -263,7 +263,7 @@ impl Shared {
             (None, SwitchKind::Internal) => Some(PortKey::HostNic(switch.name.clone())),
             (None, _) => None,
         };
-        let condition = match &way_out {
+        let condition = match &uplink_port {
             None => Condition { health: Health::Up, reason: None },
             Some(key) => self.uplink_condition(key),
         };
@@ -352,8 +352,8 @@ fn not_yet() -> Condition {
     Condition { health: Health::Failed, reason: Some("being created".to_owned()) }
 }
 
-fn stages(times: &StageTimes) -> ProcessorStages {
-    ProcessorStages {
+fn stages(times: &StageTimes) -> WorkerStages {
+    WorkerStages {
         copy_in_ns: times.ns(Stage::CopyIn),
         classify_ns: times.ns(Stage::Classify),
         coalesce_ns: times.ns(Stage::Coalesce),

@@ -27,7 +27,7 @@ pub(crate) enum PortStep {
     Open(PortKey, PortSpec),
 }
 
-/// Reversal of a step.
+/// Action that reverts a step.
 pub(crate) enum PortUndo {
     /// Reopens the device of a port that the change closed.
     Reopen(Arc<Port>),

@@ -59,12 +59,12 @@ pub trait SwitchPlane: Send + Sync {
     fn set_home_workers(&self, homes: BTreeMap<PortId, WorkerId>);
 
     /// Sets the poll budget: the time for which workers poll before they sleep.
-    fn set_poll_budget(&self, patience: Duration);
+    fn set_poll_budget(&self, poll_budget: Duration);
 
-    /// Returns all queues.
+    /// Returns the status of every queue, in ascending order.
     fn queues(&self) -> Vec<QueueView>;
 
-    /// Returns all workers.
+    /// Returns the status of every worker, in ascending order.
     fn workers(&self) -> Vec<WorkerView>;
 
     /// Returns the counters of a port.
@@ -149,8 +149,8 @@ impl SwitchPlane for DataPlane {
         Self::set_homes(self, homes);
     }
 
-    fn set_poll_budget(&self, patience: Duration) {
-        Self::set_polling_time(self, patience);
+    fn set_poll_budget(&self, poll_budget: Duration) {
+        Self::set_polling_time(self, poll_budget);
     }
 
     fn queues(&self) -> Vec<QueueView> {
@@ -189,7 +189,7 @@ impl SwitchPlane for DataPlane {
 /// Returns the placements of a host's workers: pinned to the configured CPUs, or the configured
 /// number of unpinned workers.
 pub fn placements(host: &HostSection) -> Vec<CpuAffinity> {
-    match &host.processors {
+    match &host.worker_cpus {
         Some(cpus) => cpus.iter().copied().map(CpuAffinity::Pinned).collect(),
         None => vec![CpuAffinity::Floating; host.worker_count()],
     }

@@ -11,7 +11,7 @@ use suimon_quantity::PortId;
 
 use crate::PortKey;
 use crate::device_notices::DeviceNotices;
-use crate::retry::Failing;
+use crate::retry::RetryState;
 
 /// Table of the existing ports, by key.
 #[derive(Default)]
@@ -65,7 +65,7 @@ pub(crate) struct PortState {
     /// Notice queue of the device opened last.
     pub(crate) notices: Option<Arc<DeviceNotices>>,
     /// Failure of the device and time of the next retry.
-    pub(crate) failing: Failing,
+    pub(crate) failing: RetryState,
     /// Interface index of the network device that had the configured name at the last attempt to
     /// open it; `None` if no device had this name.
     pub(crate) tried_index: Option<u32>,
@@ -80,7 +80,7 @@ impl Port {
             device: None,
             generation: 0,
             notices: None,
-            failing: Failing::default(),
+            failing: RetryState::default(),
             tried_index: None,
             down_reason: None,
         };

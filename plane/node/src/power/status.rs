@@ -9,7 +9,7 @@ use suimon_power::{
     Cpu, HostPowerSettings, RequiredSetting, Scope, SettingId, SettingKind, Target, decide,
 };
 
-use super::keeper::external_change_text;
+use super::settings_writer::external_change_text;
 use super::spec::spec_of;
 use super::table::Inner;
 
@@ -35,7 +35,7 @@ impl Inner {
         let milliwatts = counted.filter(|all| !all.is_empty());
         PowerEnergyStatus {
             milliwatts: milliwatts.map(|all| all.into_iter().fold(0, u64::saturating_add)),
-            lacking: if readings.is_empty() {
+            unavailable_reason: if readings.is_empty() {
                 self.keeper.host.energy_unavailable_reason()
             } else {
                 None
@@ -59,7 +59,7 @@ impl Inner {
             let now = machine.value(of.id);
             !self.keeper.is_in_effect(of, now.as_ref())
         });
-        let why_not = match (&target.why_not, wrong) {
+        let reason = match (&target.why_not, wrong) {
             (Some(why), _) => Some(why.to_string()),
             (None, Some(of)) => Some(self.why_wrong(of)),
             (None, None) => self.rounding(target, machine),
@@ -70,10 +70,10 @@ impl Inner {
                 Scope::Cpus(cpus) => cpus.clone(),
             },
             setting: target.kind.as_str().to_owned(),
-            wanted: target.required.clone(),
+            required: target.required.clone(),
             in_effect: target.why_not.is_none() && wrong.is_none(),
             now: now_in_words(target, machine),
-            why_not,
+            reason,
         }
     }
 

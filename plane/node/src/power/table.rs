@@ -10,8 +10,8 @@ use suimon_contract::{PowerConfig, PowerEffect};
 use suimon_ports::{PowerHost, StateStore, StateStoreError};
 use suimon_power::EnergyMeter;
 
-use super::keeper::{ApplyResult, SettingsWriter};
-use super::told;
+use super::events;
+use super::settings_writer::{ApplyResult, SettingsWriter};
 use crate::events::Draft;
 
 /// Interval of the check for CPUs that came online or went offline, in units of the first retry
@@ -27,7 +27,7 @@ pub(super) struct Inner {
     /// Effect of the plan when it was last applied.
     pub(super) effect: PowerEffect,
     /// Last event about the effect; an equal one is not repeated.
-    told: Option<Draft>,
+    reported: Option<Draft>,
     /// Online CPUs, as the kernel's list and as numbers.
     online_text: String,
     online: BTreeSet<u16>,
@@ -46,7 +46,7 @@ impl PowerTable {
             keeper: SettingsWriter::load(host, store)?,
             meter: EnergyMeter::default(),
             effect: PowerEffect::Off,
-            told: None,
+            reported: None,
             online_text: String::new(),
             online: BTreeSet::new(),
             looked_at: None,
@@ -67,17 +67,18 @@ impl Inner {
     ) -> Option<Draft> {
         let Some(power) = power else {
             self.effect = PowerEffect::Off;
-            self.told = None;
+            self.reported = None;
             return None;
         };
         let machine = self.keeper.host.settings();
         let settings = self.setting_statuses(power, &machine);
         self.effect = super::effect::effect_of(&settings);
-        let draft = told::in_effect(power, self.effect, &settings, settled);
-        let must_report = self.told.as_ref().is_none_or(|told| {
-            (told.kind, &told.text, &told.fields) != (draft.kind, &draft.text, &draft.fields)
+        let draft = events::in_effect(power, self.effect, &settings, settled);
+        let must_report = self.reported.as_ref().is_none_or(|reported| {
+            (reported.kind, &reported.text, &reported.fields)
+                != (draft.kind, &draft.text, &draft.fields)
         });
-        self.told = Some(draft.clone());
+        self.reported = Some(draft.clone());
         must_report.then_some(draft)
     }
 

@@ -86,13 +86,13 @@ fn what_the_driver_has_not_is_rounded_and_what_it_refuses_is_said() {
     let max = status.settings.iter().find(|of| of.setting == "performance_percent_max").unwrap();
     // 60 % of the maximum frequency are 2040 MHz.
     assert_eq!((max.in_effect, max.now.as_deref()), (true, Some("2200 MHz")), "{max:?}");
-    assert!(max.why_not.as_ref().unwrap().contains("nearest"), "{max:?}");
+    assert!(max.reason.as_ref().unwrap().contains("nearest"), "{max:?}");
     let governor = |cpu: u16| {
         let mut all = status.settings.iter().filter(|of| of.setting == "governor");
         all.find(|of| of.cpus == [cpu]).unwrap()
     };
     assert!(governor(0).in_effect && !governor(1).in_effect);
-    assert!(governor(1).why_not.as_ref().unwrap().contains("busy"), "{status:?}");
+    assert!(governor(1).reason.as_ref().unwrap().contains("busy"), "{status:?}");
     let incomplete = harness.wait_event(EventKind::PowerPlanIncomplete.id());
     assert!(incomplete.fields.values().any(|why| why.contains("busy")), "{incomplete:?}");
     let writes = power.lock().writes.len();
@@ -156,7 +156,7 @@ fn what_somebody_else_changed_is_left_and_said_until_a_plan_is_set_again() {
     power.lock().machine.policies[1].governor = Some("conservative".to_owned());
     let status = harness.node.power();
     assert_eq!(status.effect, PowerEffect::Partial);
-    let why = status.settings.iter().find_map(|of| of.why_not.clone()).unwrap();
+    let why = status.settings.iter().find_map(|of| of.reason.clone()).unwrap();
     assert!(why.contains("changed by another program"), "{why}");
     // A plan that is set again overwrites external changes.
     harness.change(put(PowerPlanName::HighPerformance));
@@ -218,7 +218,10 @@ fn a_preview_says_what_cannot_be_had_and_energy_is_told_where_there_is_any() {
     let plan = harness.node.preview(&put(PowerPlanName::Balanced), ChangeOptions::default());
     let plan = plan.unwrap();
     assert!(plan.steps[0].to_string().contains("no cpufreq driver"), "{plan:?}");
-    assert_eq!(harness.node.power().energy.lacking.as_deref(), Some("there are no counters"));
+    assert_eq!(
+        harness.node.power().energy.unavailable_reason.as_deref(),
+        Some("there are no counters")
+    );
     let zone = |energy_uj| ZoneReading {
         zone: "intel-rapl:0".to_owned(),
         name: "package-0".to_owned(),
@@ -227,7 +230,7 @@ fn a_preview_says_what_cannot_be_had_and_energy_is_told_where_there_is_any() {
     };
     power.lock().zones = vec![zone(7)];
     let energy = harness.node.power().energy;
-    assert_eq!((energy.lacking, energy.zones.len()), (None, 1));
+    assert_eq!((energy.unavailable_reason, energy.zones.len()), (None, 1));
     assert_eq!(harness.node.top().power.energy_uj, Some(0));
     harness.apply_ok(&host("[power]\nplan = \"custom\"\npoll_us = 0\n"));
     assert_eq!(harness.plane.poll_budget().as_micros(), 0);

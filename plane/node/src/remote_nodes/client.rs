@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use suimon_contract::{
-    ApiError, Arrival, ArrivalRequest, DrainPlan, DrainRequest, ErrorCode, HostStatus, Kind, Name,
-    NodeConfig, Operation, Plan,
+    ApiError, DrainPlan, DrainRequest, ErrorCode, HostStatus, IncomingMigration,
+    IncomingMigrationRequest, Kind, Name, NodeConfig, Operation, Plan,
 };
 
 use crate::errors::first_of;
@@ -42,13 +42,13 @@ pub trait PeerNode: Send + Sync {
     ///
     /// # Errors
     /// The node rejects the arrival or cannot be reached.
-    fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, PeerError>;
+    fn check_arrival(&self, request: &IncomingMigrationRequest) -> Result<Plan, PeerError>;
 
     /// Starts to create the VM's resources on the node. Returns the operation of the node.
     ///
     /// # Errors
     /// The node rejects the arrival or cannot be reached.
-    fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, PeerError>;
+    fn prepare_arrival(&self, request: &IncomingMigrationRequest) -> Result<Operation, PeerError>;
 
     /// Returns the state of an operation of the node. The node delays the answer by some seconds if
     /// the operation is in progress.
@@ -67,7 +67,7 @@ pub trait PeerNode: Send + Sync {
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.
-    fn arrival(&self, id: &str) -> Result<Arrival, PeerError>;
+    fn arrival(&self, id: &str) -> Result<IncomingMigration, PeerError>;
 
     /// Opens a connection for data of an arrival that is ready to receive.
     ///
@@ -80,13 +80,13 @@ pub trait PeerNode: Send + Sync {
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.
-    fn activate_arrival(&self, id: &str) -> Result<Arrival, PeerError>;
+    fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError>;
 
     /// Abandons an arrival, unless it is active. The returned state contains the outcome.
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.
-    fn abandon_arrival(&self, id: &str) -> Result<Arrival, PeerError>;
+    fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError>;
 
     /// Returns the destinations and obstacles of the node's VMs if it were drained.
     ///

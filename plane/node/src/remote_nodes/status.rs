@@ -65,8 +65,8 @@ impl Queries {
             telling.report(answer_of(nodes.as_ref(), &telling.queried.config));
         });
         if let Err(error) = started {
-            let told = QueryGuard { inner: self.0.clone(), queried: question.clone() };
-            told.report(Err(failed(format!("cannot start a thread to query the node: {error}"))));
+            let guard = QueryGuard { inner: self.0.clone(), queried: question.clone() };
+            guard.report(Err(failed(format!("cannot start a thread to query the node: {error}"))));
         }
         Some(question)
     }

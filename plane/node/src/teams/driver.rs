@@ -25,9 +25,9 @@ pub(crate) struct TeamDriver {
     jobs: SyncSender<Job>,
 }
 
-/// Result of one iteration of the team thread ([`TeamDriver::turn`]).
+/// Result of one iteration of the team thread ([`TeamDriver::poll`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TurnResult {
+pub(crate) enum PollResult {
     /// Deadline of the next iteration; `None` if only events cause one.
     Until(Option<Time>),
     /// The daemon stops the thread.
@@ -42,24 +42,24 @@ impl TeamDriver {
 
     /// Processes queued events and everything that is due. `woke`: members whose sockets became
     /// readable. Does not block on a disk or on the kernel's lock of network devices (RTNL).
-    pub(crate) fn poll(&mut self, woke: &BTreeSet<PortId>) -> TurnResult {
+    pub(crate) fn poll(&mut self, woke: &BTreeSet<PortId>) -> PollResult {
         let shared = self.shared.clone();
         shared.teams.wake.drain();
         let inbox = std::mem::take(&mut *shared.teams.inbox());
         let now = shared.plane.now();
         let mut table = shared.teams.table();
-        for (port, told) in inbox.links {
-            table.handle_link(port, told, &*shared.plane, now);
+        for (port, report) in inbox.links {
+            table.handle_link(port, report, &*shared.plane, now);
         }
         for opened in inbox.sockets {
             self.sockets.install(opened, now);
         }
         self.sockets.receive(now, woke, &mut |port, frame| table.handle_frame(port, frame, now));
-        for (port, control) in self.sockets.take_news() {
+        for (port, control) in self.sockets.take_state_changes() {
             table.handle_control(port, control, now);
         }
         let effects = if inbox.stop { table.leave(now) } else { table.work(&*shared.plane, now) };
-        let (wanted, due) = (table.wanted_sockets(), table.next_deadline());
+        let (wanted, due) = (table.required_sockets(), table.next_deadline());
         drop(table);
         let Effects { frames, announcements, drafts } = effects;
         for (member, frame) in frames {
@@ -75,13 +75,13 @@ impl TeamDriver {
             self.submit(Job::AppendEvents(drafts), now);
         }
         if inbox.stop {
-            return TurnResult::Stop;
+            return PollResult::Stop;
         }
         self.hand_over_jobs(now);
-        let now_if_news = self.sockets.has_news().then_some(now);
+        let now_if_news = self.sockets.has_state_changes().then_some(now);
         let sockets = self.sockets.next_deadline(now);
         let announcing = self.announcing.next_deadline();
-        TurnResult::Until([due, now_if_news, sockets, announcing].into_iter().flatten().min())
+        PollResult::Until([due, now_if_news, sockets, announcing].into_iter().flatten().min())
     }
 
     fn announce(&mut self, places: &BTreeMap<PortId, AnnounceAt>, now: Time) {
@@ -107,7 +107,7 @@ impl TeamDriver {
             Job::AppendEvents(drafts) => {
                 tracing::warn!(events = drafts.len(), "events of teams are lost");
             }
-            Job::Open { port, .. } => self.sockets.not_asked(port, now),
+            Job::Open { port, .. } => self.sockets.handle_rejected_job(port, now),
             Job::Close(socket) => drop(socket),
         }
     }

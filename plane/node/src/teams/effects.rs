@@ -23,7 +23,7 @@ pub(crate) struct Effects {
 /// Switch and team member by which a port's addresses are announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AnnounceAt {
-    /// Switch of the port.
+    /// Switch that the port belongs to.
     pub(crate) switch: SwitchId,
     /// Port of the member's device.
     pub(crate) member: PortId,

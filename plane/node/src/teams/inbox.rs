@@ -36,8 +36,8 @@ pub(crate) struct OpenedSocket {
 
 impl Inbox {
     pub(crate) fn handle_link(&mut self, port: PortId, generation: u64, link: LinkProperties) {
-        let before = self.links.get(&port).filter(|told| told.generation == generation);
-        let was_down = !link.up || before.is_some_and(|told| told.was_down);
+        let before = self.links.get(&port).filter(|report| report.generation == generation);
+        let was_down = !link.up || before.is_some_and(|report| report.was_down);
         self.links.insert(port, LinkReport { generation, was_down, link });
     }
 }

@@ -146,8 +146,8 @@ fn a_silent_partner_and_a_lost_carrier_end_the_use_of_a_member() {
     partner.is_silent = true;
     partner.pass(&mut bench, Duration::from_secs(5));
     assert_eq!(bench.uplink_ports(), set(&[]));
-    let told = bench.events(4107).pop().unwrap();
-    assert!(told.fields["reason"].contains("no LACPDU of the partner is received"), "{told:?}");
+    let report = bench.events(4107).pop().unwrap();
+    assert!(report.fields["reason"].contains("no LACPDU of the partner is received"), "{report:?}");
     partner.is_silent = false;
     bench.up("b");
     partner.pass(&mut bench, Duration::from_secs(8));
@@ -239,10 +239,10 @@ fn a_partner_that_changes_is_told_of_but_not_too_often() {
         bench.members.arrive("a", forged.bytes());
         partner.pass(&mut bench, 100 * MS);
     }
-    let told = bench.events(4116);
-    assert!((2..=3).contains(&told.len()), "{told:?}");
-    assert_eq!(told[0].fields["from"], partner_spec(1).system.to_string());
-    assert_eq!(told[0].fields["to"], other.system.to_string());
+    let report = bench.events(4116);
+    assert!((2..=3).contains(&report.len()), "{report:?}");
+    assert_eq!(report[0].fields["from"], partner_spec(1).system.to_string());
+    assert_eq!(report[0].fields["to"], other.system.to_string());
     assert_eq!(bench.uplink_ports(), set(&["b"]), "the other link is not disturbed");
     let all = bench.shared.events.page(0, usize::MAX, &EventFilter::default()).events;
     assert!(all.len() < 120, "{} events", all.len());
@@ -266,9 +266,9 @@ fn an_event_of_a_changed_partner_says_what_changed() {
         let system = change.system.to_string();
         partner.lacp.set_spec(change, bench.now).unwrap();
         partner.pass(&mut bench, Duration::from_secs(20));
-        let told = bench.events(4116);
-        assert_eq!(told.len(), 2, "one for each member: {told:?}");
-        for event in told {
+        let report = bench.events(4116);
+        assert_eq!(report.len(), 2, "one for each member: {report:?}");
+        for event in report {
             assert!(event.text.contains(text), "{}", event.text);
             let fields = ["from", "to", "from_key", "to_key"].map(|name| &event.fields[name]);
             let from = partner_spec(1).system.to_string();
@@ -289,8 +289,8 @@ fn a_link_that_leads_back_is_told_of_and_not_used() {
         bench.pass(100 * MS);
     }
     assert_eq!((bench.uplink_ports(), bench.states()), (set(&[]), vec![Failed, Failed]));
-    let told = bench.events(4114);
-    assert_eq!((told.len(), told[0].fields["port"].as_str()), (2, "2"));
+    let report = bench.events(4114);
+    assert_eq!((report.len(), report[0].fields["port"].as_str()), (2, "2"));
     assert!(bench.reasons()[0].contains("is looped back"), "{:?}", bench.reasons());
     // The loop is removed.
     bench.pass(Duration::from_secs(10));
@@ -305,8 +305,8 @@ fn who_does_not_come_in_sync_is_told_of_after_a_minute() {
     partner.lacp.set_spec(spec, bench.now).unwrap();
     partner.pass(&mut bench, Duration::from_secs(70));
     assert_eq!(bench.uplink_ports().len(), 1);
-    let told = bench.events(4112);
-    assert_eq!((told.len(), told[0].fields["side"].as_str()), (1, "partner"));
+    let report = bench.events(4112);
+    assert_eq!((report.len(), report[0].fields["side"].as_str()), (1, "partner"));
     partner.lacp.set_spec(partner_spec(1), bench.now).unwrap();
     partner.pass(&mut bench, Duration::from_secs(10));
     assert_eq!((bench.uplink_ports(), bench.events(4113).len()), (set(&["a", "b"]), 1));

@@ -150,7 +150,7 @@ impl Member {
     }
 }
 
-/// Returns a MAC address for a member whose own is unknown: locally administered and different for
+/// Returns a MAC address for a member with an unknown one: locally administered and different for
 /// each device of the host. The member carries no frames, so that no frame has this address; except
 /// for TAPs, whose other end is the kernel.
 pub(crate) fn placeholder_mac(port: PortId) -> MacAddr {

@@ -17,6 +17,6 @@ pub(crate) struct TeamPlan {
     pub(crate) switch: SwitchId,
     /// Ports of the switch besides the team's own.
     pub(crate) ports: Vec<TeamPort>,
-    /// Members in configured order.
+    /// Members in the order of the configuration.
     pub(crate) members: Vec<MemberInput>,
 }

@@ -8,13 +8,13 @@ use suimon_switch::PortCountersView;
 /// Rates in bit/s between the last two samples of a port's counters; 0 after the first sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rates {
-    seen: Option<Seen>,
+    seen: Option<Sample>,
     pub(crate) rx_bps: u64,
     pub(crate) tx_bps: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct Sample {
     at: Time,
     rx_bytes: u64,
     tx_bytes: u64,
@@ -22,7 +22,7 @@ struct Seen {
 
 impl Rates {
     pub(crate) fn sample(&mut self, now: Time, counters: &PortCountersView) {
-        let seen = Seen { at: now, rx_bytes: counters.rx_bytes, tx_bytes: counters.tx_bytes };
+        let seen = Sample { at: now, rx_bytes: counters.rx_bytes, tx_bytes: counters.tx_bytes };
         if let Some(before) = self.seen.replace(seen) {
             let span = now.since(before.at);
             self.rx_bps = bits_per_second(before.rx_bytes, seen.rx_bytes, span);

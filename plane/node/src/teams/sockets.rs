@@ -60,7 +60,7 @@ pub(crate) enum SendResult {
     Sent,
     /// The socket is being opened, or its buffer is full.
     Later,
-    /// The frame was discarded.
+    /// The socket discarded the frame because of an error.
     Lost,
 }
 
@@ -130,7 +130,7 @@ impl Sockets {
     }
 
     /// Handles a job that the worker's queue had no room for. The socket is opened later.
-    pub(crate) fn not_asked(&mut self, port: PortId, now: Time) {
+    pub(crate) fn handle_rejected_job(&mut self, port: PortId, now: Time) {
         self.fail(port, "the daemon is overloaded", now);
     }
 
@@ -211,11 +211,11 @@ impl Sockets {
     }
 
     /// Returns changes of state since the last call.
-    pub(crate) fn take_news(&mut self) -> Vec<(PortId, Control)> {
+    pub(crate) fn take_state_changes(&mut self) -> Vec<(PortId, Control)> {
         std::mem::take(&mut self.changes)
     }
 
-    pub(crate) fn has_news(&self) -> bool {
+    pub(crate) fn has_state_changes(&self) -> bool {
         !self.changes.is_empty()
     }
 

@@ -71,21 +71,21 @@ impl TeamTable {
     pub(crate) fn handle_link(
         &mut self,
         port: PortId,
-        told: LinkReport,
+        report: LinkReport,
         plane: &dyn SwitchPlane,
         now: Time,
     ) {
         let Some((entry, at)) = self.at(port) else { return };
         // The state is from a device that was closed, or from one opened later, whose state the
         // table reads itself.
-        if entry.0.members.get(at).is_none_or(|m| m.properties.generation != told.generation) {
+        if entry.0.members.get(at).is_none_or(|m| m.properties.generation != report.generation) {
             return;
         }
         let (entry, effects) = entry;
-        if told.was_down && told.link.up {
+        if report.was_down && report.link.up {
             entry.handle_link(at, suimon_ports::LinkProperties::default(), now, effects);
         }
-        entry.handle_link(at, told.link, now, effects);
+        entry.handle_link(at, report.link, now, effects);
         entry.flush(plane);
     }
 
@@ -130,7 +130,7 @@ impl TeamTable {
     }
 
     /// Returns the control sockets that members need. Announcements need them in all modes.
-    pub(crate) fn wanted_sockets(&self) -> BTreeMap<PortId, RequiredSocket> {
+    pub(crate) fn required_sockets(&self) -> BTreeMap<PortId, RequiredSocket> {
         let members = self.teams.values().flat_map(|entry| &entry.members);
         let with_control = members.filter(|m| m.properties.is_open && m.properties.has_control);
         with_control

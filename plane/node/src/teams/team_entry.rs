@@ -43,7 +43,7 @@ pub(crate) struct TeamEntry {
     pub(crate) team: Recorded<Team>,
     pub(crate) lacp: Option<TeamLacp>,
     sink: Option<Arc<dyn Sink>>,
-    /// Members in configured order.
+    /// Members in the order of the configuration.
     pub(crate) members: Vec<Member>,
     /// Names of members, including those that have just left.
     names: BTreeMap<MemberId, Name>,
@@ -301,7 +301,7 @@ impl TeamEntry {
         self.ticked + REBALANCE_PERIOD
     }
 
-    /// Returns the next deadline.
+    /// Returns the earliest time at which a timer of the team is due.
     pub(crate) fn next_deadline(&self) -> Time {
         let lacp = self.lacp.as_ref().and_then(|side| side.lacp.next_deadline());
         lacp.unwrap_or(Time::NEVER).min(self.next_tick())

@@ -10,7 +10,7 @@ use suimon_frame::{Frame, MacAddr};
 use suimon_ports::LinkProperties;
 use suimon_quantity::{PortId, Time};
 
-use super::driver::{TeamDriver, TurnResult};
+use super::driver::{PollResult, TeamDriver};
 use super::work::Job;
 use crate::command::Command;
 use crate::ports::{Devices, Port, required_ports};
@@ -132,8 +132,8 @@ impl Bench {
     /// Executes one turn, and returns the deadline of the next.
     pub(crate) fn poll(&mut self, woke: &BTreeSet<PortId>) -> Option<Time> {
         match self.driver.poll(woke) {
-            TurnResult::Until(due) => due,
-            TurnResult::Stop => panic!("nobody asked it to stop"),
+            PollResult::Until(due) => due,
+            PollResult::Stop => panic!("nobody asked it to stop"),
         }
     }
 
@@ -151,10 +151,10 @@ impl Bench {
         }
     }
 
-    /// Stops the team thread.
+    /// Stops the team thread and blocks until it has ended.
     pub(crate) fn stop(&mut self) {
         self.shared.teams.inbox().stop = true;
-        assert_eq!(self.driver.poll(&BTreeSet::new()), TurnResult::Stop);
+        assert_eq!(self.driver.poll(&BTreeSet::new()), PollResult::Stop);
     }
 
     pub(crate) fn link(&mut self, device: &str, link: LinkProperties) {

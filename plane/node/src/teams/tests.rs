@@ -29,9 +29,9 @@ fn a_lost_link_moves_traffic_and_its_return_moves_it_back() {
         assert_eq!((bench.events(4104).len(), bench.events(4106).len()), (1, 2), "{keys}");
         bench.down("a");
         assert_eq!((bench.uplink_ports(), bench.states()), (set(&["b"]), vec![Failed, Active]));
-        let told = &bench.events(4107)[0];
-        assert_eq!((told.subject.as_str(), told.fields["member"].as_str()), ("team/both", "a"));
-        assert_eq!(told.fields["reason"], "its link is down");
+        let report = &bench.events(4107)[0];
+        assert_eq!((report.subject.as_str(), report.fields["member"].as_str()), ("team/both", "a"));
+        assert_eq!(report.fields["reason"], "its link is down");
         assert_eq!(bench.reasons()[0], "its link is down");
         bench.down("b");
         assert_eq!(bench.uplink_ports(), set(&[]));
@@ -269,9 +269,9 @@ fn a_control_socket_that_cannot_be_opened_is_tried_again_and_the_team_goes_on() 
     bench.members.refuse("a", true);
     bench.apply(&with_team(&["a", "b"], STATIC));
     assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "it needs none to carry frames");
-    let told = bench.events(4006);
-    assert_eq!((told.len(), told[0].subject.as_str()), (1, "uplink/a"));
-    assert_eq!(told[0].fields["reason"], "refused: Denied");
+    let report = bench.events(4006);
+    assert_eq!((report.len(), report[0].subject.as_str()), (1, "uplink/a"));
+    assert_eq!(report[0].fields["reason"], "refused: Denied");
     bench.pass(10 * RETRY);
     assert_eq!(bench.events(4006).len(), 1, "said once");
     bench.members.refuse("a", false);

@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use super::driver::{TeamDriver, TurnResult};
+use super::driver::{PollResult, TeamDriver};
 use super::work::work;
 use crate::shared::Shared;
 
@@ -31,7 +31,7 @@ impl TeamThreads {
         let mut threads = Self { shared: shared.clone(), running: Vec::new() };
         threads.spawn("suimon-team", move || {
             let mut woke = BTreeSet::new();
-            while let TurnResult::Until(due) = driver.poll(&woke) {
+            while let PollResult::Until(due) = driver.poll(&woke) {
                 woke = driver.wait(due);
             }
         })?;

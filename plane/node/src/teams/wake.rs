@@ -22,7 +22,7 @@ impl WakeEvent {
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Clears wake-ups so far.
+    /// Clears pending wake-ups, so that the next one is reported.
     pub(crate) fn drain(&self) {
         let _ = rustix::io::read(&self.0, &mut [0_u8; 8]);
     }

@@ -15,7 +15,7 @@ pub(crate) enum Job {
     AppendEvents(Vec<Draft>),
     /// Open a control socket. The result is put into the inbox of the team thread.
     Open { port: PortId, generation: u64, device: String },
-    /// Close a control socket.
+    /// Close a control socket, which may block.
     Close(Box<dyn ControlSocket>),
 }
 

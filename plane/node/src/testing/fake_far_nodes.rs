@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use suimon_contract::{
-    ApiError, Arrival, ArrivalRequest, DrainPlan, DrainRequest, ErrorCode, HostStatus, NodeConfig,
-    Operation, Plan,
+    ApiError, DrainPlan, DrainRequest, ErrorCode, HostStatus, IncomingMigration,
+    IncomingMigrationRequest, NodeConfig, Operation, Plan,
 };
 
 use crate::{Node, PeerError, PeerNode, PeerNodes, PeerStream};
@@ -52,8 +52,8 @@ impl FakePeerNodes {
 
 impl PeerNodes for FakePeerNodes {
     fn node(&self, config: &NodeConfig) -> Result<Arc<dyn PeerNode>, ApiError> {
-        if config.authority.ends_with("missing") {
-            let text = format!("{} cannot be used: there is none", config.authority.display());
+        if config.ca_certificate.ends_with("missing") {
+            let text = format!("{} cannot be used: there is none", config.ca_certificate.display());
             let error = ApiError::new(ErrorCode::HostError, text);
             return Err(error.about(format!("node/{}", config.name)).field("ca_certificate"));
         }
@@ -82,11 +82,11 @@ impl PeerNode for FakePeerNode {
         Ok(self.reach("host")?.host_status())
     }
 
-    fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, PeerError> {
+    fn check_arrival(&self, request: &IncomingMigrationRequest) -> Result<Plan, PeerError> {
         self.reach("check_arrival")?.check_arrival(request).map_err(PeerError::Rejected)
     }
 
-    fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, PeerError> {
+    fn prepare_arrival(&self, request: &IncomingMigrationRequest) -> Result<Operation, PeerError> {
         self.reach("prepare_arrival")?.prepare_arrival(request.clone()).map_err(PeerError::Rejected)
     }
 
@@ -105,7 +105,7 @@ impl PeerNode for FakePeerNode {
         })
     }
 
-    fn arrival(&self, id: &str) -> Result<Arrival, PeerError> {
+    fn arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
         self.reach("arrival")?.arrival(id).map_err(refused)
     }
 
@@ -113,14 +113,14 @@ impl PeerNode for FakePeerNode {
         self.reach("line")?.arrival_line(id, line).map_err(refused)
     }
 
-    fn activate_arrival(&self, id: &str) -> Result<Arrival, PeerError> {
+    fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
         let answer = self.reach("activate_arrival")?.activate_arrival(id).map_err(refused);
         // A response can be lost although the request was executed.
         self.reach("activate_arrival answer")?;
         answer
     }
 
-    fn abandon_arrival(&self, id: &str) -> Result<Arrival, PeerError> {
+    fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
         self.reach("abandon_arrival")?.abandon_arrival(id).map_err(refused)
     }
 

@@ -117,9 +117,8 @@ impl FakePlane {
     /// Attaches a queue, as a device does.
     pub(crate) fn attach(&self, id: QueueId) {
         let mut inner = self.lock();
-        let processor = inner.home(id.port);
-        let view =
-            QueueView { id, worker: processor, frames: 0, bytes: 0, full: 0, moves: 0, busy_ns: 0 };
+        let worker = inner.home(id.port);
+        let view = QueueView { id, worker, frames: 0, bytes: 0, full: 0, moves: 0, busy_ns: 0 };
         inner.queues.insert(id, view);
     }
 
@@ -155,8 +154,8 @@ impl FakePlane {
             *now = *now + span;
         }
         let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap();
-        let Inner { workers: processors, queues, .. } = &mut *inner;
-        for worker in processors.iter_mut().flatten() {
+        let Inner { workers, queues, .. } = &mut *inner;
+        for worker in workers.iter_mut().flatten() {
             let mut here: Vec<&mut QueueView> =
                 queues.values_mut().filter(|view| view.worker == worker.id).collect();
             let wants = |view: &QueueView| wanted.get(&view.id).copied().map_or(0, ns);
@@ -325,8 +324,8 @@ impl SwitchPlane for FakePlane {
         self.lock().homes = homes;
     }
 
-    fn set_poll_budget(&self, patience: Duration) {
-        self.lock().poll_budget = patience;
+    fn set_poll_budget(&self, poll_budget: Duration) {
+        self.lock().poll_budget = poll_budget;
     }
 
     fn queues(&self) -> Vec<QueueView> {

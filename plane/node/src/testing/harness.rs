@@ -342,7 +342,7 @@ impl Harness {
             let mtus = topology.ports.iter().map(|port| port.spec.mtu);
             assert!(mtus.into_iter().any(|mtu| mtu == nic.mtu), "{nic:?}");
         }
-        let placements = match (&config.host.processors, config.host.floating_processors) {
+        let placements = match (&config.host.worker_cpus, config.host.floating_workers) {
             (Some(cpus), _) => cpus.iter().copied().map(CpuAffinity::Pinned).collect(),
             (None, number) => vec![CpuAffinity::Floating; number.unwrap_or(1).into()],
         };

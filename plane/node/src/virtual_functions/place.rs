@@ -9,12 +9,12 @@ use suimon_quantity::PciAddress;
 /// Unit of VF rates: 1 Mbit/s.
 const MBPS: u64 = 1_000_000;
 
-/// VF of an adapter.
+/// Address of a VF: its adapter and index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VfAddress {
     /// PCI address of the physical function.
     pub(crate) adapter: PciAddress,
-    /// Index of the VF.
+    /// Index of the VF on its adapter, from 0.
     pub(crate) index: u16,
     /// PCI address of the VF.
     pub(crate) address: PciAddress,

@@ -110,7 +110,7 @@ impl Bench {
 }
 
 /// Returns a configuration with an uplink and a switch with these NICs, each with additional keys.
-/// `processors` is a list of CPUs or another key of `[host]`.
+/// `workers` is a list of CPUs or another key of `[host]`.
 pub(super) fn lan(workers: &str, vmq: &str, nics: &[(&str, &str)]) -> HostConfig {
     let workers = match workers {
         "" => String::new(),

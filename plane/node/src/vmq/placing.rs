@@ -41,7 +41,7 @@ impl Task {
 
 /// Counters of a queue at the last measurement.
 #[derive(Clone, Copy)]
-struct Seen {
+struct QueueSample {
     busy_ns: u64,
     frames: u64,
 }
@@ -50,7 +50,7 @@ struct Seen {
 pub(super) struct Placement {
     plan: Plan,
     pub(super) vmq: Recorded<Vmq>,
-    seen: BTreeMap<QueueId, Seen>,
+    seen: BTreeMap<QueueId, QueueSample>,
     tasks: Vec<Task>,
     /// True before the first measurement: queues found by it already existed.
     is_new: bool,
@@ -69,7 +69,7 @@ impl Placement {
     ) -> Result<Self, SpecError> {
         let spec = spec_of(&plan.config, plan.share);
         let begins = (now, plan.uplink.as_str());
-        let mut vmq = Recorded::vmq(sink, begins, spec, &numbering.workers())?;
+        let mut vmq = Recorded::record_vmq(sink, begins, spec, &numbering.workers())?;
         for (port, (_, nic)) in &plan.ports {
             vmq.set_nic(*port, *nic, nic.queues, now)?;
         }
@@ -125,7 +125,7 @@ impl Placement {
         let mut busy = Vec::new();
         for (queue, view) in mine {
             let Some(at) = numbering.number(view.worker) else { continue };
-            let seen = Seen { busy_ns: view.busy_ns, frames: view.frames };
+            let seen = QueueSample { busy_ns: view.busy_ns, frames: view.frames };
             match self.seen.get(&queue).copied() {
                 Some(before) if before.busy_ns <= seen.busy_ns && before.frames <= seen.frames => {
                     self.vmq.handle_found(queue, at, now);
@@ -174,10 +174,10 @@ impl Placement {
         &mut self,
         period: Duration,
         queues: Vec<QueueBusy>,
-        processors: &[WorkerBusy],
+        workers: &[WorkerBusy],
         now: Time,
     ) -> Vec<Effect> {
-        let measurements = Measurements { period, queues, workers: processors.to_vec() };
+        let measurements = Measurements { period, queues, workers: workers.to_vec() };
         let observed = self.vmq.observe(&measurements, now);
         self.tasks.extend(observed.moves.into_iter().map(Task::Move));
         observed.effects

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use suimon_contract::{ApiError, Kind, Name, VmqProcessorStatus, VmqQueueStatus, VmqStatus};
+use suimon_contract::{ApiError, Kind, Name, VmqQueueStatus, VmqStatus, VmqWorkerStatus};
 use suimon_quantity::{PortId, Time};
 use suimon_vmq::{QueueExplanation, StayReason};
 
 use crate::errors::not_found;
 use crate::ports::queue_name;
 use crate::shared::Shared;
+use crate::vmq::events::with_plane_ids;
 use crate::vmq::numbering::Numbering;
 use crate::vmq::placing::Placement;
-use crate::vmq::told::with_plane_ids;
 
 impl Shared {
     /// Returns the status of each uplink and team that a switch uses, in the order of switches.
@@ -26,7 +26,7 @@ impl Shared {
             Some(VmqStatus {
                 uplink: uplink.clone(),
                 config: placing.plan().config.clone(),
-                processors: workers(placing, &inner.numbering),
+                workers: workers(placing, &inner.numbering),
                 queues: self.vmq_queues(placing, &inner.numbering, &labels, now),
             })
         };
@@ -66,18 +66,18 @@ impl Shared {
     }
 }
 
-fn workers(placing: &Placement, numbering: &Numbering) -> Vec<VmqProcessorStatus> {
+fn workers(placing: &Placement, numbering: &Numbering) -> Vec<VmqWorkerStatus> {
     let views = placing.vmq.workers().into_iter();
-    let mut statuses: Vec<VmqProcessorStatus> = views
-        .map(|view| VmqProcessorStatus {
-            processor: numbering.id(view.worker).unwrap_or(view.worker).0,
+    let mut statuses: Vec<VmqWorkerStatus> = views
+        .map(|view| VmqWorkerStatus {
+            worker: numbering.id(view.worker).unwrap_or(view.worker).0,
             permitted: view.permitted,
             queues: view.queues,
             load_ppm: view.load.ppm(),
             other_load_ppm: view.other_load.ppm(),
         })
         .collect();
-    statuses.sort_by_key(|status| status.processor);
+    statuses.sort_by_key(|status| status.worker);
     statuses
 }
 
@@ -91,10 +91,10 @@ fn queue_status(
         queue,
         nic: nic.clone(),
         default_queue: of.stays == StayReason::DefaultQueue,
-        processor: numbering.id(of.worker).unwrap_or(of.worker).0,
+        worker: numbering.id(of.worker).unwrap_or(of.worker).0,
         load_ppm: of.load.ppm(),
         age_s: of.for_time.as_secs(),
-        why: with_plane_ids(of.reason, numbering).to_string(),
-        stays: of.stays.in_words(of.water),
+        reason: with_plane_ids(of.reason, numbering).to_string(),
+        stay_reason: of.stays.in_words(of.water),
     }
 }

@@ -38,10 +38,10 @@ impl VmqTable {
 impl Inner {
     /// Returns each worker's working time since the last call, without empty polls, by the
     /// configuration's number. New workers are omitted.
-    fn busy(&mut self, processors: &[WorkerView]) -> Vec<WorkerBusy> {
-        let worked = processors.iter().map(|view| (view.id, view.working_ns)).collect();
+    fn busy(&mut self, workers: &[WorkerView]) -> Vec<WorkerBusy> {
+        let worked = workers.iter().map(|view| (view.id, view.working_ns)).collect();
         let before = std::mem::replace(&mut self.worked_ns, worked);
-        let busy = processors.iter().filter_map(|view| {
+        let busy = workers.iter().filter_map(|view| {
             let before = before.get(&view.id)?;
             let busy_ns = view.working_ns.saturating_sub(*before);
             Some(WorkerBusy { worker: self.numbering.number(view.id)?, busy_ns })

@@ -42,8 +42,8 @@ fn queues_spread_when_load_rises_and_are_packed_when_it_falls() {
     assert!(measured.fields.contains_key("measured_to_after_ppm"), "{measured:?}");
     assert!(measured.text.contains("worker 0 100.0 % → "), "{measured:?}");
     let status = bench.status();
-    assert_eq!(status.processors.len(), 4);
-    for worker in &status.processors {
+    assert_eq!(status.workers.len(), 4);
+    for worker in &status.workers {
         assert!(worker.permitted && worker.load_ppm == 700_000, "{status:?}");
         assert_eq!(worker.other_load_ppm, 0, "{status:?}");
     }
@@ -51,8 +51,11 @@ fn queues_spread_when_load_rises_and_are_packed_when_it_falls() {
     bench.run(40);
     assert_eq!(bench.owners(names), [0; 4], "ten seconds later: {:?}", bench.status());
     let status = bench.queue_status("d/tx/0");
-    assert_eq!((status.processor, status.load_ppm), (0, 10_000), "{status:?}");
-    assert!(!status.default_queue && status.why.contains("fitted on other workers"), "{status:?}");
+    assert_eq!((status.worker, status.load_ppm), (0, 10_000), "{status:?}");
+    assert!(
+        !status.default_queue && status.reason.contains("fitted on other workers"),
+        "{status:?}"
+    );
     assert_eq!(bench.events().iter().filter(|event| event.id == 5005).count(), 0);
 }
 
@@ -94,7 +97,7 @@ fn one_worker_has_nothing_to_move() {
     assert_eq!(bench.run(400), []);
     assert_eq!(bench.plane.moves(), 0);
     let status = bench.status();
-    assert_eq!(status.processors[0].load_ppm, 1_000_000, "{status:?}");
+    assert_eq!(status.workers[0].load_ppm, 1_000_000, "{status:?}");
     assert_eq!(status.queues.len(), 10);
 }
 
@@ -126,7 +129,7 @@ fn a_move_that_fails_is_told_and_tried_again_later() {
     assert!(failed.fields["error"].contains("the queue does not exist"), "{failed:?}");
     assert_eq!(count(&events, 5001), 0);
     let queue = failed.fields["queue"].clone();
-    assert!(bench.queue_status(&queue).why.contains("failed"));
+    assert!(bench.queue_status(&queue).reason.contains("failed"));
     bench.plane.refuse_moves(false);
     let events = bench.run(24);
     assert_eq!(count(&events, 5001), 1, "{events:?}");
@@ -146,7 +149,7 @@ fn a_move_that_is_confirmed_late_is_told_as_a_move() {
     let moved = events.iter().find(|event| event.id == 5001).unwrap();
     assert!(moved.fields["late"].contains("not confirmed in time"), "{moved:?}");
     let status = bench.queue_status(&moved.fields["queue"]);
-    assert_eq!(status.processor.to_string(), moved.fields["to"]);
+    assert_eq!(status.worker.to_string(), moved.fields["to"]);
 }
 
 #[test]
@@ -192,7 +195,7 @@ fn a_specification_is_changed_live() {
     bench.run(1);
     assert!(bench.owners(names).iter().all(|owner| owner % 2 == 1));
     let permitted: Vec<bool> =
-        bench.status().processors.iter().map(|worker| worker.permitted).collect();
+        bench.status().workers.iter().map(|worker| worker.permitted).collect();
     assert_eq!(permitted, [false, true, false, true]);
     bench.apply(&lan("0, 1, 2, 3", "mode = \"static\"", &NICS));
     let events = bench.run(2);
@@ -212,7 +215,7 @@ fn workers_that_float_are_told_apart() {
     let mut owners = bench.owners(names);
     owners.sort_unstable();
     assert_eq!(owners, [0, 1, 2, 3]);
-    let numbers: Vec<u16> = bench.status().processors.iter().map(|of| of.processor).collect();
+    let numbers: Vec<u16> = bench.status().workers.iter().map(|of| of.worker).collect();
     assert_eq!(numbers, [0, 1, 2, 3]);
     bench.apply(&lan("floating_processors = 2", "", &NICS));
     bench.run(12);
@@ -228,13 +231,13 @@ fn workers_come_and_go() {
     bench.apply(&lan("2", "", &NICS));
     bench.run(4);
     assert_eq!(bench.owners(names), [2; 4], "CPU 2 is still the plane's processor 2");
-    assert_eq!(bench.status().processors.len(), 1);
+    assert_eq!(bench.status().workers.len(), 1);
     // The configuration numbers CPUs from 0 in its own order, the plane by creation: CPU 3 gets id
     // 0, and CPU 2 keeps id 2.
     bench.apply(&lan("3, 2", "base_processor = 1", &NICS));
     bench.run(8);
     assert_eq!(bench.owners(names), [2; 4], "{:?}", bench.events());
-    let permitted: Vec<_> = bench.status().processors.iter().map(|of| of.permitted).collect();
+    let permitted: Vec<_> = bench.status().workers.iter().map(|of| of.permitted).collect();
     assert_eq!(permitted, [false, true]);
     bench.apply(&lan("3, 2", "", &NICS));
     bench.run(12);
@@ -244,7 +247,7 @@ fn workers_come_and_go() {
     bench.run(60);
     assert_eq!(bench.owners(names), [0; 4], "packed to CPU 3");
     let status = bench.queue_status("a/tx/0");
-    assert!(!status.why.is_empty() && !status.stays.is_empty());
+    assert!(!status.reason.is_empty() && !status.stay_reason.is_empty());
 }
 
 #[test]
@@ -279,7 +282,7 @@ fn nics_and_queues_come_and_go() {
     nics[0].1 = "queues = 2";
     bench.apply(&lan("0, 1", "", &nics));
     bench.run(1);
-    assert_eq!(bench.queue_status("a/tx/1").processor, 0);
+    assert_eq!(bench.queue_status("a/tx/1").worker, 0);
     bench.required.insert(second, PERIOD * 3 / 5);
     bench.require("a", 60);
     bench.run(8);
@@ -292,7 +295,7 @@ fn nics_and_queues_come_and_go() {
     bench.required.clear();
     bench.run(1);
     assert_eq!(bench.owners(["a"]), [0]);
-    assert_eq!(bench.queue_status("a/tx/1").why, "first assigned there");
+    assert_eq!(bench.queue_status("a/tx/1").reason, "first assigned there");
     bench.plane.detach(second);
     bench.run(1);
     assert!(!bench.status().queues.iter().any(|queue| queue.queue == "a/tx/1"));
@@ -314,7 +317,7 @@ fn a_queue_that_somebody_moved_is_treated_as_any_other() {
     assert_eq!(bench.run(100), [], "nothing speaks against it");
     let status = bench.queue_status("a/tx/0");
     assert_eq!(
-        (status.processor, status.why.as_str()),
+        (status.worker, status.reason.as_str()),
         (1, "moved there by another cause than VMQ")
     );
     bench.require("a", 5);
@@ -334,7 +337,7 @@ fn a_team_is_placed_as_an_uplink_is() {
     let bench = Bench::new(&host(text));
     bench.run(4);
     assert_eq!(bench.owners(["a"]), [1]);
-    assert_eq!(bench.status().config.base_processor, Some(1));
+    assert_eq!(bench.status().config.base_worker, Some(1));
     assert!(bench.status().queues.iter().any(|queue| queue.nic.as_str() == "a"));
 }
 
@@ -376,13 +379,13 @@ fn the_control_thread_drives_it() {
     harness.plane.attach(queue);
     assert_eq!(harness.plane.owner(queue), 1, "it starts there at once");
     let mut other = config.clone();
-    other.uplinks[0].vmq.base_processor = None;
+    other.uplinks[0].vmq.base_worker = None;
     other.uplinks[0].vmq.enabled = false;
     harness.apply_ok(&other);
     wait_until("moved", || harness.plane.owner(queue) == 0);
     wait_until("told", || !harness.events(5001).is_empty());
     assert_eq!(harness.wait_event(5001).fields["reason"], "vmq");
     let status = harness.node.vmq("wan").unwrap();
-    assert_eq!((status.queues.len(), status.queues[0].processor), (1, 0));
+    assert_eq!((status.queues.len(), status.queues[0].worker), (1, 0));
     assert_eq!(status.queues[0].nic.as_str(), "a");
 }

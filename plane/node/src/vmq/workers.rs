@@ -47,7 +47,7 @@ impl Controller {
         if placements != self.workers {
             let was = self.running_workers();
             self.shared.plane.set_workers(&placements).map_err(|error| {
-                let text = format!("the processors could not be changed: {error}");
+                let text = format!("the workers could not be reconfigured: {error}");
                 ApiError::new(ErrorCode::HostError, text).about("host").field("worker_cpus")
             })?;
             self.workers = placements;

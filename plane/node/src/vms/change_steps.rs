@@ -22,7 +22,7 @@ pub(crate) enum VmStep {
     ReleaseLate(Unplugs),
 }
 
-/// Reversal of a step.
+/// Action that reverts a step.
 pub(crate) enum VmUndo {
     /// Deletes VMs that the change created.
     Delete(Vec<Name>),

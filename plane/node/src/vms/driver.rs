@@ -8,16 +8,16 @@ use suimon_contract::{ApiError, ErrorCode, Name, VmState};
 use suimon_ports::{StateStore, Vm, VmCommand, VmDevice, VmError, VmRunState};
 
 use super::VmEntry;
-use super::arriving::Arriving;
+use super::adoption::Unresponsive;
 use super::control_line::ControlLine;
-use super::departing::Departing;
 use super::entry::in_words;
-use super::finding::Unresponsive;
 use super::freezing::GuestFreeze;
 use super::inbox::{Input, Message, PendingNotices};
-use super::leaving::OutgoingMigration;
+use super::incoming::Arriving;
+use super::outgoing::OutgoingMigration;
 use super::records::{StoredMove, StoredRun};
 use super::self_released::SelfReleased;
+use super::source_cleanup::Departing;
 use super::space::SpaceWait;
 use super::starting::PendingAutostart;
 use super::stopping::Stopping;
@@ -48,7 +48,8 @@ pub(super) struct Driver {
     pub(super) stopping: Option<Stopping>,
     /// Set while a VM with `autostart` waits for its disks to be in service.
     pub(super) pending_autostart: Option<PendingAutostart>,
-    /// Disks whose queued writes fail because the guest waits for their completion.
+    /// Disks on a full store whose queued writes are failed instead of retried, so that a guest
+    /// that is shutting down or ejecting the disk is not blocked.
     pub(super) disks_failing_writes: BTreeSet<Name>,
     pub(super) reset_reported_at: Option<Instant>,
     /// Migration state, as recorded in the state store.
@@ -106,7 +107,7 @@ impl Driver {
                 self.handle_time();
             }
             match self.entry.inbox.take(self.deadline()) {
-                Input::Notices(news) => self.handle_news(news),
+                Input::Notices(news) => self.handle_notices(news),
                 Input::Time => {}
                 Input::Message(Message::Work(work, operation)) => self.begin(work, operation),
                 Input::Message(Message::Vf(order)) => self.handle_vf_order(order),
@@ -116,7 +117,7 @@ impl Driver {
                 Input::Message(Message::Arrive(request, operation)) => {
                     self.begin_arriving(&request, &operation);
                 }
-                Input::Message(Message::ArrivalRequest(asked)) => self.answer_arrival(asked),
+                Input::Message(Message::ArrivalQuery(asked)) => self.answer_arrival(asked),
                 Input::Message(Message::Release(devices)) => self.begin_release(devices),
                 Input::Message(Message::Reconcile) => {
                     self.end_release();
@@ -281,7 +282,7 @@ impl Driver {
         Ok(())
     }
 
-    fn handle_news(&mut self, news: PendingNotices) {
+    fn handle_notices(&mut self, news: PendingNotices) {
         if self.run.is_none() || news.run != self.runs {
             return;
         }
@@ -298,7 +299,7 @@ impl Driver {
             self.end_freeze(FreezeEnd::Reset);
             self.verify_failover_nics();
             let now = Instant::now();
-            let is_due = self.reset_reported_at.is_none_or(|told| now - told >= RESETS_EVERY);
+            let is_due = self.reset_reported_at.is_none_or(|at| now - at >= RESETS_EVERY);
             if is_due {
                 self.reset_reported_at = Some(now);
                 self.append(texts::reset(&self.entry));

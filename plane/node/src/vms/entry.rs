@@ -109,7 +109,7 @@ impl VmEntry {
     }
 
     /// Blocks until the driver thread has ended. The caller has sent
-    /// [`Message::Leave`](super::Message) or `Delete` before.
+    /// [`Message::Detach`](super::Message) or `Delete` before.
     pub(crate) fn join(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {

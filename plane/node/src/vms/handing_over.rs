@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use suimon_contract::{ApiError, Arrival, ArrivalState, ErrorCode, VmState};
+use suimon_contract::{ApiError, ErrorCode, IncomingMigration, IncomingMigrationState, VmState};
 
 use super::driver::Driver;
-use super::leaving::{OutgoingMigration, Stage};
+use super::outgoing::{OutgoingMigration, Stage};
 use super::records::StoredMove;
 use super::texts;
 use crate::remote_nodes::peer_error;
@@ -45,7 +45,7 @@ impl Driver {
             Err(error) => Err(PeerError::Unreachable(error.message)),
         };
         match answer {
-            Ok(Arrival { state: ArrivalState::Active, .. }) => {
+            Ok(IncomingMigration { state: IncomingMigrationState::Active, .. }) => {
                 self.leave(leaving);
                 Ok(None)
             }
@@ -81,11 +81,11 @@ impl Driver {
 
 /// Activates the arrival on the destination. If the destination refuses, the arrival is abandoned,
 /// so that it can never be activated later.
-fn activated(peer: &dyn PeerNode, id: &str) -> Result<Arrival, PeerError> {
+fn activated(peer: &dyn PeerNode, id: &str) -> Result<IncomingMigration, PeerError> {
     match peer.activate_arrival(id) {
         Err(PeerError::Rejected(errors)) => {
             let answer = peer.abandon_arrival(id)?;
-            if answer.state == ArrivalState::Abandoned {
+            if answer.state == IncomingMigrationState::Abandoned {
                 tracing::warn!(?errors, "the destination node does not take over the VM");
             }
             Ok(answer)

@@ -1,22 +1,22 @@
 //! Inbox of a VM's driver: requests and merged notices.
 
-mod ear;
+mod observer;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use suimon_contract::{ArrivalRequest, MigrateVmRequest, VM_DEVICES_MAX};
+use suimon_contract::{IncomingMigrationRequest, MigrateVmRequest, VM_DEVICES_MAX};
 use suimon_ports::{VmDevice, VmNotice, VmRunState};
 
-pub(crate) use self::ear::NoticeObserver;
+pub(crate) use self::observer::NoticeObserver;
 use super::vfs::VfOrder;
 use super::work::VmAction;
 use crate::migration::ArrivalMessage;
 use crate::operations::OperationHandle;
 
 /// Maximum number of notices returned in succession while messages are queued.
-const NEWS_IN_A_ROW: u32 = 16;
+const NOTICES_PER_BATCH: u32 = 16;
 
 /// Maximum number of queued requests of the source node of an arriving VM. The source repeats its
 /// requests, also while the driver waits for a store or for QEMU.
@@ -31,9 +31,9 @@ pub(crate) enum Message {
     /// Migrate the VM to another node.
     Migrate(Box<MigrateVmRequest>, OperationHandle),
     /// Start the QEMU process of an arriving VM.
-    Arrive(Arc<ArrivalRequest>, OperationHandle),
+    Arrive(Arc<IncomingMigrationRequest>, OperationHandle),
     /// Respond to the source node of an arriving VM.
-    ArrivalRequest(ArrivalMessage),
+    ArrivalQuery(ArrivalMessage),
     /// Unplug devices whose connection the change in progress will close. The control thread waits
     /// for a limited time.
     Release(BTreeSet<VmDevice>),
@@ -90,7 +90,7 @@ impl Inbox {
     /// oldest one, whose caller gets an error.
     pub(crate) fn put(&self, message: Message) {
         let mut waiting = self.lock();
-        let is_request = |of: &Message| matches!(of, Message::ArrivalRequest(_));
+        let is_request = |of: &Message| matches!(of, Message::ArrivalQuery(_));
         let messages = &mut waiting.messages;
         if is_request(&message) {
             let queued = messages.iter().filter(|of| is_request(of)).count();
@@ -105,11 +105,11 @@ impl Inbox {
     }
 
     /// Blocks until there is input or `until` has passed. Notices precede messages, except after
-    /// [`NEWS_IN_A_ROW`]: a guest controls their rate. Both precede the deadline.
+    /// [`NOTICES_PER_BATCH`]: a guest controls their rate. Both precede the deadline.
     pub(crate) fn take(&self, until: Option<Instant>) -> Input {
         let mut waiting = self.lock();
         loop {
-            let is_turn = waiting.in_a_row < NEWS_IN_A_ROW || waiting.messages.is_empty();
+            let is_turn = waiting.in_a_row < NOTICES_PER_BATCH || waiting.messages.is_empty();
             if let Some(news) = waiting.notices.take_if(|_| is_turn) {
                 let is_ahead = !waiting.messages.is_empty();
                 waiting.in_a_row = if is_ahead { waiting.in_a_row + 1 } else { 0 };
@@ -172,7 +172,7 @@ mod tests {
         let answers: Vec<_> = (0..1000)
             .map(|_| {
                 let (sender, receiver) = sync_channel(1);
-                inbox.put(Message::ArrivalRequest((ArrivalCall::Query, sender)));
+                inbox.put(Message::ArrivalQuery((ArrivalCall::Query, sender)));
                 receiver
             })
             .collect();

@@ -155,7 +155,7 @@ impl Shared {
         let errors = changed.filter_map(|vm| {
             let entry = self.vms.find(&vm.name)?;
             let moving = entry.view().migration.clone()?;
-            let way = if moving.leaves { "to" } else { "from" };
+            let way = if moving.is_outgoing { "to" } else { "from" };
             let text = format!(
                 "the VM is migrating {way} node {}; change the VM, its NICs, its disks and their \
                  QoS policies after that",

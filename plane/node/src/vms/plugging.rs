@@ -46,7 +46,7 @@ impl Device {
 pub(super) type Refusals = Vec<(String, VmError)>;
 
 /// Returns the disconnected NICs that the guest has not released yet, with the reason.
-pub(super) fn still_cut_off(run: &Run) -> Refusals {
+pub(super) fn remaining_disconnected(run: &Run) -> Refusals {
     run.disconnected.iter().map(|(device, why)| (device.to_string(), why.clone())).collect()
 }
 
@@ -78,7 +78,7 @@ impl Driver {
                 refusals.extend(self.give(&mut run, &desired.config, device, wanted));
             }
             refusals.extend(self.set_cpus(&run, vm.cpus));
-            refusals.extend(still_cut_off(&run));
+            refusals.extend(remaining_disconnected(&run));
             self.report_failed_plugs(&mut run, refusals);
             if run.stored != before || !run.is_recorded {
                 run.is_recorded = self.save(Some(&run.stored));

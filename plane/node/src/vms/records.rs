@@ -42,7 +42,7 @@ pub(crate) struct StoredVm {
 pub(crate) enum StoredMove {
     /// The VM arrives from another node. It never runs here before the activation.
     Arriving {
-        /// Migration id.
+        /// Identifier of the migration, which both nodes use.
         id: String,
         /// Host name of the source node.
         from: String,
@@ -52,8 +52,8 @@ pub(crate) enum StoredMove {
     },
     /// The VM leaves. It may continue here; the destination may not have received the request.
     Leaving(StoredMigration),
-    /// The destination was told to activate the VM, and only the destination knows which node owns
-    /// it.
+    /// The destination was requested to activate the VM. Only the destination's state determines
+    /// which node owns it.
     HandedOver(StoredMigration),
     /// The VM belongs to the destination and is never started here again.
     #[serde(rename = "Left")]
@@ -63,15 +63,15 @@ pub(crate) enum StoredMove {
 /// Outgoing migration of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredMigration {
-    /// Migration id.
+    /// Identifier of the migration, which both nodes use.
     pub(crate) id: String,
-    /// Destination node.
+    /// Name of the destination node.
     pub(crate) to: Name,
     /// True if the VM was paused before the migration.
     pub(crate) was_paused: bool,
     /// True if the files of its disks are deleted here after the migration.
     pub(crate) with_files: bool,
-    /// Disks that are copied.
+    /// Disks whose contents are copied to the destination.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) copied: Vec<Name>,
     /// Disks that are handed over: the destination accesses the same files.
@@ -109,7 +109,7 @@ pub(crate) struct StoredRun {
     pub(crate) is_held: bool,
 }
 
-/// Returns all recorded VMs.
+/// Returns the records of all VMs in the state store.
 pub(crate) fn load_vms(store: &dyn StateStore) -> Result<Vec<(Name, StoredVm)>, StateStoreError> {
     let mut vms = Vec::new();
     scan_all(store, VMS, &mut |key, value| {

@@ -28,7 +28,7 @@ use crate::transaction::Acquired;
 /// Time that a change waits for guests, in units of the first retry delay of devices: 3 s by
 /// default.
 const WAIT_PAUSES: u32 = 3;
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Devices to be released, by VM.
 pub(crate) type Unplugs = BTreeMap<Name, BTreeSet<VmDevice>>;
@@ -91,8 +91,8 @@ fn closed<S: PartialEq>(
 
 impl Controller {
     /// Requests the unplug of devices and blocks until the guests have released them, at most
-    /// [`WAIT_PAUSES`] retry delays. The devices are not plugged again before [`Message::Look`].
-    /// The switch uses the tables of `config` meanwhile.
+    /// [`WAIT_PAUSES`] retry delays. The devices are not plugged again before
+    /// [`Message::Reconcile`]. The switch uses the tables of `config` meanwhile.
     ///
     /// # Errors
     /// [`ErrorCode::Conflict`] if a migration of one of the VMs has started.
@@ -112,7 +112,7 @@ impl Controller {
         }
         let deadline = Instant::now() + self.devices.retry_first * WAIT_PAUSES;
         while !waiting.is_empty() && Instant::now() < deadline {
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(POLL_INTERVAL);
             // Keeps the switch's tables of migrating VMs current during the wait.
             self.follow_moves_in(config);
             waiting.retain(|(entry, devices)| has_any(entry, devices));

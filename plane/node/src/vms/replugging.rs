@@ -28,8 +28,8 @@ impl Driver {
         }
         for name in cut_off {
             let device = VmDevice::Nic(name.to_string());
-            let told = run.vm.execute(&VmCommand::Unplug(device.clone()));
-            let why = told.err().unwrap_or_else(|| {
+            let result = run.vm.execute(&VmCommand::Unplug(device.clone()));
+            let why = result.err().unwrap_or_else(|| {
                 let text = format!(
                     "QEMU {} does not reconnect a legacy NIC after a restart of the daemon; the \
                      NIC is plugged in again as soon as the guest releases it",

@@ -7,11 +7,11 @@ use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, VmState};
 use suimon_ports::{StateStoreError, VmError, VmErrorKind};
 
 use super::VmEntry;
-use super::arriving::arriving_view;
 use super::control_line::ControlLine;
 use super::driver::Driver;
 use super::inbox::Message;
-use super::leaving::handed_over_view;
+use super::incoming::arriving_view;
+use super::outgoing::handed_over_view;
 use super::records::{StoredMove, StoredRun, StoredVm, forget_vm, load_vms, save_vm};
 use super::vfs::HeldVfs;
 use super::work::VmAction;

@@ -146,7 +146,7 @@ pub(super) fn frozen(entry: &VmEntry, seconds: u64) -> Draft {
 /// Cause of the end of a freeze.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FreezeEnd {
-    /// Thaw on request.
+    /// The guest's file systems are thawed by request.
     Request,
     /// Thaw after the duration of the freeze.
     Timeout,

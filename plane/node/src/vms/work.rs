@@ -4,18 +4,18 @@ mod requests;
 
 use suimon_contract::{ApiError, ErrorCode, FreezeVmRequest, Name, StopVmRequest, VmState};
 
-/// Operation on a VM.
+/// Operation on a VM, requested by API or `autostart`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VmAction {
-    /// Starts the VM.
+    /// Starts the VM's process.
     Start,
     /// Requests a shutdown from the guest and waits until the guest has powered off.
     Stop(StopVmRequest),
     /// Kills the VM's process, like a loss of power.
     Kill,
-    /// Stops the VM's CPUs.
+    /// Stops the virtual CPUs.
     Pause,
-    /// Resumes the VM's CPUs.
+    /// Resumes stopped virtual CPUs.
     Resume,
     /// Resets the machine, like its reset button.
     Reset,

@@ -11,7 +11,7 @@ pub struct Draft {
     pub kind: EventKind,
     /// Object of the event, like `nic/web`.
     pub subject: String,
-    /// Text for people.
+    /// Description in complete English sentences.
     pub text: String,
     /// Values of the event, by field name.
     pub fields: BTreeMap<String, String>,
@@ -43,7 +43,7 @@ impl Draft {
         Self { repeats: Some(repeat), ..self }
     }
 
-    /// Adds a field.
+    /// Adds a named value to the event's `fields`.
     #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
     pub fn with(mut self, field: &str, value: impl ToString) -> Self {
         self.fields.insert(field.to_owned(), value.to_string());

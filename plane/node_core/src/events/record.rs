@@ -38,7 +38,7 @@ impl Record {
         self.sequence
     }
 
-    pub(super) fn is_wanted(&self, by: &EventFilter) -> bool {
+    pub(super) fn matches(&self, by: &EventFilter) -> bool {
         by.matches_parts(self.id, self.severity, &self.subject)
     }
 

@@ -39,18 +39,18 @@ type Key = (Group, Option<String>, Option<String>);
 struct Window {
     ends: Instant,
     told: u32,
-    held: Option<Held>,
+    held: Option<WithheldEvent>,
 }
 
 /// Last withheld event of a window.
 #[derive(Debug)]
-struct Held {
+struct WithheldEvent {
     draft: Draft,
     /// Number of events that it represents.
     count: u64,
-    /// Position among all events.
+    /// Position among all events of the log.
     place: u64,
-    /// It stands for events of several subjects.
+    /// True if the withheld events have different subjects.
     is_mixed: bool,
 }
 
@@ -76,7 +76,7 @@ impl Repeats {
         }
         let before = window.held.take().map_or(0, |held| held.count);
         let count = before.saturating_add(count);
-        window.held = Some(Held { draft, count, place: self.seen, is_mixed });
+        window.held = Some(WithheldEvent { draft, count, place: self.seen, is_mixed });
         None
     }
 
@@ -97,18 +97,18 @@ impl Repeats {
     }
 
     /// Returns all withheld events. Their windows continue.
-    pub(crate) fn take_held(&mut self) -> Vec<Draft> {
+    pub(crate) fn take_withheld(&mut self) -> Vec<Draft> {
         in_order(self.windows.values_mut().filter_map(|window| window.held.take()).collect())
     }
 
     /// Returns all withheld events and disables withholding.
     pub(crate) fn end(&mut self) -> Vec<Draft> {
         self.has_ended = true;
-        self.take_held()
+        self.take_withheld()
     }
 }
 
-fn in_order(mut held: Vec<Held>) -> Vec<Draft> {
+fn in_order(mut held: Vec<WithheldEvent>) -> Vec<Draft> {
     held.sort_by_key(|held| held.place);
     held.into_iter().map(|held| joined(held.draft, held.count, held.is_mixed)).collect()
 }

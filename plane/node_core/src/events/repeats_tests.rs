@@ -144,7 +144,7 @@ fn what_is_held_is_told_in_the_order_in_which_it_happened() {
             repeats.take(refused(subject, 1), ONE, begun);
         }
     }
-    let held = repeats.take_held();
+    let held = repeats.take_withheld();
     let subjects: Vec<&str> = held.iter().map(|draft| draft.subject.as_str()).collect();
     assert_eq!(subjects, ["z", "a", "m"]);
     assert!(repeats.take(refused("z", 1), ONE, begun).is_none(), "the flood goes on");

@@ -20,7 +20,7 @@ pub const DEFERRED_MAX: usize = 16_384;
 /// Table and key with the value; `None` removes the entry.
 type Changes = BTreeMap<(String, String), Option<Vec<u8>>>;
 
-/// See the module documentation.
+/// State store that writes in a thread of its own; see the module documentation.
 pub struct DeferringStore {
     store: Arc<dyn StateStore>,
     /// Held during a commit, so that deferred changes are written before later ones.

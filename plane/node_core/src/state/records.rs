@@ -17,7 +17,8 @@
 //! | `power` | path of the setting below sysfs | value before the change (`power/records.rs`) |
 //! | `cluster` | … | cluster membership (`cluster/records.rs`) |
 //! | `nic_addresses` | NIC name | address bound to the NIC (`ports/bound_addresses.rs`) |
-//! | `promises` | NIC name, or like `disk/boot` | negotiated features (`ports/promises.rs`) |
+//! | `promises` | NIC name, or like `disk/boot` | negotiated features
+//! (`ports/negotiated_features.rs`) |
 //! | `doomed` | path | file without a disk, to be deleted (`disks/records.rs`) |
 //!
 //! Values are JSON, readable for people and for later versions.
@@ -48,7 +49,7 @@ pub type StoreChange = (&'static str, String, Option<Vec<u8>>);
 pub struct StoredState {
     /// Number of changes made so far.
     pub revision: u64,
-    /// Configuration of the host.
+    /// Desired configuration of the host.
     pub config: HostConfig,
     /// Text of the host file when it was last applied. A start with the same text does not revert
     /// later changes.

@@ -23,7 +23,7 @@ pub enum Claim {
 pub struct Tap {
     /// Network namespace; `None`: the daemon's.
     pub netns: Option<String>,
-    /// Name of the device.
+    /// Name of the claimed network device.
     pub device: String,
 }
 

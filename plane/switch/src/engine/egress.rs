@@ -31,8 +31,8 @@ pub(super) struct Egress {
     pub(super) sink_of: BTreeMap<QueueId, usize>,
     /// Indices of sinks to flush.
     pub(super) touched: Vec<usize>,
-    pub(super) routes: QueueLocations<Parcel>,
-    pub(super) ways: Routes,
+    pub(super) locations: QueueLocations<Parcel>,
+    pub(super) routes: Routes,
     pub(super) post: ParcelSender,
     pub(super) outbox: LinkOutbox,
     pub(super) ledger: Ledger,
@@ -42,13 +42,13 @@ pub(super) struct Egress {
 impl Egress {
     pub(super) fn new(link: Arc<Link>, notices: Arc<Notices>) -> Self {
         Self {
-            routes: QueueLocations::new(link.id),
+            locations: QueueLocations::new(link.id),
             post: ParcelSender::new(Arc::clone(&link)),
             link,
             sinks: Vec::new(),
             sink_of: BTreeMap::new(),
             touched: Vec::new(),
-            ways: Routes::default(),
+            routes: Routes::default(),
             outbox: LinkOutbox::default(),
             ledger: Ledger::default(),
             notices,
@@ -125,7 +125,7 @@ impl Egress {
         is_only: bool,
         probe: &mut Probe<'_>,
     ) {
-        match self.ways.exit(egress.index()) {
+        match self.routes.exit(egress.index()) {
             EgressTarget::Sink(sink) => self.transmit(of.published, sink as usize, frame, probe),
             EgressTarget::Queues => {
                 self.deliver_to_queue(of, egress.index(), frame, is_only, probe);
@@ -160,7 +160,7 @@ impl Egress {
             tap.take(now, Direction::Egress, frame);
         }
         let (queue, _) = published.owners[at];
-        match self.ways.of_queue(at) {
+        match self.routes.of_queue(at) {
             Route::Sink(sink) => self.transmit(published, sink, frame, probe),
             Route::At(owner) => {
                 if !self.post.add(owner, queue, frame, is_only) {
@@ -217,7 +217,7 @@ impl Egress {
             frame.linearize();
             tap.take(of.now, Direction::Egress, frame);
         }
-        match self.ways.exit(place) {
+        match self.routes.exit(place) {
             EgressTarget::Sink(sink) => self.transmit(of.published, sink as usize, frame, probe),
             _ => self.deliver_to_queue(of, place, frame, is_only, probe),
         }
@@ -230,7 +230,7 @@ impl Egress {
         let Some(parcel) = self.post.parcel(self.link.id, queue, frame, is_only) else {
             return false;
         };
-        match self.routes.hold(queue, parcel, HELD_MAX) {
+        match self.locations.hold(queue, parcel, HELD_MAX) {
             Ok(()) => true,
             Err(parcel) => {
                 return_home(parcel);
@@ -244,7 +244,7 @@ impl Egress {
             self.sink_of.remove(&sink.id);
             self.ledger.close(&mut sink.cost);
             self.notices.report_fault(sink.id, &sink.attached, fault);
-            self.find_ways(published);
+            self.resolve_routes(published);
         }
     }
 
@@ -291,9 +291,9 @@ impl Egress {
             }
             return return_home(parcel);
         }
-        match self.routes.route_of_mail(queue) {
+        match self.locations.route_of_mail(queue) {
             QueueLocation::Hold => {
-                let Err(refused) = self.routes.hold(queue, parcel, HELD_MAX) else { return };
+                let Err(refused) = self.locations.hold(queue, parcel, HELD_MAX) else { return };
                 count_lost(published, queue, frames);
                 parcel = refused;
             }
@@ -304,8 +304,8 @@ impl Egress {
         return_home(parcel);
     }
 
-    pub(super) fn find_ways(&mut self, published: &Published) {
-        self.ways.find(published, &self.routes, &self.sink_of);
+    pub(super) fn resolve_routes(&mut self, published: &Published) {
+        self.routes.find(published, &self.locations, &self.sink_of);
     }
 }
 

@@ -19,8 +19,9 @@ impl Engine {
     pub(crate) fn adopt(&mut self, published: Arc<Published>, links: Arc<Links>) {
         self.forwarder.handle_tables(&published.tables);
         let others = links.iter().count().saturating_sub(1);
-        let Egress { routes, sink_of, .. } = &mut self.egress;
-        let adopted = routes.adopt(&published.owners, others, |queue| sink_of.contains_key(&queue));
+        let Egress { locations, sink_of, .. } = &mut self.egress;
+        let adopted =
+            locations.adopt(&published.owners, others, |queue| sink_of.contains_key(&queue));
         (self.published, self.links) = (published, links);
         self.teams = Teams::of(&self.published, self.egress.link.id);
         for at in 0..self.egress.sinks.len() {
@@ -33,7 +34,7 @@ impl Engine {
         for (queue, to) in adopted.departing {
             self.depart(queue, to);
         }
-        self.egress.find_ways(&self.published);
+        self.egress.resolve_routes(&self.published);
     }
 
     /// Sets the distribution of this team.
@@ -42,9 +43,9 @@ impl Engine {
     }
 
     pub(crate) fn handle_fence(&mut self, queue: QueueId) {
-        if let Some(to) = self.egress.routes.handle_fence(queue) {
+        if let Some(to) = self.egress.locations.handle_fence(queue) {
             self.depart(queue, to);
-            self.egress.find_ways(&self.published);
+            self.egress.resolve_routes(&self.published);
         }
     }
 
@@ -78,10 +79,10 @@ impl Engine {
             sink.tally.moves.add(1);
             self.attach_sink(sink);
         }
-        for parcel in self.egress.routes.handle_arrival(queue) {
+        for parcel in self.egress.locations.handle_arrival(queue) {
             self.handle_parcel(parcel, probe);
         }
-        self.egress.find_ways(&self.published);
+        self.egress.resolve_routes(&self.published);
         if let Some(latch) = self.expected.remove(&queue) {
             latch.count_down();
         }
@@ -133,7 +134,7 @@ impl Engine {
         if let Some(sink) = &mut sink {
             self.egress.ledger.close(&mut sink.cost);
         }
-        self.egress.find_ways(&self.published);
+        self.egress.resolve_routes(&self.published);
         sink
     }
 }

@@ -7,9 +7,9 @@ use suimon_quantity::{Direction, PortId};
 use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
 use super::Registry;
-use crate::latch::{ANSWER_TIMEOUT, Latch};
+use crate::latch::{Latch, RESPONSE_TIMEOUT};
 use crate::link::Command;
-use crate::port_record::Carried;
+use crate::port_record::TrafficCounters;
 use crate::queue_record::queues_of;
 use crate::topology::{Topology, TopologyError};
 
@@ -17,7 +17,7 @@ impl Registry {
     /// Sets the distribution of a team and blocks until all workers use it.
     ///
     /// # Errors
-    /// The port is not a team, or a worker did not respond within [`ANSWER_TIMEOUT`].
+    /// The port is not a team, or a worker did not respond within [`RESPONSE_TIMEOUT`].
     pub(crate) fn set_distribution(
         &mut self,
         port: PortId,
@@ -29,10 +29,10 @@ impl Registry {
         for link in self.links() {
             link.command(Command::Distribute(port, Arc::clone(distribution), latch.clone()));
         }
-        if latch.wait(ANSWER_TIMEOUT) {
+        if latch.wait(RESPONSE_TIMEOUT) {
             Ok(())
         } else {
-            Err(TopologyError::Timeout(ANSWER_TIMEOUT.as_secs()))
+            Err(TopologyError::Timeout(RESPONSE_TIMEOUT.as_secs()))
         }
     }
 
@@ -48,7 +48,7 @@ impl Registry {
     }
 
     /// Returns frames and bytes of a port's own queues, including detached ones.
-    pub(super) fn carried(&self, port: PortId) -> Carried {
+    pub(super) fn carried(&self, port: PortId) -> TrafficCounters {
         let departed = self.ports.get(&port).map(|record| record.departed).unwrap_or_default();
         let directions = [Direction::Ingress, Direction::Egress];
         let of = |direction| {
@@ -56,26 +56,31 @@ impl Registry {
             attached.chain(queues_of(&self.detaching, port, direction))
         };
         let queues = directions.into_iter().flat_map(of);
-        queues.fold(departed, |sum, (id, queue)| sum + Carried::of(id.direction, &queue.tally))
+        queues.fold(departed, |sum, (id, queue)| {
+            sum + TrafficCounters::of(id.direction, &queue.tally)
+        })
     }
 
     /// Returns frames and bytes that members of a team carried during their membership; zero for
     /// other ports.
-    pub(super) fn carried_for_team(&self, port: PortId) -> Carried {
-        let Some(record) = self.teams.0.get(&port) else { return Carried::default() };
+    pub(super) fn carried_for_team(&self, port: PortId) -> TrafficCounters {
+        let Some(record) = self.teams.0.get(&port) else { return TrafficCounters::default() };
         let members = record.joined.iter();
         members
             .fold(record.departed, |sum, (member, before)| sum + (self.carried(*member) - *before))
     }
 
     /// Returns the current counters of all members in a topology.
-    pub(super) fn carried_by_members(&self, topology: &Topology) -> BTreeMap<PortId, Carried> {
+    pub(super) fn carried_by_members(
+        &self,
+        topology: &Topology,
+    ) -> BTreeMap<PortId, TrafficCounters> {
         topology.members().map(|member| (member.port, self.carried(member.port))).collect()
     }
 
     /// Applies a topology that is in effect: new members count for their team from `joining` on,
     /// former members stop counting.
-    pub(super) fn settle_teams(&mut self, joining: &BTreeMap<PortId, Carried>) {
+    pub(super) fn settle_teams(&mut self, joining: &BTreeMap<PortId, TrafficCounters>) {
         let mut teams = std::mem::take(&mut self.teams.0);
         teams.retain(|port, _| self.topology.teams.iter().any(|team| team.port == *port));
         for team in &self.topology.teams {

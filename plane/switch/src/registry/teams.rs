@@ -6,7 +6,7 @@ use std::sync::Arc;
 use suimon_quantity::PortId;
 use suimon_teaming::BUCKETS;
 
-use crate::port_record::Carried;
+use crate::port_record::TrafficCounters;
 use crate::team_shared::TeamShared;
 
 /// Teams by the port that represents them on the switch.
@@ -16,9 +16,9 @@ pub(super) struct Teams(pub(super) BTreeMap<PortId, TeamRecord>);
 pub(super) struct TeamRecord {
     pub(super) shared: Arc<TeamShared>,
     /// Frames and bytes that former members carried during their membership.
-    pub(super) departed: Carried,
+    pub(super) departed: TrafficCounters,
     /// Counters of members when they joined.
-    pub(super) joined: BTreeMap<PortId, Carried>,
+    pub(super) joined: BTreeMap<PortId, TrafficCounters>,
     /// Bytes carried by each bucket when the loads were last queried.
     pub(super) loads_taken: Box<[u64; BUCKETS]>,
 }
@@ -27,7 +27,7 @@ impl Default for TeamRecord {
     fn default() -> Self {
         Self {
             shared: Arc::new(TeamShared::new()),
-            departed: Carried::default(),
+            departed: TrafficCounters::default(),
             joined: BTreeMap::new(),
             loads_taken: Box::new([0; BUCKETS]),
         }

@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, ExternalUser, NodeId, NodeLoad, Notice, Parameters,
-    PolicyKey, PolicyLoad, Report, ReportId, SharedStoreCapacity, Term, VERSION, Wants,
+    Allocator, AllocatorAction, AllocatorEvent, Demand, ExternalUser, NodeId, NodeLoad, Notice,
+    Parameters, PolicyKey, PolicyLoad, Report, ReportId, SharedStoreCapacity, Term, VERSION,
 };
 use suimon_quantity::Time;
 
@@ -53,7 +53,7 @@ fn external_users_under_ever_new_names_are_bounded_and_later_ones_are_detected()
 fn report(number: u64, policies: impl Iterator<Item = u32>) -> AllocatorEvent {
     let load = |policy| PolicyLoad {
         policy: PolicyKey(policy),
-        wanted_iops: 0,
+        demand_iops: 0,
         delivered_iops: 0,
         weight: 1,
     };
@@ -65,7 +65,7 @@ fn report(number: u64, policies: impl Iterator<Item = u32>) -> AllocatorEvent {
         reserved_iops: 0,
         takes_leases: true,
         load: NodeLoad::default(),
-        demand: Wants::default(),
+        demand: Demand::default(),
         policies: policies.map(load).collect(),
         largest: Vec::new(),
         unmet: Vec::new(),

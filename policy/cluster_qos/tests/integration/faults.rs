@@ -6,9 +6,9 @@ use crate::cluster;
 use crate::cluster::{Clock, Cluster, Dice, Network, SECOND, disk};
 use proptest::prelude::*;
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, DiskKey, DiskLoad, MemberEvent, NodeId, NodeLoad,
-    Parameters, PolicyKey, PolicyLimits, Report, ReportId, SharedStoreCapacity, Term, VERSION,
-    Wants,
+    Allocator, AllocatorAction, AllocatorEvent, Demand, DiskKey, DiskLoad, MemberEvent, NodeId,
+    NodeLoad, Parameters, PolicyKey, PolicyLimits, Report, ReportId, SharedStoreCapacity, Term,
+    VERSION,
 };
 use suimon_quantity::Time;
 
@@ -411,7 +411,7 @@ fn a_node_that_returns_before_it_is_forgotten_keeps_its_record() {
             reserved_iops: 0,
             takes_leases: true,
             load: NodeLoad::default(),
-            demand: Wants::default(),
+            demand: Demand::default(),
             policies: Vec::new(),
             largest: Vec::new(),
             unmet: Vec::new(),

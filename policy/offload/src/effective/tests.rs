@@ -20,16 +20,14 @@ fn offloads() -> impl Strategy<Value = Offloads> {
     })
 }
 
-fn switches() -> impl Strategy<Value = OffloadSwitches> {
-    any::<[bool; 6]>().prop_map(|[tx, rx, tx_ip, rx_ip, segmentation, coalescing]| {
-        OffloadSwitches {
-            tx_checksum: tx,
-            rx_checksum: rx,
-            tx_ip_checksum: tx_ip,
-            rx_ip_checksum: rx_ip,
-            segmentation,
-            receive_coalescing: coalescing,
-        }
+fn switches() -> impl Strategy<Value = OffloadToggles> {
+    any::<[bool; 6]>().prop_map(|[tx, rx, tx_ip, rx_ip, segmentation, coalescing]| OffloadToggles {
+        tx_checksum: tx,
+        rx_checksum: rx,
+        tx_ip_checksum: tx_ip,
+        rx_ip_checksum: rx_ip,
+        segmentation,
+        receive_coalescing: coalescing,
     })
 }
 
@@ -43,12 +41,12 @@ fn kind() -> impl Strategy<Value = PortKind> {
 
 #[test]
 fn each_side_is_governed_by_its_own_switch() {
-    let switches = OffloadSwitches { tx_checksum: false, ..OffloadSwitches::default() };
+    let switches = OffloadToggles { tx_checksum: false, ..OffloadToggles::default() };
     let ingress = effective(ALL, &switches, PortKind::Nic, Side::Ingress);
     assert_eq!(ingress.offloads, Offloads::NONE);
     assert_eq!(
         ingress.reason(OffloadCapability::Checksum),
-        Some(Reason::SwitchedOff { switch: Switch::TxChecksum })
+        Some(Reason::SwitchedOff { switch: OffloadToggle::TxChecksum })
     );
     assert_eq!(
         ingress.reason(OffloadCapability::Tcp6Segmentation),
@@ -60,7 +58,7 @@ fn each_side_is_governed_by_its_own_switch() {
 /// A driver that is not offered the checksum cannot negotiate segmentation.
 #[test]
 fn what_was_not_offered_is_not_said_to_be_lacking() {
-    let switches = OffloadSwitches { tx_checksum: false, ..OffloadSwitches::default() };
+    let switches = OffloadToggles { tx_checksum: false, ..OffloadToggles::default() };
     let found = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Ingress);
     let needs = Reason::Needs { other: OffloadCapability::Checksum };
     assert_eq!(found.reason(OffloadCapability::Tcp4Segmentation), Some(needs));
@@ -70,7 +68,7 @@ fn what_was_not_offered_is_not_said_to_be_lacking() {
 
 #[test]
 fn without_receive_coalescing_only_frames_from_an_uplink_are_segmented() {
-    let switches = OffloadSwitches { receive_coalescing: false, ..OffloadSwitches::default() };
+    let switches = OffloadToggles { receive_coalescing: false, ..OffloadToggles::default() };
     let egress = effective(ALL, &switches, PortKind::Nic, Side::Egress);
     assert_eq!(egress.offloads, ALL);
     assert_eq!(egress.offloads_from_uplink, Offloads { checksum: true, ..Offloads::NONE });
@@ -81,7 +79,7 @@ fn without_receive_coalescing_only_frames_from_an_uplink_are_segmented() {
 
 #[test]
 fn reasons_read_as_sentences_and_as_json() {
-    let switches = OffloadSwitches { rx_ip_checksum: false, ..OffloadSwitches::default() };
+    let switches = OffloadToggles { rx_ip_checksum: false, ..OffloadToggles::default() };
     let egress = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Egress);
     let lines: Vec<String> = egress.findings.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -99,7 +97,7 @@ fn reasons_read_as_sentences_and_as_json() {
     let json = serde_json::to_string(&egress).unwrap();
     assert!(json.contains(r#""capability":"ip_checksum","reason":"switched_off""#), "{json}");
     assert_eq!(serde_json::from_str::<Effective>(&json).unwrap(), egress);
-    let on = effective(ALL, &OffloadSwitches::default(), PortKind::Nic, Side::Ingress);
+    let on = effective(ALL, &OffloadToggles::default(), PortKind::Nic, Side::Ingress);
     assert_eq!(
         on.reason(OffloadCapability::IpChecksum).map(|reason| reason.to_string()).as_deref(),
         Some("virtio-net has no offload of the IPv4 header checksum")

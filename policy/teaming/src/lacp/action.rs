@@ -57,9 +57,9 @@ pub enum Action {
     },
     /// Sends this frame on this member, ahead of data frames.
     Send {
-        /// Member to send on.
+        /// Member to send the frame on.
         member: MemberId,
-        /// Frame to send.
+        /// Complete Ethernet frame to send.
         frame: SlowFrame,
     },
     /// Reports that one end has been out of sync for 60 s, or is in sync again.

@@ -13,7 +13,7 @@ pub enum PduError {
         "slow protocol frame: {field} at offset {offset} is truncated, the frame has {bytes} bytes"
     )]
     Truncated {
-        /// First incomplete field.
+        /// Name of the first incomplete field.
         field: &'static str,
         /// Offset of the field in the frame, in bytes.
         offset: usize,
@@ -40,13 +40,13 @@ pub enum PduError {
     /// The EtherType is not that of the slow protocols.
     #[error("slow protocol frame: EtherType {found:#06x} at offset 12 instead of 0x8809")]
     EtherType {
-        /// EtherType of the frame.
+        /// EtherType in the frame.
         found: u16,
     },
     /// The subtype is not assigned to a slow protocol (IEEE 802.3, Table 57A-3).
     #[error("slow protocol frame: subtype {found} at offset 14 is outside of 1 to 10")]
     Subtype {
-        /// Subtype of the frame.
+        /// Slow protocol subtype in the frame.
         found: u8,
     },
     /// The TLV type differs from the one expected at this offset.

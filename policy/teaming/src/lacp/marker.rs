@@ -12,7 +12,7 @@ use super::frame::{PDU_AT, SLOW_FRAME_BYTES};
 pub enum MarkerKind {
     /// Marker: requests a response after all frames received before it.
     Information,
-    /// Marker Response.
+    /// Marker Response PDU (IEEE 802.1AX-2014, 6.5).
     Response,
 }
 

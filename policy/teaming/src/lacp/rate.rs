@@ -8,7 +8,7 @@ use super::constants::{FAST_PERIODIC_TIME, SENT_MAX};
 /// 802.1AX-2014, 6.4.16).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rate {
-    /// Send times, latest first.
+    /// Send times, latest first; `None` for unused places.
     sent: [Option<Time>; SENT_MAX],
 }
 

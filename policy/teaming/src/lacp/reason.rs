@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum Reason {
     /// The member is in use.
     InUse,
-    /// The link is down.
+    /// The link of the member is down.
     LinkDown,
     /// No LACPDU of the Partner received within the timeout, or none yet.
     PartnerSilent,

@@ -33,7 +33,7 @@ impl Responder {
         self.responses.iter_mut().find_map(Option::take)
     }
 
-    /// Discards the queued responses.
+    /// Discards responses that were not sent yet.
     pub(crate) fn clear(&mut self) {
         self.responses = Default::default();
     }

@@ -28,7 +28,7 @@ pub enum Timer {
     Fast,
 }
 
-/// Aggregation of one team.
+/// LACP configuration of one team.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LacpSpec {
     /// System address. Teams with the same address also share the port number space.
@@ -79,7 +79,7 @@ pub enum SpecError {
     NotAStation {
         /// Name of the field: `system` or `member address`.
         what: &'static str,
-        /// Address that was rejected.
+        /// Rejected address.
         mac: MacAddr,
     },
     /// The administrative key is out of range.
@@ -94,9 +94,9 @@ pub enum SpecError {
     /// Two members have the same port number.
     #[error("members {member} and {other} both have port number {port}; set different ones")]
     DuplicatePort {
-        /// Member that was configured.
+        /// Member that was configured with the number.
         member: MemberId,
-        /// Port number.
+        /// Port number of both members.
         port: u16,
         /// Member that already has the number.
         other: MemberId,

@@ -7,7 +7,7 @@ use crate::host::{Host, Noise};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Demand of each queue, in percent of a processor, as a function of seconds since the start.
+/// Demand of each queue, in percent of a worker, as a function of seconds since the start.
 type Series = Box<dyn FnMut(f64, &mut [f64])>;
 
 /// Square wave: high in one half of each period, low in the other.
@@ -63,13 +63,13 @@ fn recorded(seed: u64, mean: f64) -> Series {
 
 /// Runs an hour of the load. Moves never exceed the burst, one a minute and one return per queue;
 /// in the second half hour, with the burst used up, they are at most one a minute.
-fn an_hour(name: &str, queues: usize, processors_max: u16, mut series: Series) {
-    let mut host = Host::of(processors_max, 8, queues);
+fn an_hour(name: &str, queues: usize, workers_max: u16, mut series: Series) {
+    let mut host = Host::of(workers_max, 8, queues);
     let start = host.now;
     host.run_with(HOUR, |host, elapsed| series(elapsed.as_secs_f64(), &mut host.wanted));
     let (total, settled) = (host.moves.len(), host.moves_since(start + HOUR / 2));
     println!(
-        "{name}, {queues} queues, at most {processors_max}: {total} moves, \
+        "{name}, {queues} queues, at most {workers_max}: {total} moves, \
          {settled} in the second half hour; hold {:?}",
         host.vmq.pack_hold()
     );

@@ -9,8 +9,8 @@ use suimon_vmq::{
 
 const NOW: Time = Time::from_ns(1 << 40);
 
-fn spec(max_processors: u16) -> VmqSpec {
-    VmqSpec { mode: VmqMode::Static, max_processors, ..VmqSpec::default() }
+fn spec(max_workers: u16) -> VmqSpec {
+    VmqSpec { mode: VmqMode::Static, max_workers, ..VmqSpec::default() }
 }
 
 /// Returns a placement with one queue of each weight.
@@ -37,7 +37,7 @@ fn carry_out(vmq: &mut Vmq, moves: &[Move]) {
 #[test]
 fn queues_go_round_by_weight_and_siblings_come_last() {
     assert_eq!(places(&of_weights(spec(4), &[100; 6])), [0, 1, 2, 3, 0, 1]);
-    // Processors 4 to 7 are siblings of 0 to 3.
+    // Workers 4 to 7 are siblings of 0 to 3.
     assert_eq!(places(&of_weights(spec(6), &[100; 7])), [0, 1, 2, 3, 4, 5, 0]);
     assert_eq!(places(&of_weights(spec(2), &[100, 10, 10, 10, 80])), [0, 1, 1, 1, 1]);
     assert_eq!(places(&of_weights(spec(2), &[10, 100, 10, 10, 80])), [0, 1, 0, 0, 0]);
@@ -66,7 +66,7 @@ fn a_change_of_the_specification_assigns_anew_with_few_moves() {
     assert_eq!(moves, [], "the same again");
     let moves = vmq.set_spec(spec(1), NOW).unwrap();
     assert_eq!(moves.len(), 6, "{moves:?}");
-    assert!(moves.iter().all(|of| of.reason == Reason::Limit { max_processors: 1 }));
+    assert!(moves.iter().all(|of| of.reason == Reason::Limit { max_workers: 1 }));
     assert!(places(&vmq).iter().all(|at| *at == 0));
 }
 
@@ -82,7 +82,7 @@ fn a_worker_that_goes_is_left_and_one_that_comes_is_used() {
         (queue(1), WorkerId(5), Reason::NotPermitted)
     );
     carry_out(&mut vmq, &moves);
-    let based = VmqSpec { base_processor: Some(WorkerId(1)), ..spec(4) };
+    let based = VmqSpec { base_worker: Some(WorkerId(1)), ..spec(4) };
     assert!(matches!(vmq.set_spec(based.clone(), NOW), Err(SpecError::UnknownBase { .. })));
     assert_eq!(vmq.spec(), &spec(4), "nothing was changed");
     let moves = vmq.configure(based, &workers(8, 2, 1), NOW).unwrap();
@@ -120,25 +120,25 @@ fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
     assert_eq!(places(&vmq).iter().filter(|at| **at == 0).count(), 2);
 }
 
-/// The default queue needs the base processor; if the maximum number is in use, another is emptied
+/// The default queue needs the base worker; if the maximum number is in use, another is emptied
 /// at once.
 #[test]
 fn the_default_queue_brings_the_base_into_use() {
     let from_1 = VmqSpec {
-        base_processor: Some(WorkerId(1)),
+        base_worker: Some(WorkerId(1)),
         mode: VmqMode::Dynamic,
-        max_processors: 1,
+        max_workers: 1,
         ..spec(1)
     };
     let mut vmq = of_weights(from_1.clone(), &[100, 100]);
     assert_eq!(places(&vmq), [1, 1]);
-    let from_0 = VmqSpec { base_processor: None, ..from_1 };
+    let from_0 = VmqSpec { base_worker: None, ..from_1 };
     assert_eq!(vmq.set_spec(from_0, NOW).unwrap(), [], "they may stay");
     vmq.set_nic(PortId(2), NicSpec { vmq_weight: 0, queues: 1 }, 1, NOW).unwrap();
     let added = vmq.add_queue(queue(2), NOW).unwrap();
     assert_eq!(added.at, WorkerId(0));
     assert_eq!(added.moves.len(), 2);
-    assert!(added.moves.iter().all(|of| of.reason == Reason::Limit { max_processors: 1 }));
+    assert!(added.moves.iter().all(|of| of.reason == Reason::Limit { max_workers: 1 }));
     assert_eq!(places(&vmq), [0; 3]);
 }
 

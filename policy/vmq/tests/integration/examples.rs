@@ -5,7 +5,7 @@ use crate::host::{PERIOD, queue, workers};
 use suimon_quantity::{PortId, Time, WorkerId};
 use suimon_vmq::{
     Load, Measurements, Move, NicSpec, PlacementReason, QueueBusy, Reason, StayReason, Vmq,
-    VmqMode, VmqSpec, WorkerBusy, WorkerSpec, marks,
+    VmqMode, VmqSpec, WorkerBusy, WorkerSpec, thresholds,
 };
 
 /// Placement with measurements of constant loads.
@@ -14,15 +14,15 @@ struct Bench {
     now: Time,
     /// Load of each queue in percent.
     queues: Vec<u64>,
-    /// Load of other work on each processor in percent.
+    /// Load of other work on each worker in percent.
     other: Vec<u64>,
 }
 
 impl Bench {
-    /// Assigns queues round robin to `over` processors, then enables dynamic placement.
+    /// Assigns queues round robin to `over` workers, then enables dynamic placement.
     fn new(there: &[WorkerSpec], over: u16, queues: &[u64], other: &[u64]) -> Self {
         let now = Time::from_ns(1 << 40);
-        let spec = VmqSpec { mode: VmqMode::Static, max_processors: over, ..VmqSpec::default() };
+        let spec = VmqSpec { mode: VmqMode::Static, max_workers: over, ..VmqSpec::default() };
         let mut vmq = Vmq::new(spec, there, now).unwrap();
         for nic in 0..queues.len() as u32 {
             vmq.set_nic(PortId(nic), NicSpec::default(), 1, now).unwrap();
@@ -82,7 +82,7 @@ impl Bench {
     }
 }
 
-/// Name; threads per core; processors in use; queue loads; other work; moves after the second
+/// Name; threads per core; workers in use; queue loads; other work; moves after the second
 /// measurement.
 type Shedding<'a> = (&'a str, u16, u16, &'a [u64], &'a [u64], &'a [(u32, u16, u16)]);
 
@@ -128,7 +128,7 @@ fn hot_workers_shed() {
 fn shedding_keeps_to_the_node_and_to_the_number_of_workers() {
     let there = workers(8, 1, 2);
     let mut bench = Bench::new(&there, 1, &[30, 30, 30], &[]);
-    let node_1 = VmqSpec { numa_node: Some(1), max_processors: 2, ..VmqSpec::default() };
+    let node_1 = VmqSpec { numa_node: Some(1), max_workers: 2, ..VmqSpec::default() };
     let moves = bench.vmq.set_spec(node_1, bench.now).unwrap();
     assert!(moves.iter().all(|of| of.reason == Reason::NotPermitted && of.to == WorkerId(4)));
     assert_eq!(moves.len(), 3);
@@ -138,7 +138,7 @@ fn shedding_keeps_to_the_node_and_to_the_number_of_workers() {
     assert_eq!(bench.first_moves(40), [], "there is no third");
 }
 
-/// Name; queue loads, alternating on two processors; other work; moves after the hold.
+/// Name; queue loads, alternating on two workers; other work; moves after the hold.
 type Packing<'a> = (&'a str, &'a [u64], &'a [u64], &'a [(u32, u16, u16)]);
 
 #[test]
@@ -153,7 +153,7 @@ fn under_used_workers_are_emptied_after_the_hold() {
         ("both have other work", &[10, 10], &[50, 50], &[]),
         ("no other is used", &[10], &[], &[]),
     ];
-    let hold = (marks::HOLD_MIN.as_millis() / PERIOD.as_millis()) as usize;
+    let hold = (thresholds::HOLD_MIN.as_millis() / PERIOD.as_millis()) as usize;
     for (name, queues, other, expected) in cases {
         let mut bench = Bench::new(&workers(4, 1, 1), 2, queues, other);
         assert_eq!(bench.first_moves(hold), [], "{name}");
@@ -165,11 +165,11 @@ fn under_used_workers_are_emptied_after_the_hold() {
     }
 }
 
-/// The first queue takes its whole processor; the others are packed a minute later.
+/// The first queue takes its whole worker; the others are packed a minute later.
 #[test]
 fn beside_a_hot_worker_the_hold_is_longer() {
     let mut bench = Bench::new(&workers(4, 1, 1), 3, &[100, 10, 10], &[]);
-    let beside_hot = marks::HOLD_MIN * marks::HOLD_BESIDE_HOT;
+    let beside_hot = thresholds::HOLD_MIN * thresholds::HOLD_BESIDE_HOT;
     let hold = (beside_hot.as_millis() / PERIOD.as_millis()) as usize;
     assert_eq!(bench.first_moves(hold), []);
     assert_eq!(bench.stays(2), StayReason::Packable { left: PERIOD });
@@ -227,12 +227,12 @@ fn what_somebody_else_moved_stays_until_load_says_otherwise() {
         (WorkerId(2), PlacementReason::MovedExternally)
     );
     bench.observe();
-    let processors = bench.vmq.workers();
+    let workers = bench.vmq.workers();
     let seen: Vec<_> =
-        processors.iter().map(|of| (of.queues, of.load.ppm(), of.other_load.ppm())).collect();
+        workers.iter().map(|of| (of.queues, of.load.ppm(), of.other_load.ppm())).collect();
     assert_eq!(seen, [(2, 100_000, 0), (0, 0, 0), (1, 100_000, 0), (0, 0, 0)]);
-    assert!(processors.iter().all(|of| of.permitted));
-    let hold = (marks::HOLD_MIN.as_millis() / PERIOD.as_millis()) as usize;
+    assert!(workers.iter().all(|of| of.permitted));
+    let hold = (thresholds::HOLD_MIN.as_millis() / PERIOD.as_millis()) as usize;
     assert_eq!(bench.first_moves(hold - 1), []);
     assert_eq!(bench.first_moves(2), [(1, 2, 0)], "packed like any other");
     let off = VmqSpec { enabled: false, ..VmqSpec::default() };
@@ -240,7 +240,7 @@ fn what_somebody_else_moved_stays_until_load_says_otherwise() {
     bench.vmq.handle_moved_externally(queue(2), WorkerId(3), bench.now);
     assert_eq!(bench.first_moves(1), [(2, 3, 0)], "the default queue goes back at once");
     // Queues in transit are not treated as found elsewhere.
-    let only = VmqSpec { base_processor: Some(WorkerId(1)), ..VmqSpec::default() };
+    let only = VmqSpec { base_worker: Some(WorkerId(1)), ..VmqSpec::default() };
     let moves = bench.vmq.set_spec(only, bench.now).unwrap();
     bench.vmq.handle_moved_externally(moves[0].queue, WorkerId(3), bench.now);
     assert_eq!(bench.stays(moves[0].queue.port.0), StayReason::MoveInProgress);

@@ -1,5 +1,5 @@
-//! Constant load above the capacity of the processors: queues stay. Recorded with guests that
-//! shared two CPUs with the processors.
+//! Constant load above the capacity of the workers: queues stay. Recorded with guests that
+//! shared two CPUs with the workers.
 
 use std::time::Duration;
 
@@ -31,11 +31,11 @@ fn saturated(seed: u64) -> Series {
     })
 }
 
-/// The first queue takes a processor. The others demand little, but occasionally another program
-/// takes a processor's CPU for a second or two.
+/// The first queue takes a worker. The others demand little, but occasionally another program
+/// takes a worker's CPU for a second or two.
 fn stolen(seed: u64, wanted: f64, apart_s: f64) -> Series {
     let mut noise = Noise::new(seed);
-    // Times at which each processor's CPU is taken and returned.
+    // Times at which each worker's CPU is taken and returned.
     let mut taken: Vec<(f64, f64)> = Vec::new();
     Box::new(move |at, host| {
         taken.resize(host.stretch.len(), (0.0, 0.0));
@@ -51,7 +51,7 @@ fn stolen(seed: u64, wanted: f64, apart_s: f64) -> Series {
     })
 }
 
-/// The first queue is serviced before all others on its processor, which get almost nothing: shares
+/// The first queue is serviced before all others on its worker, which get almost nothing: shares
 /// are unequal.
 fn starving(seed: u64) -> Series {
     let mut saturated = saturated(seed);
@@ -61,7 +61,7 @@ fn starving(seed: u64) -> Series {
     })
 }
 
-/// Numbers of queues, permitted processors and existing processors.
+/// Numbers of queues, permitted workers and existing workers.
 const HOSTS: [(usize, u16, u16); 5] = [(5, 2, 2), (5, 4, 8), (8, 2, 8), (16, 4, 8), (24, 8, 8)];
 
 /// Runs ten minutes of the load: after the first seconds at most one move a minute.

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use suimon_quantity::{Direction, PortId, QueueId, Time, WorkerId};
 use suimon_vmq::{
     Load, Measurements, Move, NicSpec, QueueBusy, Reason, Vmq, VmqMode, VmqSpec, WaterMarks,
-    WorkerBusy, WorkerSpec, marks,
+    WorkerBusy, WorkerSpec, thresholds,
 };
 
 fn any_spec() -> impl Strategy<Value = VmqSpec> {
@@ -23,13 +23,13 @@ fn any_spec() -> impl Strategy<Value = VmqSpec> {
     let places = (number(), 0u16..9, number(), node);
     (prop::bool::weighted(0.9), mode, places, marks, parks).prop_map(
         |(enabled, mode, places, water, parking)| {
-            let (base_processor, max_processors, max_processor_number, numa_node) = places;
+            let (base_worker, max_workers, max_worker_number, numa_node) = places;
             VmqSpec {
                 enabled,
                 mode,
-                base_processor,
-                max_processors,
-                max_processor_number,
+                base_worker,
+                max_workers,
+                max_worker_number,
                 numa_node,
                 water,
                 parking,
@@ -51,7 +51,7 @@ enum Op {
     RemoveNic(u32),
     AddQueue(QueueId),
     RemoveQueue(QueueId),
-    /// Loads of queues and processors in percent, repeating.
+    /// Loads of queues and workers in percent, repeating.
     Observe(Vec<u8>),
     /// Index of a move that fails, if it exists; all others are carried out.
     Refuse(usize),
@@ -79,12 +79,12 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Returns the processors that a configuration permits, by a simple reference implementation.
-fn permitted(spec: &VmqSpec, processors: &[WorkerSpec]) -> BTreeSet<WorkerId> {
+/// Returns the workers that a configuration permits, by a simple reference implementation.
+fn permitted(spec: &VmqSpec, workers: &[WorkerSpec]) -> BTreeSet<WorkerId> {
     let on_node = |of: &&WorkerSpec| spec.numa_node.is_none_or(|node| of.numa_node == node);
-    let base = spec.base_processor.unwrap_or(WorkerId(0));
-    let highest = spec.max_processor_number.unwrap_or(WorkerId(u16::MAX));
-    let numbers = processors.iter().filter(on_node).map(|of| of.number);
+    let base = spec.base_worker.unwrap_or(WorkerId(0));
+    let highest = spec.max_worker_number.unwrap_or(WorkerId(u16::MAX));
+    let numbers = workers.iter().filter(on_node).map(|of| of.number);
     numbers.filter(|number| (base..=highest).contains(number)).collect()
 }
 
@@ -115,7 +115,7 @@ fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
             prop_assert!(predicted.from_before > shed_to, "{:?}", moved);
             // Unless the demand is unknown, the destination has room or the load improves.
             let is_room = predicted.to_after <= shed_to;
-            let is_better = predicted.to_after + marks::GAIN_MIN <= predicted.from_before;
+            let is_better = predicted.to_after + thresholds::GAIN_MIN <= predicted.from_before;
             prop_assert!(is_room || is_better || saturated, "{:?}", moved);
             prop_assert!(queue_load > Load::ZERO);
         }
@@ -125,7 +125,7 @@ fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
         }
         Reason::Underused { for_time, .. } => {
             prop_assert!(predicted.to_after <= fit, "{:?}", moved);
-            prop_assert!(for_time >= marks::HOLD_MIN);
+            prop_assert!(for_time >= thresholds::HOLD_MIN);
             prop_assert!(spec.parking);
         }
         _ => {}
@@ -136,7 +136,7 @@ fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Queues are only on permitted processors, at most as many as permitted, and none is lost;
+    /// Queues are only on permitted workers, at most as many as permitted, and none is lost;
     /// every move has the correct source and a valid reason.
     #[test]
     fn queues_are_where_they_may_be(ops in prop::collection::vec(any_op(), 1..80)) {
@@ -184,7 +184,7 @@ proptest! {
             for (at, moved) in moves.iter().enumerate() {
                 check_cause(moved, &spec)?;
                 prop_assert!(before.contains(&(moved.queue, moved.from)), "{moved:?}");
-                // A queue cannot stay on a processor that does not exist.
+                // A queue cannot stay on a worker that does not exist.
                 is_refused = refuse == Some(at) && there.iter().any(|of| of.number == moved.from);
                 let at = if is_refused { moved.from } else { moved.to };
                 vmq.handle_moved(moved.queue, at, now);
@@ -193,7 +193,7 @@ proptest! {
             if is_refused {
                 // Unreported moves are still outstanding.
                 for moved in moves { vmq.handle_moved(moved.queue, moved.to, now); }
-                now = now + marks::RETRY;
+                now = now + thresholds::RETRY;
                 let settled = vmq.set_workers(&there, now).unwrap();
                 for moved in settled { vmq.handle_moved(moved.queue, moved.to, now); }
             }
@@ -202,7 +202,7 @@ proptest! {
             let used: BTreeSet<_> = placement.iter().map(|(_, at)| *at).collect();
             let permitted = permitted(&spec, &there);
             prop_assert!(used.is_subset(&permitted), "{used:?} {permitted:?}");
-            prop_assert!(used.len() <= usize::from(spec.max_processors), "{used:?} {spec:?}");
+            prop_assert!(used.len() <= usize::from(spec.max_workers), "{used:?} {spec:?}");
             for parked in vmq.parked() {
                 prop_assert!(!used.contains(&parked) && permitted.contains(&parked));
             }
@@ -214,7 +214,7 @@ proptest! {
         }
     }
 
-    /// A low load is soon on one processor, after any events and with any configuration.
+    /// A low load is soon on one worker, after any events and with any configuration.
     #[test]
     fn little_load_packs_to_one_worker(
         there in any_workers(),
@@ -256,7 +256,7 @@ proptest! {
         prop_assert_eq!(host.used(), used);
     }
 
-    /// Arbitrary measurements at arbitrary times: no panic, no move to an unknown processor, and no
+    /// Arbitrary measurements at arbitrary times: no panic, no move to an unknown worker, and no
     /// more moves than the budget.
     #[test]
     fn absurd_measurements_do_no_harm(
@@ -266,12 +266,12 @@ proptest! {
     ) {
         let mut host = Host::of(4, 8, 4);
         let mut moves = 0;
-        for (at, period_ns, nic, queue_ns, processor, worker_ns) in said {
+        for (at, period_ns, nic, queue_ns, worker, worker_ns) in said {
             let measurements = Measurements {
                 period: Duration::from_nanos(period_ns),
                 queues: vec![QueueBusy { queue: host::queue(nic), busy_ns: queue_ns }; 2],
                 workers: vec![
-                    WorkerBusy { worker: WorkerId(processor), busy_ns: worker_ns }; 2
+                    WorkerBusy { worker: WorkerId(worker), busy_ns: worker_ns }; 2
                 ],
             };
             let now = Time::from_ns(at);

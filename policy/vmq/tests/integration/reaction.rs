@@ -9,7 +9,7 @@ use suimon_vmq::VmqSpec;
 const SPREAD_MAX: Duration = Duration::from_secs(2);
 const PACK_MAX: Duration = Duration::from_secs(10);
 
-/// Returns the demand of a VM's queue with this number of sessions, in percent of a processor.
+/// Returns the demand of a VM's queue with this number of sessions, in percent of a worker.
 fn wanted(sessions: u32) -> f64 {
     match sessions {
         0 => 0.1,
@@ -20,19 +20,19 @@ fn wanted(sessions: u32) -> f64 {
     }
 }
 
-/// Returns the maximum total load on this number of processors.
-fn attainable(wanted: &[f64], processors: usize) -> f64 {
+/// Returns the maximum total load on this number of workers.
+fn attainable(wanted: &[f64], workers: usize) -> f64 {
     let each: f64 = wanted.iter().map(|percent| percent.min(100.0)).sum();
-    each.min(processors as f64 * 100.0)
+    each.min(workers as f64 * 100.0)
 }
 
-/// Simulates load steps up and down with `queues` queues on at most `most` of `there` processors,
+/// Simulates load steps up and down with `queues` queues on at most `most` of `there` workers,
 /// and returns the longest reaction times.
 fn steps(most: u16, there: u16, threads: u16, queues: usize) -> (Duration, Duration) {
     let mut slowest = (Duration::ZERO, Duration::ZERO);
     for phase in 0..5u32 {
         for sessions in [1, 11, 80, 420] {
-            let spec = VmqSpec { max_processors: most, ..VmqSpec::default() };
+            let spec = VmqSpec { max_workers: most, ..VmqSpec::default() };
             let mut host = Host::new(spec, workers(there, threads, 1), queues);
             host.wanted.fill(wanted(1));
             host.run(Duration::from_secs(30) + STEP * phase);
@@ -114,7 +114,7 @@ fn a_step_spreads_in_two_seconds_after_an_hour_of_adversity() {
     }
 }
 
-/// The experiment with `max_processors`: surplus processors are emptied at once with one move per
+/// The experiment with `max_workers`: surplus workers are emptied at once with one move per
 /// queue; further ones come into use with the load.
 #[test]
 fn max_workers_changes_under_load() {
@@ -125,7 +125,7 @@ fn max_workers_changes_under_load() {
     assert!(host.throughput() > 399.0);
 
     let raised = host.now;
-    host.set_spec(|spec| spec.max_processors = 8);
+    host.set_spec(|spec| spec.max_workers = 8);
     host.run(Duration::from_secs(30));
     assert_eq!(host.used().len(), 8);
     assert!(host.throughput() > 719.0);
@@ -133,7 +133,7 @@ fn max_workers_changes_under_load() {
 
     for most in [4, 1] {
         let (lowered, before) = (host.now, host.moves.len());
-        host.set_spec(|spec| spec.max_processors = most);
+        host.set_spec(|spec| spec.max_workers = most);
         let moved: Vec<_> = host.moves[before..].iter().map(|(_, moved)| moved.queue).collect();
         assert_eq!(host.used(), [0, 1, 2, 3][..usize::from(most)], "at once");
         assert_eq!(moved.len(), if most == 4 { 4 } else { 6 }, "one for each: {moved:?}");

@@ -265,13 +265,13 @@ fn certificates_and_passwords() {
     revision(store.commit(&[], &[put("/suimon/secret", "1")]).unwrap());
     // A member whose certificate comes from another CA is rejected.
     let folder = tempfile::TempDir::new().unwrap();
-    let tls = EtcdTls { authorities: authority(&folder).authority, identity: None };
+    let tls = EtcdTls { ca_certificates: authority(&folder).authority, identity: None };
     let timeout = Duration::from_secs(2);
     let spec = EtcdSpec { tls: Some(tls), timeout, ..etcd.spec() };
     let error = EtcdStore::connect(spec).err().expect("it is not believed");
     assert_eq!(error.kind, Kind::Unreachable, "{error}");
     // With passwords.
-    let pem = etcd.spec().tls.unwrap().authorities;
+    let pem = etcd.spec().tls.unwrap().ca_certificates;
     let tls =
         etcd_client::TlsOptions::new().ca_certificate(etcd_client::Certificate::from_pem(pem));
     let runtime = tokio::runtime::Runtime::new().unwrap();

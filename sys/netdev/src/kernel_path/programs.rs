@@ -19,7 +19,7 @@
 //! same group. Other functions of the switch (limits, captures, offloads that are off) close gates.
 //! DHCP messages are never permitted, because the switch completes their checksums.
 
-/// Descriptors of the maps.
+/// Descriptors of the maps that the programs share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MapFds {
     pub(super) gates: i32,

@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use suimon_ports::{KernelPathState, OffloadSwitches, PortDevice, PortSpec, TapSpec};
+use suimon_ports::{KernelPathState, OffloadToggles, PortDevice, PortSpec, TapSpec};
 
 use super::*;
 use crate::NetDevices;
@@ -35,7 +35,7 @@ impl Guest {
             mac: Some(mac(self.port.0)),
             keeps_mac: false,
             mtu: 1500,
-            offload: OffloadSwitches::default(),
+            offload: OffloadToggles::default(),
             kernel_path,
         }
     }

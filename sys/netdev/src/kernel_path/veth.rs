@@ -16,9 +16,9 @@ use crate::link::Link;
 /// Configuration key that errors name.
 pub(super) const FIELD: &str = "kernel_path";
 /// MTU of the pair in bytes: the largest frame of a TAP, so that the pair does not limit lengths.
-const WAY_MTU: u32 = 65_535;
+const VETH_MTU: u32 = 65_535;
 /// Name pattern of the pair's end in the daemon's namespace; the kernel inserts a number.
-const WAY_PATTERN: &str = "smk%d";
+const VETH_NAME_PATTERN: &str = "smk%d";
 
 /// Removes the kernel path of the TAP with this index in the calling thread's namespace, also one
 /// attached by another process.
@@ -59,12 +59,12 @@ pub(super) fn create(tap: u32, ours: &OwnedFd) -> Result<VethPair, DeviceError> 
     let name = name(tap);
     let made = || {
         let mut settings = Settings::open()?;
-        settings.make_pair(&name, WAY_MTU, WAY_PATTERN, ours.as_fd())?;
+        settings.make_pair(&name, VETH_MTU, VETH_NAME_PATTERN, ours.as_fd())?;
         Ok(settings)
     };
     let mut settings = made().map_err(|errno: Errno| explain(&errno.into()))?;
     let index = Link::new(&name)?.index()?;
-    settings.keep_without_address(index);
+    settings.disable_ipv6_autoconf(index);
     let other = settings.other_end(index).map_err(|errno| explain(&errno.into()))?;
     Ok(VethPair { index, other })
 }
@@ -79,7 +79,7 @@ pub(super) fn attach_far_end(maps: MapFds, slot: u32, other: u32) -> Result<(), 
 
 fn guard_end(maps: MapFds, slot: u32, other: u32) -> io::Result<()> {
     let mut settings = Settings::open()?;
-    settings.keep_without_address(other);
+    settings.disable_ipv6_autoconf(other);
     let cross = suimon_bpf::load(Purpose::Classifier, &programs::forward(maps, slot))?;
     settings.attach(other, Hook::Ingress, cross.as_fd())?;
     let shut = suimon_bpf::load(Purpose::Classifier, &programs::drop_all())?;

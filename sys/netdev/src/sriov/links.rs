@@ -205,7 +205,7 @@ fn net_device(body: &[u8]) -> Option<NetDevice> {
     Some(NetDevice { index, name: name?, is_up, mac, parent })
 }
 
-/// Decodes a zero-terminated string.
+/// Decodes a NUL-terminated string of an attribute.
 fn text(value: &[u8]) -> Option<String> {
     let text = value.split(|byte| *byte == 0).next()?;
     Some(core::str::from_utf8(text).ok()?.to_owned())

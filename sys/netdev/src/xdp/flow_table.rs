@@ -96,12 +96,12 @@ impl DeviceFlowTable {
     /// Returns the location for a new rule: chosen by the driver, or the last free location, as
     /// ethtool(8) does.
     fn free_location(&self) -> Result<u32, FlowError> {
-        let (count, driver_chooses) = self.call(flow_calls::COUNT, FlowRequest::empty())?.count();
-        if driver_chooses {
+        let count = self.call(flow_calls::COUNT, FlowRequest::empty())?.rule_count();
+        if count.driver_assigns_locations {
             return Ok(ANY_LOCATION);
         }
         let (socket, device) = self.link.request_socket();
-        let (taken, size) = flow_calls::flow_table(socket, device, count)?;
+        let (taken, size) = flow_calls::flow_table(socket, device, count.rules)?;
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         // The last n + 1 locations contain a free one if n are used.
         let places = (0..size).rev().take(taken.len() + 1);
@@ -125,12 +125,12 @@ impl DeviceFlowTable {
 
 impl FlowTable for DeviceFlowTable {
     fn rules(&self) -> Result<Vec<(u32, FlowRule)>, FlowError> {
-        let (count, _) = self.call(flow_calls::COUNT, FlowRequest::empty())?.count();
-        if count == 0 {
+        let rules = self.call(flow_calls::COUNT, FlowRequest::empty())?.rule_count().rules;
+        if rules == 0 {
             return Ok(Vec::new());
         }
         let (socket, device) = self.link.request_socket();
-        let (locations, _) = flow_calls::flow_table(socket, device, count)?;
+        let (locations, _) = flow_calls::flow_table(socket, device, rules)?;
         let rule = |at: u32| {
             let answer = self.call(flow_calls::READ, FlowRequest::at(at)).ok()?;
             Some((at, answer.rule()?))

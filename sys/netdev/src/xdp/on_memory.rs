@@ -17,7 +17,7 @@ use super::socket::{Receiver, Sender, XdpSocket};
 /// AF_XDP queue, and the layout of its file. A ring has its indices and flags at
 /// [`XdpOnMemory::PRODUCER_AT`] and so on from its own beginning.
 pub struct XdpOnMemory {
-    /// Source of received frames.
+    /// Device queue that frames are received from.
     pub source: Box<dyn FrameSource>,
     /// Sink of frames to send.
     pub sink: Box<dyn FrameSink>,

@@ -36,9 +36,9 @@ pub(super) trait RingCells<T> {
 /// Entry of a ring, for which any bytes are a valid value.
 pub(super) trait Entry: Copy {}
 
-/// Address of a chunk.
+/// Entry of the fill and completion rings: address of a chunk.
 impl Entry for u64 {}
-/// Piece of a frame.
+/// Entry of the receive and transmit rings: descriptor of a part of a frame.
 impl Entry for libc::xdp_desc {}
 
 /// Mapped ring of entries `T`.

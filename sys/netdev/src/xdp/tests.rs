@@ -7,7 +7,7 @@ use std::time::Instant;
 use suimon_frame::{Checksum, Frame, FrameBatch, MacAddr, Sum, VlanId, VlanTag, VnetHeader};
 use suimon_ports::{
     ControlSocket, DeviceErrorKind, DeviceNotice, DeviceStatus, FaultKind, FrameSink, FrameSource,
-    OffloadSwitches, PortDevice, PortSpec, TransmitResult, UplinkDriver, UplinkSpec, XdpHook,
+    OffloadToggles, PortDevice, PortSpec, TransmitResult, UplinkDriver, UplinkSpec, XdpHook,
     XdpState,
 };
 use suimon_quantity::PortId;
@@ -323,7 +323,7 @@ fn checksums_are_left_to_the_kernel_and_large_frames_are_not() {
                 assert_eq!(got.bytes()[42..], frame.bytes()[42..]);
             }
         }
-        let offload = OffloadSwitches { tx_checksum: false, ..OffloadSwitches::default() };
+        let offload = OffloadToggles { tx_checksum: false, ..OffloadToggles::default() };
         let spec = UplinkSpec { offload, ..bench.spec.clone() };
         assert!(bench.device.as_mut().unwrap().change(&PortSpec::Uplink(spec)).unwrap());
         assert!(!bench.sink.offloads().checksum);

@@ -11,7 +11,7 @@ use crate::bench::{
     BYTES, Bench, CSUM, FrontEnd, GUEST_CSUM, LIMIT, PROTOCOL_FEATURES, VERSION_1, session,
     wait_for,
 };
-use suimon_ports::{OffloadSwitches, PortDevice, PortSpec, VhostUserMode, VhostUserSpec};
+use suimon_ports::{OffloadToggles, PortDevice, PortSpec, VhostUserMode, VhostUserSpec};
 
 #[test]
 fn frames_go_round_and_the_next_front_end_finds_the_nic_new() {
@@ -101,7 +101,7 @@ fn offloads_change_live_and_stay_offered_to_a_vm_that_has_them() {
     let rx = Driver::placed(&vm, 16, 0, GUEST_BASE);
     let tx = Driver::placed(&vm, 16, 0, GUEST_BASE + 0x2000);
     let (kick, call) = (event(), event());
-    let off = OffloadSwitches { rx_checksum: false, tx_checksum: false, ..Default::default() };
+    let off = OffloadToggles { rx_checksum: false, tx_checksum: false, ..Default::default() };
     for _ in 0..2 {
         let mut front_end = FrontEnd::connect(&bench.socket);
         front_end.negotiate(VERSION_1 | CSUM | GUEST_CSUM);

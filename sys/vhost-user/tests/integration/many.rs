@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use suimon_ports::{
     DetachingQueue, DeviceNotice, DiskObserver, DiskQueue, DiskQueueHost, FrameSink, FrameSource,
-    NegotiatedFeatures, OffloadSwitches, QueueHost, VhostUserDiskSpec, VhostUserMode,
-    VhostUserSpec,
+    NegotiatedFeatures, OffloadToggles, QueueHost, VhostUserDiskSpec, VhostUserMode, VhostUserSpec,
 };
 use suimon_quantity::{DiskId, PortId, QueueId};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
@@ -33,7 +32,7 @@ fn spec(folder: &std::path::Path, port: u32) -> VhostUserSpec {
         queue_pairs: 1,
         mac: None,
         mtu: 1500,
-        offload: OffloadSwitches::default(),
+        offload: OffloadToggles::default(),
         negotiated: NegotiatedFeatures::default(),
     }
 }

@@ -16,7 +16,7 @@ use crate::bench::{
 };
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_ports::{
-    DeviceNotice, NegotiatedFeatures, OffloadSwitches, PortDevice, PortSpec, VhostUserMode,
+    DeviceNotice, NegotiatedFeatures, OffloadToggles, PortDevice, PortSpec, VhostUserMode,
     VhostUserSpec,
 };
 use suimon_quantity::PortId;
@@ -324,11 +324,11 @@ fn what_a_vm_negotiated_is_kept_for_it() {
     let socket = bench.socket.clone();
     let spec = VhostUserSpec {
         socket: socket.with_extension("next"),
-        offload: OffloadSwitches {
+        offload: OffloadToggles {
             tx_checksum: false,
             rx_checksum: false,
             segmentation: false,
-            ..OffloadSwitches::default()
+            ..OffloadToggles::default()
         },
         negotiated: promised,
         ..bench.spec.clone()

@@ -58,7 +58,7 @@ pub(super) enum Target {
     PassThrough,
 }
 
-/// Load of a measurement.
+/// Access pattern and queue depth of a measurement.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pattern {

@@ -26,7 +26,7 @@ pub(crate) struct Settings {
     pub(crate) seconds: u64,
 }
 
-/// Driver of the uplink.
+/// Driver that opens the uplink.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Driver {

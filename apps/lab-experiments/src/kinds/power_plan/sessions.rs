@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use suimon_rig::Namespace;
 
 /// Time limit of a reply, well above the retransmission timeout of TCP.
-const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 const ASKED: u8 = 1;
 /// Byte that ends the exchange without a reply.
 const OVER: u8 = 2;
@@ -32,7 +32,7 @@ impl Sessions {
             let (far, _) = listener.accept()?;
             for end in [&near, &far] {
                 end.set_nodelay(true)?;
-                end.set_read_timeout(Some(ANSWER_LIMIT))?;
+                end.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
             }
             Ok((near, far))
         };

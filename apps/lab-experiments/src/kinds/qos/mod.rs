@@ -67,9 +67,9 @@ impl Qos {
         testbed: &mut Testbed<'_>,
         record: &mut Record<'_>,
     ) -> Result<()> {
-        let Calibration { capability_iops, scale, .. } = record.calibration;
+        let Calibration { capacity_iops, scale, .. } = record.calibration;
         let limits: Vec<Limits> = step.limits.iter().map(|of| of.scaled(scale)).collect();
-        let refused = testbed.set_limits(capability_iops, &limits, step.is_too_much)?;
+        let refused = testbed.set_limits(capacity_iops, &limits, step.is_too_much)?;
         record.seconds.push(testbed.second(Some(number), true)?);
         record.steps.push(StepBegun { limits, at_s: testbed.at_s(), refused });
         environment.each_second(self.settings.step_s, || {

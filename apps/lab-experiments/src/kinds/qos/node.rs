@@ -20,7 +20,7 @@ const FIO_END_LIMIT: Duration = Duration::from_secs(30);
 /// Time limit for writing all disks.
 const FILL_LIMIT: Duration = Duration::from_secs(600);
 /// Interval of checks for the end of writing.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// File with the result of fio.
 const RESULT: &str = "load.json";
 
@@ -40,7 +40,7 @@ pub(super) struct NodeSite {
     pub(super) head: String,
     pub(super) store: String,
     pub(super) socket: String,
-    /// Working folder of fio.
+    /// Folder in which fio runs.
     pub(super) folder: String,
 }
 
@@ -57,10 +57,10 @@ impl Node {
         settings: &Settings,
         site: NodeSite,
         disks: Vec<(String, usize)>,
-        capability_iops: Option<u64>,
+        capacity_iops: Option<u64>,
     ) -> Result<Self> {
         let limits = vec![Limits::default(); settings.groups.len()];
-        let host = host(settings, &site, &disks, capability_iops, &limits);
+        let host = host(settings, &site, &disks, capacity_iops, &limits);
         let daemon = Daemon::start(rig, &host)?;
         Ok(Self { load: None, daemon, site, disks, last: None })
     }
@@ -82,7 +82,7 @@ impl Node {
         let began = Instant::now();
         let mut fio = self.load.take().context("no data was written")?;
         while fio.is_running() {
-            environment.wait(LOOK_EVERY)?;
+            environment.wait(POLL_INTERVAL)?;
             let limit = FILL_LIMIT;
             ensure!(
                 began.elapsed() < limit,
@@ -122,10 +122,10 @@ impl Node {
     pub(super) fn set(
         &mut self,
         settings: &Settings,
-        capability_iops: u64,
+        capacity_iops: u64,
         limits: &[Limits],
     ) -> Result<Option<String>> {
-        let host = host(settings, &self.site, &self.disks, Some(capability_iops), limits);
+        let host = host(settings, &self.site, &self.disks, Some(capacity_iops), limits);
         let output = self.daemon.apply(&host, &[])?;
         Ok((!output.is_ok()).then(|| output.stderr.trim().to_owned()))
     }
@@ -177,12 +177,12 @@ impl Node {
     }
 }
 
-/// Returns the host file.
+/// Returns the text of the daemon's host file.
 fn host(
     settings: &Settings,
     site: &NodeSite,
     disks: &[(String, usize)],
-    capability_iops: Option<u64>,
+    capacity_iops: Option<u64>,
     limits: &[Limits],
 ) -> String {
     let mut host = format!(
@@ -193,7 +193,7 @@ fn host(
     if site.head.contains("[cluster]") {
         host += "shared = true\n";
     }
-    if let Some(iops) = capability_iops {
+    if let Some(iops) = capacity_iops {
         let _ = writeln!(host, "capacity_iops = {iops}");
     }
     for (disk, group) in disks {
@@ -218,8 +218,8 @@ fn flow(told: &Value) -> Flow {
     let waits = told["queued_ns"].as_object().into_iter().flatten();
     let waits = waits.map(|(cause, ns)| (cause.clone(), ns.as_u64().unwrap_or(0)));
     Flow {
-        entitled_iops: number("guaranteed_iops"),
-        demanded_iops: number("demand_iops"),
-        waits_ns: waits.collect::<BTreeMap<_, _>>(),
+        guaranteed_iops: number("guaranteed_iops"),
+        demand_iops: number("demand_iops"),
+        queued_ns: waits.collect::<BTreeMap<_, _>>(),
     }
 }

@@ -18,12 +18,12 @@ pub(super) struct Calibration {
     /// Rate of all disks together, in requests of 8 KiB per second.
     pub(super) measured_iops: f64,
     /// Part of the rate configured as the store's capacity.
-    pub(super) capability_iops: u64,
+    pub(super) capacity_iops: u64,
     /// Ratio of this store's capacity to the document's, by which limits are multiplied.
     pub(super) scale: f64,
 }
 
-/// Start of a step.
+/// Limits that a step has set, and the time.
 #[derive(Clone, Debug)]
 pub(super) struct StepBegun {
     /// Limits of each group as requested on this host.
@@ -63,10 +63,10 @@ pub(super) struct DiskSecond {
 /// Means of the last 5 s.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flow {
-    pub(super) entitled_iops: u64,
-    pub(super) demanded_iops: u64,
+    pub(super) guaranteed_iops: u64,
+    pub(super) demand_iops: u64,
     /// Time that requests were queued, summed over requests, by cause.
-    pub(super) waits_ns: BTreeMap<String, u64>,
+    pub(super) queued_ns: BTreeMap<String, u64>,
 }
 
 impl Calibration {
@@ -77,7 +77,7 @@ impl Calibration {
         let declared = (measured_iops * declared_percent as f64 / 100.0).max(1.0);
         Self {
             measured_iops,
-            capability_iops: declared as u64,
+            capacity_iops: declared as u64,
             scale: declared / document_iops as f64,
         }
     }

@@ -17,7 +17,7 @@ const NO_LIMIT_IOPS: u64 = 1_000_000;
 const CLUSTER_LIMIT: Duration = Duration::from_secs(60);
 /// Upper limit of metadata in a disk's file, in bytes.
 const FORMAT_BYTES: u64 = 8 << 20;
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Setup of the measurement. Fields are dropped in order.
 pub(super) struct Testbed<'a> {
@@ -112,7 +112,7 @@ impl<'a> Testbed<'a> {
                     .first()
                     .map_or(Ok(String::new()), |of| of.daemon().ok(&["cluster", "status"]))?
             );
-            environment.wait(LOOK_EVERY)?;
+            environment.wait(POLL_INTERVAL)?;
         }
     }
 
@@ -125,13 +125,13 @@ impl<'a> Testbed<'a> {
     /// rejects them; the previous nodes keep the new limits.
     pub(super) fn set_limits(
         &mut self,
-        capability_iops: u64,
+        capacity_iops: u64,
         limits: &[Limits],
         may_refuse: bool,
     ) -> Result<Option<String>> {
         let mut refused = None;
         for node in &mut self.nodes {
-            match node.set(self.settings, capability_iops, limits)? {
+            match node.set(self.settings, capacity_iops, limits)? {
                 Some(words) if may_refuse => refused = Some(words),
                 Some(words) => bail!("suimon apply: {words}"),
                 None => {}

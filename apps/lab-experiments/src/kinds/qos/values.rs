@@ -108,7 +108,7 @@ pub(super) fn part_of(record: &Record<'_>, settles_s: f64) -> Repetition {
     let settings = record.settings;
     let mut part = Repetition::default();
     part.value("capability", megabytes(record.calibration.measured_iops));
-    let capability = record.calibration.capability_iops as f64;
+    let capability = record.calibration.capacity_iops as f64;
     for (at, (begun, step)) in record.steps.iter().zip(&settings.steps).enumerate() {
         let number = at + 1;
         part.marks.push(Mark { at_s: begun.at_s, words: step.change.clone() });
@@ -190,18 +190,18 @@ fn series(record: &Record<'_>) -> Vec<Series> {
             if let Some(iops) = of.fio_iops {
                 add(&mut seen, iops);
             }
-            add(&mut entitled, of.last_5_s.entitled_iops as f64);
-            add(&mut wanted, of.last_5_s.demanded_iops as f64);
+            add(&mut entitled, of.last_5_s.guaranteed_iops as f64);
+            add(&mut wanted, of.last_5_s.demand_iops as f64);
             let group = disks.get(number).and_then(|(_, group)| sums.get_mut(*group));
             if let Some(sum) = group {
                 *sum += of.got_iops;
             }
-            for (cause, ns) in &of.last_5_s.waits_ns {
+            for (cause, ns) in &of.last_5_s.queued_ns {
                 *waited.entry(cause).or_default() += *ns as f64 / 1e6;
             }
         }
         all.points.push((at, megabytes(sums.iter().sum())));
-        capability.points.push((at, megabytes(record.calibration.capability_iops as f64)));
+        capability.points.push((at, megabytes(record.calibration.capacity_iops as f64)));
         for (series, sum) in groups.iter_mut().zip(&sums) {
             series.points.push((at, megabytes(*sum)));
         }

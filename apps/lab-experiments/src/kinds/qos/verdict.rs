@@ -38,7 +38,7 @@ pub(super) struct Minimum {
     pub(super) seconds: usize,
 }
 
-/// Compliance with a maximum.
+/// Degree to which disks stayed below their maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Maximum {
     /// Number of disks that in no window of 5 s exceeded the maximum by more than 2 % and one

@@ -105,7 +105,7 @@ fn all_disks_together_are_looked_at_in_the_same_windows() {
 #[test]
 fn what_a_store_does_scales_limits() {
     let calibration = Calibration::new(10_000.0, 90, 18_000);
-    assert_eq!((calibration.capability_iops, calibration.scale), (9000, 0.5));
+    assert_eq!((calibration.capacity_iops, calibration.scale), (9000, 0.5));
     let limits = Limits { min_iops: Some(3001), max_iops: None };
     let scaled = limits.scaled(calibration.scale);
     assert_eq!(scaled, Limits { min_iops: Some(1501), max_iops: None });

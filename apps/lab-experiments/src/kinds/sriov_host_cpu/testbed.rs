@@ -150,7 +150,7 @@ impl Testbed {
     }
 
     fn counters(&mut self) -> Result<Counters> {
-        let said = self.machine.suimon_well("processor list --json")?;
+        let said = self.machine.suimon_well("worker list --json")?;
         let processors: Value = serde_json::from_str(&said)?;
         let mut stages_ns = BTreeMap::new();
         for processor in processors.as_array().context("processors")? {

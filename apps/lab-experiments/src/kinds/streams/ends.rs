@@ -22,7 +22,7 @@ pub(crate) struct Ends {
     has_world: bool,
 }
 
-/// Endpoint of a stream.
+/// Endpoint that sends or receives a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct End<'a> {
     pub(crate) namespace: &'a Namespace,

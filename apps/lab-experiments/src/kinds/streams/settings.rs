@@ -41,7 +41,7 @@ pub(crate) enum Through {
     Private,
     /// Suimon's switch with the external network behind its uplink.
     External,
-    /// Bridge of the kernel.
+    /// Bridge of the Linux kernel.
     LinuxBridge,
     /// veth pair without VM or switch.
     Native,

@@ -15,7 +15,7 @@ use crate::loads::java::{OrderEntry, OrderLoad};
 use crate::loads::web::{Connections, Profile, WebClients};
 use crate::sampling::{SECOND, Sampler, Sums};
 
-/// VMs under load.
+/// Selection of the VMs that have load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loaded {
     Java,
@@ -24,7 +24,7 @@ enum Loaded {
     All,
 }
 
-/// Result of a load.
+/// Rates and resource use measured under a load.
 pub(super) struct Done {
     pub(super) tiles: Vec<Rates>,
     /// Number of repeated transactions and failed requests.

@@ -15,7 +15,7 @@ use suimon_rig::{
 use super::second::{Processor, Second};
 use super::settings::{Combination, Settings};
 
-/// Address behind the team.
+/// Address of the host behind the physical switch that the team is connected to.
 pub(crate) const FAR: &str = "10.77.0.1";
 
 /// Setup of the measurement, except the load. Fields are dropped in order.
@@ -26,7 +26,7 @@ pub(crate) struct Testbed {
     far: Far,
 }
 
-/// Switch behind the team.
+/// Physical switch that the team is connected to.
 enum Far {
     Bridge(Namespace),
     Group(Namespace),

@@ -29,7 +29,7 @@ pub(crate) struct Settings {
     pub(crate) seconds: u64,
 }
 
-/// Profile of requests.
+/// WebBench profile: mix of the requests.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 enum ProfileName {

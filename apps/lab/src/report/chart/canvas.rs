@@ -14,7 +14,7 @@ const RIGHT: f64 = 14.0;
 const BOTTOM: f64 = 34.0;
 const LEFT: f64 = 58.0;
 
-/// Drawing in progress.
+/// SVG image that is being drawn.
 pub(super) struct Canvas {
     width: f64,
     height: f64,

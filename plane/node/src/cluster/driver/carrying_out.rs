@@ -3,11 +3,11 @@
 use suimon_cluster_qos::{AllocatorAction, SharedStoreCapacity};
 
 use super::{Driver, NameLookup};
+use crate::cluster::events;
 use crate::cluster::keys::NodeReport;
 use crate::cluster::messages::Task;
 use crate::cluster::records::save_kept;
 use crate::cluster::shared_store::StoreAction;
-use crate::cluster::told;
 use crate::cluster::values::write;
 use crate::events::Draft;
 
@@ -53,7 +53,7 @@ impl Driver {
                             .filter_map(|of| Some((of.disk, store.names.get(&of.disk)?.clone())));
                         let said = NodeReport {
                             names: names.collect(),
-                            capability_iops: store.capacity.map(SharedStoreCapacity::iops),
+                            capacity_iops: store.capacity.map(SharedStoreCapacity::iops),
                             normalization_bytes: store.normalization_bytes,
                             report,
                         };
@@ -63,7 +63,7 @@ impl Driver {
                     StoreAction::TellMember(notice) => {
                         if store.must_report(notice) {
                             let reserved = store.durable.store.reserved_iops;
-                            drafts.push(told::of_member(name, notice, reserved));
+                            drafts.push(events::of_member(name, notice, reserved));
                         }
                     }
                 }
@@ -88,7 +88,7 @@ impl Driver {
                         self.tasks.push(self.session, task);
                     }
                     AllocatorAction::Notify { notice } => {
-                        drafts.push(told::of_leader(name, &notice, &known));
+                        drafts.push(events::of_leader(name, &notice, &known));
                     }
                 }
             }

@@ -82,7 +82,7 @@ impl Driver {
             };
             store.follow_capacity(now);
         }
-        self.looked = None;
+        self.sampled_at = None;
         self.follow_policies();
     }
 

@@ -34,7 +34,7 @@ impl Driver {
             .with("number", member.id.0);
         self.members.insert(config.node.to_string(), member);
         self.link = Link::Up { store };
-        (self.refused, self.looked, self.tended) = (None, None, now);
+        (self.refused, self.sampled_at, self.tended) = (None, None, now);
         self.emit([joined]);
     }
 

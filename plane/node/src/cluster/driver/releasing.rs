@@ -18,11 +18,11 @@ impl Driver {
                 store.release = Release::GivesBack;
             }
         }
-        (self.releasing, self.looked) = (Some(releasing), None);
+        (self.releasing, self.sampled_at) = (Some(releasing), None);
     }
 
-    /// Removes the records of stores whose reservation is given back. Takes stores up again whose
-    /// change was not made.
+    /// Removes the records of stores that release their reservation. Resumes the use of stores
+    /// whose change was not made.
     pub(super) fn go_on_releasing(&mut self) {
         let Some(releasing) = self.releasing.clone() else { return };
         if !self.is_changing() {
@@ -61,7 +61,7 @@ impl Driver {
             }
             self.withdrawals.remove(name);
         }
-        self.looked = None;
+        self.sampled_at = None;
     }
 
     /// Requests the removal of records of stores that this host does not share.

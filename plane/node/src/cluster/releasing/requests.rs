@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use suimon_contract::{ApiError, ErrorCode, Name};
 
-use super::{GIVING_BACK, LOOK, Releasing};
+use super::{GIVING_BACK, RELEASE_POLL_INTERVAL, Releasing};
 use crate::shared::Shared;
 
 impl Shared {
@@ -30,7 +30,7 @@ impl Shared {
             if releasing.is_done() {
                 return Ok(());
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(RELEASE_POLL_INTERVAL);
         }
         self.cluster.inbox.release(Releasing::default());
         let text = format!(

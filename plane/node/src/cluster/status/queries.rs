@@ -2,12 +2,14 @@
 
 use suimon_cluster_qos::{Grant, NodeId};
 use suimon_contract::{
-    ApiError, ClusterBeat, ClusterDisk, ClusterMember, ClusterShare, ClusterStatus,
+    ApiError, ClusterDisk, ClusterHeartbeat, ClusterMember, ClusterShare, ClusterStatus,
     ClusterStore as StoreShown, Condition, ErrorCode, Health, Name, QosPolicyPart, StoreConfig,
 };
 use suimon_ports::ClusterEntry;
 
-use super::{PublishedClusterStatus, Reachability, Reported, Seen, displayed, milliseconds};
+use super::{
+    PublishedClusterStatus, Reachability, Reported, StoreSnapshot, displayed, milliseconds,
+};
 use crate::cluster::keys::{GRANTS, REPORTS, grant_of, report_of};
 use crate::cluster::values::read;
 use crate::cluster::{cluster_prefix, shared_stores};
@@ -74,18 +76,18 @@ impl Shared {
         let leader = seen.and_then(|seen| seen.leader.clone());
         let limit_iops = seen.and_then(|seen| seen.limit_iops);
         let limit_iops = limit_iops.or_else(|| last.map(|(_, grant)| grant.limit_iops));
-        let capability_iops = capacity(store, &self.disks.measured()).iops();
-        let is_less = |limit: u64| capability_iops.is_some_and(|iops| limit < iops);
+        let capacity_iops = capacity(store, &self.disks.measured()).iops();
+        let is_less = |limit: u64| capacity_iops.is_some_and(|iops| limit < iops);
         let share = |(node, grant): &(NodeId, Grant)| ClusterShare {
             node: view.name_of(*node),
             leased_iops: grant.store.leased_iops,
             reserved_iops: grant.store.reserved_iops,
         };
         let cluster = self.desired().config.cluster.as_ref().map(|of| of.name.clone());
-        let known = |heartbeat: &ClusterBeat| {
+        let known = |heartbeat: &ClusterHeartbeat| {
             let is_member = view.members.contains_key(heartbeat.node.as_str());
-            ClusterBeat {
-                is_stranger: Some(&heartbeat.cluster) != cluster.as_ref() || !is_member,
+            ClusterHeartbeat {
+                is_other_cluster: Some(&heartbeat.cluster) != cluster.as_ref() || !is_member,
                 ..heartbeat.clone()
             }
         };
@@ -94,13 +96,13 @@ impl Shared {
             store: store.name.clone(),
             term: leader.as_ref().map(|(_, term)| term.0),
             leader: leader.map(|(node, _)| node),
-            capability_iops,
+            capacity_iops,
             limit_iops,
-            has_foreign_load: limit_iops.is_some_and(is_less),
+            has_external_load: limit_iops.is_some_and(is_less),
             cap,
             shares: of_it.iter().map(share).collect(),
-            seen: seen.into_iter().flat_map(|seen| &seen.heartbeats).map(known).collect(),
-            wrong: seen.and_then(|seen| seen.wrong.clone()),
+            heartbeats: seen.into_iter().flat_map(|seen| &seen.heartbeats).map(known).collect(),
+            reason: seen.and_then(|seen| seen.wrong.clone()),
         }
     }
 
@@ -108,7 +110,7 @@ impl Shared {
     pub(crate) fn policy_parts(&self, policy: &Name) -> Vec<QosPolicyPart> {
         let (now, view) = (self.plane.now(), self.cluster.view());
         let Some(key) = view.policies.get(policy) else { return Vec::new() };
-        let of_store = |(store, seen): (&Name, &Seen)| {
+        let of_store = |(store, seen): (&Name, &StoreSnapshot)| {
             let part = seen.policies.iter().find(|part| part.policy == *key)?;
             let max = part.max.as_ref().map(|cap| displayed(cap, now));
             Some(QosPolicyPart { store: store.clone(), min_iops: part.min_iops, max })

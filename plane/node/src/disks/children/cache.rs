@@ -20,9 +20,9 @@ pub(in crate::disks) struct ClosedDisk {
 
 /// Cache of the parents of images, by store and file. Entries expire after [`PARENT_CACHE_TTL`].
 #[derive(Default)]
-pub(crate) struct ParentCache(pub(super) Mutex<BTreeMap<(PathBuf, FileName), Known>>);
+pub(crate) struct ParentCache(pub(super) Mutex<BTreeMap<(PathBuf, FileName), CachedParents>>);
 
-pub(super) struct Known {
+pub(super) struct CachedParents {
     pub(super) read: Instant,
     pub(super) status: FileStatus,
     pub(super) named: Option<FileName>,
@@ -35,7 +35,7 @@ impl ParentCache {
         self.lock().clear();
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<(PathBuf, FileName), Known>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<(PathBuf, FileName), CachedParents>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -3,10 +3,10 @@
 use suimon_contract::{ApiError, ErrorCode};
 use suimon_image::DiskGeometry;
 
-use super::wanted_size;
+use super::required_size;
 use crate::control::Controller;
 use crate::disks::entry::{DiskEntry, offer_error};
-use crate::disks::wanted::RequiredDisk;
+use crate::disks::required::RequiredDisk;
 
 impl Controller {
     /// Extends a disk in service if it is smaller than configured. Clients see a pause. On failure
@@ -18,7 +18,7 @@ impl Controller {
         wanted: &RequiredDisk,
         shape: DiskGeometry,
     ) -> Result<DiskGeometry, ApiError> {
-        let Some(size) = wanted_size(wanted, shape.size) else { return Ok(shape) };
+        let Some(size) = required_size(wanted, shape.size) else { return Ok(shape) };
         if wanted.config.read_only {
             let text = "a read-only disk cannot grow; set `read_only` to false";
             let error = ApiError::new(ErrorCode::InvalidValue, text);

@@ -65,7 +65,7 @@ impl Controller {
         unfinished: JobRecord,
         goes_on: bool,
     ) {
-        operation.step_aside();
+        operation.allow_concurrent_changes();
         if let Err(error) = self.save_job(&entry.name, &unfinished) {
             operation.end(&Err(error));
             return self.put_back(&entry, false);

@@ -22,44 +22,44 @@ impl Disks {
         let mut all = self.published();
         for store in &config.stores {
             let id = self.store_id(&store.name);
-            let told = all.entry(id).or_default();
+            let published = all.entry(id).or_default();
             let wanted = required(self, config, store, &measured);
             let failed = |text: String| {
                 ApiError::new(ErrorCode::HostError, text).about(format!("store/{}", store.name))
             };
-            if told.spec != wanted.spec {
+            if published.spec != wanted.spec {
                 let spec = store_spec(store);
                 plane.add_store(id, spec).map_err(|error| failed(error.to_string()))?;
-                if told.spec.is_none() && shared_stores(config).contains_key(&store.name) {
+                if published.spec.is_none() && shared_stores(config).contains_key(&store.name) {
                     // Limit of 0 until the cluster thread sets this node's share.
                     plane.set_cap(id, Some(TimedRateLimit::default()));
                 }
-                told.spec = wanted.spec.clone();
+                published.spec = wanted.spec.clone();
             }
-            if told.capacity != wanted.capacity {
+            if published.capacity != wanted.capacity {
                 plane.set_capacity(id, wanted.capacity);
-                told.capacity = wanted.capacity;
+                published.capacity = wanted.capacity;
             }
-            if told.latency != wanted.latency {
+            if published.latency != wanted.latency {
                 plane.set_latency(id, wanted.latency);
-                told.latency = wanted.latency;
+                published.latency = wanted.latency;
             }
             for policy in &wanted.spanning {
                 // Blocks requests of the policy until the cluster thread sets this node's part.
                 plane.block_policy(id, *policy);
             }
-            let proposals = proposals(told, &wanted, removes);
+            let proposals = proposals(published, &wanted, removes);
             plane.propose(id, &proposals, true).map_err(|error| failed(error.to_string()))?;
             if removes {
                 // The part is removed only after the limits on this host alone are in effect.
-                for policy in told.spanning.difference(&wanted.spanning) {
+                for policy in published.spanning.difference(&wanted.spanning) {
                     plane.set_policy_share(id, *policy, None);
                 }
-                *told = wanted;
+                *published = wanted;
             } else {
-                told.disks.extend(wanted.disks);
-                told.policies.extend(wanted.policies);
-                told.spanning.extend(wanted.spanning);
+                published.disks.extend(wanted.disks);
+                published.policies.extend(wanted.policies);
+                published.spanning.extend(wanted.spanning);
             }
         }
         if removes {

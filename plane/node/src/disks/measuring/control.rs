@@ -31,7 +31,7 @@ use crate::operations::OperationHandle;
 use crate::shared::Shared;
 
 /// Maximum wait for the device before the thread checks whether it is cancelled or stopped.
-const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 impl Shared {
     /// Checks whether a store can be measured now.
@@ -103,13 +103,13 @@ impl Disks {
     }
 
     /// Returns an error for each store that is being measured and that the configuration changes.
-    /// `capability_iops` may change.
+    /// `capacity_iops` may change.
     pub(crate) fn check_not_measured(&self, to: &HostConfig) -> Vec<ApiError> {
         let all = self.in_measurement();
         let same = |measured: &StoreConfig| {
             to.stores.iter().any(|store| {
-                let capability_iops = store.capability_iops;
-                *store == StoreConfig { capability_iops, ..measured.clone() }
+                let capacity_iops = store.capacity_iops;
+                *store == StoreConfig { capacity_iops, ..measured.clone() }
             })
         };
         let changed = all.iter().filter(|(_, of)| !same(&of.store));
@@ -211,7 +211,7 @@ impl Controller {
         seconds: u64,
         disks: Vec<(Arc<DiskEntry>, bool)>,
     ) {
-        operation.step_aside();
+        operation.allow_concurrent_changes();
         let stop = Arc::new(AtomicBool::new(false));
         let (name, stopped) = (store.name.clone(), stop.clone());
         let thread =
@@ -283,7 +283,7 @@ impl Controller {
         self.shared.disks.set_limits(&self.shared.desired().config, true)?;
         let status = self.shared.store(store.name.as_str())?;
         operation.report(report_lines(&status.config, measurement));
-        let fits = status.promised_percent.is_none_or(|of| of <= MINIMUMS_PERCENT_MAX);
+        let fits = status.reserved_percent.is_none_or(|of| of <= MINIMUMS_PERCENT_MAX);
         let too_much = if fits {
             ""
         } else {
@@ -293,7 +293,7 @@ impl Controller {
         let text = format!("The capacity of the store is {} IOPS.{too_much}", measurement.iops);
         let draft = Draft::new(EventKind::StoreMeasured, format!("store/{}", store.name), text)
             .with("iops", measurement.iops)
-            .with("promised_iops", status.promised_iops)
+            .with("promised_iops", status.reserved_iops)
             .with("fits", fits)
             .with("others_iops", measurement.others_iops);
         let draft = measurement.patterns.iter().fold(draft, |draft, figure| {
@@ -343,7 +343,7 @@ fn run(
         if measurement.arm() == ArmResult::Armed {
             let fd = measurement.wake_fd();
             // A signal shortens the wait only.
-            let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&LOOK_EVERY));
+            let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&POLL_INTERVAL));
         }
     }
 }

@@ -8,7 +8,7 @@ use suimon_storage::images::{DiskError, DiskFault};
 pub(crate) enum NotOpened {
     /// The store has not responded yet. The disk is opened when it does.
     Pending,
-    /// Opening has failed.
+    /// The attempt has failed with this error.
     Failed(ApiError),
 }
 

@@ -132,10 +132,11 @@ impl Controller {
             return Err(Some(text));
         }
         let work = unfinished.work.clone();
-        let told = |error: ApiError| Some(error.message);
-        self.shared.check_disk_job(&entry.name, &work).map_err(told)?;
+        let message = |error: ApiError| Some(error.message);
+        self.shared.check_disk_job(&entry.name, &work).map_err(message)?;
         let kind = format!("disk {}", work.verb());
-        let operation = self.shared.operations.add(&kind, &entry.label(), false).map_err(told)?;
+        let operation =
+            self.shared.operations.add(&kind, &entry.label(), false).map_err(message)?;
         operation.begin();
         unfinished.attempts += 1;
         let (id, from_bytes) = (operation.id(), unfinished.at_bytes);

@@ -6,7 +6,7 @@ use suimon_storage::images::LAYERS_MAX;
 use super::{DiskFileJob, conflict};
 use crate::disks::Disks;
 use crate::disks::entry::{DiskEntry, DiskState};
-use crate::disks::wanted::RequiredDisks;
+use crate::disks::required::RequiredDisks;
 use crate::errors::not_found;
 use crate::shared::Shared;
 

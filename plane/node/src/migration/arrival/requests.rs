@@ -6,7 +6,8 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use suimon_contract::{
-    ApiError, ArrivalRequest, ArrivalState, ErrorCode, Kind, MIGRATION_PROTOCOL, Name, Plan,
+    ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, Kind,
+    MIGRATION_PROTOCOL, Name, Plan,
 };
 use suimon_storage::images;
 
@@ -18,16 +19,16 @@ use crate::vms::{Message, VmEntry, has_arrived};
 use crate::{ChangeOptions, Edit};
 
 /// Time limit for a driver's response. The driver may be starting the VM's QEMU process.
-const ANSWER_LIMIT: Duration = Duration::from_secs(40);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Returns true if the disk is handed over: both nodes access its file.
-fn is_handed_over(request: &ArrivalRequest, disk: &Name) -> bool {
+fn is_handed_over(request: &IncomingMigrationRequest, disk: &Name) -> bool {
     request.handed_over.iter().any(|of| of.name == *disk)
 }
 
 /// Checks that the request contains exactly the VM's NICs and disks, and that each disk can be
 /// created or handed over.
-fn check_belongings(request: &ArrivalRequest) -> Result<(), ApiError> {
+fn check_devices_of_vm(request: &IncomingMigrationRequest) -> Result<(), ApiError> {
     let of_vm = |names: &[Name]| names.iter().cloned().collect::<BTreeSet<Name>>();
     let nics: BTreeSet<Name> = request.nics.iter().map(|nic| nic.name.clone()).collect();
     let disks: BTreeSet<Name> = request.disks.iter().map(|disk| disk.name.clone()).collect();
@@ -69,7 +70,7 @@ fn check_belongings(request: &ArrivalRequest) -> Result<(), ApiError> {
 }
 
 /// Adds to each disk's step of a plan whether it is copied or handed over.
-fn note_disks(request: &ArrivalRequest, plan: &mut Plan) {
+fn note_disks(request: &IncomingMigrationRequest, plan: &mut Plan) {
     for disk in &request.disks {
         let label = format!("{}/{}", Kind::Disk.word(), disk.name);
         let Some(step) = plan.steps.iter_mut().find(|step| step.resource == label) else {
@@ -90,7 +91,7 @@ impl Shared {
     /// The reasons why it cannot arrive; never empty.
     pub(crate) fn check_arrival(
         &self,
-        request: &Arc<ArrivalRequest>,
+        request: &Arc<IncomingMigrationRequest>,
     ) -> Result<ValidatedChange, Vec<ApiError>> {
         let refuse = |error: ApiError| Err(vec![error]);
         if request.protocol != MIGRATION_PROTOCOL {
@@ -111,7 +112,7 @@ impl Shared {
             return refuse(ApiError::new(ErrorCode::Conflict, text).about("arrival").field("id"));
         }
         uuid_of(request).map_err(|error| vec![error])?;
-        check_belongings(request).map_err(|error| vec![error])?;
+        check_devices_of_vm(request).map_err(|error| vec![error])?;
         let mut candidate = self.check(&Edit::Arrive(request.clone()), ChangeOptions::default())?;
         let config = &candidate.state.config;
         let missing = self.missing_cpu_flags(request);
@@ -137,7 +138,7 @@ impl Shared {
         probed.map(|()| candidate).map_err(|error| vec![error])
     }
 
-    fn missing_cpu_flags(&self, request: &ArrivalRequest) -> Vec<String> {
+    fn missing_cpu_flags(&self, request: &IncomingMigrationRequest) -> Vec<String> {
         if !request.is_kvm {
             return Vec::new();
         }
@@ -149,7 +150,7 @@ impl Shared {
     /// overwritten; the file of a handed-over disk must exist in the same store.
     fn check_files(
         &self,
-        request: &Arc<ArrivalRequest>,
+        request: &Arc<IncomingMigrationRequest>,
         candidate: &ValidatedChange,
     ) -> Result<(), ApiError> {
         self.check_marks(&candidate.state.config, &request.stores, &request.from)?;
@@ -190,19 +191,19 @@ impl Shared {
     pub(crate) fn arriving(&self, id: &str) -> Option<Arc<VmEntry>> {
         let is_it = |entry: &Arc<VmEntry>| {
             let view = entry.view();
-            view.migration.as_ref().is_some_and(|moving| !moving.leaves && moving.id == id)
+            view.migration.as_ref().is_some_and(|moving| !moving.is_outgoing && moving.id == id)
         };
         self.vms.all().into_iter().find(is_it)
     }
 
-    fn ended_arrival(&self, id: &str) -> Result<ArrivalState, ApiError> {
+    fn ended_arrival(&self, id: &str) -> Result<IncomingMigrationState, ApiError> {
         let known = has_arrived(self.store.as_ref(), id);
         let known = known.map_err(|error| crate::errors::store_error(&error))?;
-        Ok(if known { ArrivalState::Active } else { ArrivalState::Abandoned })
+        Ok(if known { IncomingMigrationState::Active } else { IncomingMigrationState::Abandoned })
     }
 
     /// Sends a request to the driver of an arriving VM and waits for its response, at most
-    /// [`ANSWER_LIMIT`]. Arrivals that have ended are answered from the state store.
+    /// [`RESPONSE_TIMEOUT`]. Arrivals that have ended are answered from the state store.
     ///
     /// # Errors
     /// The driver rejects the request or does not respond in time.
@@ -220,7 +221,7 @@ impl Shared {
                 (ArrivalCall::Query, state) => Ok(ArrivalAnswer::State(state)),
                 (ArrivalCall::Activate | ArrivalCall::Abandon, state) => {
                     // The answer is binding, also for a request that has not been received yet.
-                    if state == ArrivalState::Abandoned {
+                    if state == IncomingMigrationState::Abandoned {
                         self.abandoned.insert(id);
                     }
                     Ok(ArrivalAnswer::State(state))
@@ -228,8 +229,8 @@ impl Shared {
             };
         };
         let (sender, receiver) = sync_channel(1);
-        entry.inbox.put(Message::ArrivalRequest((call, sender)));
-        receiver.recv_timeout(ANSWER_LIMIT).unwrap_or_else(|_| {
+        entry.inbox.put(Message::ArrivalQuery((call, sender)));
+        receiver.recv_timeout(RESPONSE_TIMEOUT).unwrap_or_else(|_| {
             let text = "the thread of the VM does not respond; retry";
             Err(about(ErrorCode::HostError, text))
         })

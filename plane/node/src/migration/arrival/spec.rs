@@ -1,6 +1,6 @@
 //! Specification of an arriving VM.
 
-use suimon_contract::{ApiError, ArrivalRequest, HostConfig};
+use suimon_contract::{ApiError, HostConfig, IncomingMigrationRequest};
 use suimon_ports::{MigrationSource, VmAccelerator, VmSpec};
 
 use crate::shared::Shared;
@@ -13,7 +13,7 @@ use crate::vms::VmEntry;
 pub(crate) fn arrival_spec(
     shared: &Shared,
     config: &HostConfig,
-    request: &ArrivalRequest,
+    request: &IncomingMigrationRequest,
     entry: &VmEntry,
 ) -> Result<VmSpec, ApiError> {
     let mut started = request.as_started.clone();

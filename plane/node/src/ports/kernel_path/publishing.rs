@@ -36,9 +36,9 @@ impl Shared {
         }
         let (groups, table) = self.kernel_path_table(&plan.config);
         plan.is_in_use = !table.ports.is_empty();
-        let told = self.devices.set_kernel_paths(&table);
-        let failed_before = std::mem::replace(&mut plan.has_failed, told.is_err());
-        match told {
+        let result = self.devices.set_kernel_paths(&table);
+        let failed_before = std::mem::replace(&mut plan.has_failed, result.is_err());
+        match result {
             Ok(heard) if heard.is_empty() => {}
             Ok(heard) => self.refresh_addresses(&heard, &groups, &table),
             // The update is repeated with every poll; the error is logged once.

@@ -47,7 +47,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(way_out: &str) -> Self {
+    fn new(uplink_port: &str) -> Self {
         let far_nodes = FakePeerNodes::default();
         let new = || {
             let left = (MemoryStore::default(), FakeDevices::default());
@@ -55,8 +55,8 @@ impl Pair {
         };
         let pair = Self { here: new(), there: new() };
         far_nodes.connect("192.0.2.2:8443", &pair.there.node);
-        pair.there.apply_ok(&host(&format!("{NODE}{way_out}")));
-        pair.here.apply_ok(&host(&format!("{NODE}{way_out}{VM}")));
+        pair.there.apply_ok(&host(&format!("{NODE}{uplink_port}")));
+        pair.here.apply_ok(&host(&format!("{NODE}{uplink_port}{VM}")));
         let started = pair.here.node.start_vm_action(&name("web"), VmAction::Start).unwrap();
         pair.here.node.wait_operation(started.id, DEADLINE).unwrap();
         pair
@@ -88,7 +88,7 @@ fn reached_by_in(tables: &Topology) -> Option<Option<PortId>> {
     Some(port.spec.reached_by_uplink)
 }
 
-fn way_out(node: &Harness) -> PortId {
+fn uplink_port(node: &Harness) -> PortId {
     let topology = node.plane.topology();
     topology.ports.iter().find(|port| port.spec.role == PortRole::Uplink).unwrap().spec.id
 }
@@ -100,7 +100,7 @@ fn a_vm_that_comes_is_looked_for_outside_until_it_has_come() {
         pair.here.vms.hold_memory(true);
         let operation = pair.begin();
         wait_until("memory is sent", || pair.here.vms.sends() == 1);
-        assert_eq!(reached_by(&pair.there), Some(Some(way_out(&pair.there))));
+        assert_eq!(reached_by(&pair.there), Some(Some(uplink_port(&pair.there))));
         assert_eq!(reached_by(&pair.here), Some(None));
         pair.here.vms.hold_memory(false);
         assert_eq!(pair.end(&operation), OperationState::Succeeded);
@@ -120,7 +120,7 @@ fn a_vm_that_was_handed_over_is_looked_for_outside_and_one_that_stays_is_not() {
         vm.is_ok_and(|vm| vm.state == VmState::HandedOver)
     };
     wait_until("it is handed over", is_handed_over);
-    let out = Some(way_out(&pair.here));
+    let out = Some(uplink_port(&pair.here));
     wait_until("it is looked for outside", || reached_by(&pair.here) == Some(out));
     let delete = Edit::Node(ResourceEdit::Delete(name("there")));
     assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);
@@ -145,7 +145,7 @@ fn a_vm_that_was_handed_over_is_never_looked_for_here_by_the_next_daemon() {
     vms.cut_lines();
     let here = Harness::among_nodes(left, vms, far_nodes);
     wait_until("it is handed over", || is_handed_over(&here));
-    let out = Some(way_out(&here));
+    let out = Some(uplink_port(&here));
     let led: Vec<_> = here.plane.published().iter().map(reached_by_in).collect();
     assert!(!led.is_empty() && led.iter().all(|by| *by == Some(out)), "{led:?}");
 }

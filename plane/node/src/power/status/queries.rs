@@ -37,9 +37,9 @@ impl Shared {
         TopPower {
             plan,
             effect: inner.effect,
-            energy_uj: energy.lacking.is_none().then_some(sum),
+            energy_uj: energy.unavailable_reason.is_none().then_some(sum),
             read_monotonic_ns: inner.meter.read_at().map_or(0, suimon_quantity::Time::as_ns),
-            lacking: energy.lacking,
+            unavailable_reason: energy.unavailable_reason,
         }
     }
 }

@@ -10,8 +10,8 @@ use suimon_power::{Overwrite, decide};
 use crate::Edit;
 use crate::control::Controller;
 use crate::events::Draft;
+use crate::power::events;
 use crate::power::spec::{data_plane, spec_of};
-use crate::power::told;
 use crate::shared::Shared;
 
 impl Shared {
@@ -51,7 +51,7 @@ impl Shared {
         let mut inner = self.power.lock();
         let spec = power.map(spec_of);
         let settled = inner.keeper.apply(spec.as_ref(), assert);
-        let mut drafts = told::settled(&settled);
+        let mut drafts = events::settled(&settled);
         drafts.extend(inner.report_effect(power, &settled));
         drafts
     }
@@ -100,7 +100,7 @@ impl Controller {
             inner.look_at_cpus()
         };
         let Some(came) = came else { return };
-        self.drafts.push(told::cpus_changed(&self.shared.power.lock().online, &came));
+        self.drafts.push(events::cpus_changed(&self.shared.power.lock().online, &came));
         let drafts = self.shared.settle_power(power, &Overwrite::Cpus(came));
         self.drafts.extend(drafts);
     }

@@ -35,7 +35,7 @@ impl Shared {
 
 fn refusal(error: &SpecError) -> ApiError {
     let field = match error {
-        SpecError::MaxProcessors { .. } => "vmq.max_workers",
+        SpecError::MaxWorkers { .. } => "vmq.max_workers",
         SpecError::UnknownBase { .. } | SpecError::BaseOnOtherNode { .. } => "vmq.base_worker",
         SpecError::HighestBelowBase { .. } | SpecError::NoneLeft { .. } => "vmq.max_worker_number",
         SpecError::UnknownNode { .. } => "vmq.numa_node",

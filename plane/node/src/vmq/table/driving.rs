@@ -9,13 +9,13 @@ use super::Inner;
 use crate::events::Draft;
 use crate::ports::placements;
 use crate::shared::Shared;
+use crate::vmq::events::{HandOver, measured, move_failed, moved};
 use crate::vmq::numbering::Numbering;
 use crate::vmq::placing::{Placement, Task};
 use crate::vmq::plan::Plan;
-use crate::vmq::told::{HandOver, measured, move_failed, moved};
 
 /// Tasks and effects of one uplink or team, handled without the lock.
-struct Due {
+struct PendingTasks {
     uplink: Name,
     tasks: Vec<Task>,
     effects: Vec<Effect>,
@@ -39,18 +39,19 @@ impl Shared {
             return Vec::new();
         }
         let mut drafts = Vec::new();
-        for Due { uplink, tasks, effects } in due {
+        for PendingTasks { uplink, tasks, effects } in due {
             for task in tasks {
                 drafts.extend(self.execute(&uplink, &task));
             }
             let inner = self.vmq_table.lock();
-            let told = effects.iter().map(|of| measured(self, &inner.numbering, &uplink, of));
-            drafts.extend(told.flatten());
+            let measured_events =
+                effects.iter().map(|of| measured(self, &inner.numbering, &uplink, of));
+            drafts.extend(measured_events.flatten());
         }
         drafts
     }
 
-    fn decide_vmqs(&self) -> Vec<Due> {
+    fn decide_vmqs(&self) -> Vec<PendingTasks> {
         let mut inner = self.vmq_table.lock();
         if inner.placings.is_empty() {
             return Vec::new();
@@ -69,16 +70,16 @@ impl Shared {
         let due = placings.iter_mut().map(|(uplink, placing)| {
             let queues = placing.update_queues(&queues, numbering, now);
             let effects = placing.observe(period, queues, &busy, now);
-            Due { uplink: uplink.clone(), tasks: placing.take_tasks(), effects }
+            PendingTasks { uplink: uplink.clone(), tasks: placing.take_tasks(), effects }
         });
         let due = due.collect();
         self.plane.set_home_workers(inner.homes());
         due
     }
 
-    fn numbering(&self, config: &HostConfig, processors: &[WorkerView]) -> Numbering {
+    fn numbering(&self, config: &HostConfig, workers: &[WorkerView]) -> Numbering {
         let wanted = placements(&config.host);
-        Numbering::of(&wanted, processors, &self.cpu_places)
+        Numbering::of(&wanted, workers, &self.cpu_places)
     }
 
     fn plan_vmqs(&self, inner: &mut Inner, numbering: Numbering) {

@@ -15,7 +15,7 @@ use crate::vms::spec::standbys;
 use crate::vms::texts;
 
 /// Interval in which the disks of a waiting VM are checked.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 impl Driver {
     /// Starts the VM after a boot of the host, immediately or when its disks are in service.
@@ -31,7 +31,7 @@ impl Driver {
         }
         self.entry.view().reason =
             Some(format!("the VM is started as soon as that is possible: {}", error.message));
-        let look_at = Instant::now() + LOOK_EVERY;
+        let look_at = Instant::now() + POLL_INTERVAL;
         self.pending_autostart = Some(PendingAutostart { look_at, is_reported: before.is_some() });
         Ok(())
     }

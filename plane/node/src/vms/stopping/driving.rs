@@ -11,7 +11,7 @@ use crate::vms::driver::Driver;
 use crate::vms::entry::in_words;
 
 /// Interval in which the operation is checked for cancellation.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 impl Driver {
     /// Requests a shutdown of the guest: through the guest agent, the ACPI power button, or by
@@ -41,7 +41,7 @@ impl Driver {
             operation.progress(0, 1, "wait until the guest has shut down");
         }
         let now = Instant::now();
-        let (look_at, until) = (now + LOOK_EVERY, now + Duration::from_secs(request.seconds));
+        let (look_at, until) = (now + POLL_INTERVAL, now + Duration::from_secs(request.seconds));
         self.stopping = Some(Stopping { operation, look_at, until, request });
         self.follow_awaited_writes();
         self.publish(VmState::Stopping);
@@ -52,7 +52,7 @@ impl Driver {
     pub(in crate::vms) fn look_at_stopping(&mut self, now: Instant) {
         let Some(stopping) = &mut self.stopping else { return };
         if stopping.look_at <= now {
-            stopping.look_at = now + LOOK_EVERY;
+            stopping.look_at = now + POLL_INTERVAL;
         }
         let request = stopping.request;
         if stopping.operation.as_ref().is_some_and(OperationHandle::is_cancelled) {

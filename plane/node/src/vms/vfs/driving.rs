@@ -107,8 +107,8 @@ impl Driver {
         run.vfs.plugging.remove(nic);
         match run.vm.execute(&VmCommand::Unplug(VmDevice::Vf(nic.to_string()))) {
             Err(error) if error.kind == VmErrorKind::NotRunning => self.handle_released(nic),
-            told => {
-                if let Err(error) = told {
+            result => {
+                if let Err(error) = result {
                     tracing::warn!(
                         vm = %self.entry.name,
                         %nic,

@@ -51,9 +51,8 @@ impl Shared {
         }
     }
 
-    /// Returns an error for each VM that must be stopped before the change: VMs that would be
-    /// deleted, VMs whose folder would change, and VMs whose plugged devices would change
-    /// incompatibly.
+    /// Returns an error for each VM that must be stopped before the change: VMs to be deleted, VMs
+    /// with a changed folder, and VMs with incompatible changes of plugged devices.
     pub(crate) fn check_vms_stopped(
         &self,
         edit: &Edit,
@@ -175,8 +174,8 @@ impl Shared {
             let text = format!("the VM is not running; start it with `suimon vm start {name}`");
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
         };
-        let told = ask(vm.as_ref());
-        told.map_err(|error| {
+        let result = ask(vm.as_ref());
+        result.map_err(|error| {
             let code = match error.kind {
                 VmErrorKind::Host | VmErrorKind::Timeout => ErrorCode::HostError,
                 VmErrorKind::AlreadyRunning

@@ -1,4 +1,4 @@
-//! Host in virtual time: queues that demand a share of a processor, processors that divide their
+//! Host in virtual time: queues that demand a share of a worker, workers that divide their
 //! time, and placement that measures and moves.
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -19,7 +19,7 @@ pub(crate) fn queue(nic: u32) -> QueueId {
     QueueId { port: PortId(nic), direction: Direction::Ingress, index: 0 }
 }
 
-/// Returns `number` processors; siblings are half of them apart, as Linux numbers threads.
+/// Returns `number` workers; siblings are half of them apart, as Linux numbers threads.
 pub(crate) fn workers(number: u16, threads: u16, nodes: u16) -> Vec<WorkerSpec> {
     let cores = number / threads;
     (0..number)
@@ -35,15 +35,15 @@ pub(crate) struct Host {
     pub(crate) vmq: Vmq,
     pub(crate) now: Time,
     workers: Vec<WorkerSpec>,
-    /// Demand of each queue in percent of a processor, by [`queue`]'s number.
+    /// Demand of each queue in percent of a worker, by [`queue`]'s number.
     pub(crate) wanted: Vec<f64>,
-    /// Load of other work on each processor in percent.
+    /// Load of other work on each worker in percent.
     pub(crate) other: Vec<f64>,
-    /// Weight of each queue in the division of a saturated processor.
+    /// Weight of each queue in the division of a saturated worker.
     pub(crate) weights: Vec<f64>,
-    /// Factor by which work on each processor takes longer because of external load on its CPU.
+    /// Factor by which work on each worker takes longer because of external load on its CPU.
     pub(crate) stretch: Vec<f64>,
-    /// Actual processors of the queues.
+    /// Actual workers of the queues.
     places: BTreeMap<QueueId, WorkerId>,
     under_way: VecDeque<Move>,
     measured: Duration,
@@ -52,15 +52,15 @@ pub(crate) struct Host {
     /// Moves carried out, with their times.
     pub(crate) moves: Vec<(Time, Move)>,
     pub(crate) effects: Vec<Effect>,
-    /// Load of queues in the last step, in percent of a processor.
+    /// Load of queues in the last step, in percent of a worker.
     pub(crate) got: Vec<f64>,
 }
 
 impl Host {
-    pub(crate) fn new(spec: VmqSpec, processors: Vec<WorkerSpec>, queues: usize) -> Self {
+    pub(crate) fn new(spec: VmqSpec, workers: Vec<WorkerSpec>, queues: usize) -> Self {
         // Clocks of hosts do not start at zero.
         let now = Time::from_ns(1_000_000_000_000);
-        let mut vmq = Vmq::new(spec, &processors, now).unwrap();
+        let mut vmq = Vmq::new(spec, &workers, now).unwrap();
         let mut places = BTreeMap::new();
         for nic in 0..queues as u32 {
             assert!(vmq.set_nic(PortId(nic), NicSpec::default(), 1, now).unwrap().is_empty());
@@ -69,11 +69,11 @@ impl Host {
         Self {
             vmq,
             now,
-            other: vec![0.0; processors.len()],
+            other: vec![0.0; workers.len()],
             weights: vec![1.0; queues],
-            stretch: vec![1.0; processors.len()],
-            worker_ns: vec![0.0; processors.len()],
-            workers: processors,
+            stretch: vec![1.0; workers.len()],
+            worker_ns: vec![0.0; workers.len()],
+            workers,
             wanted: vec![0.0; queues],
             places,
             under_way: VecDeque::new(),
@@ -85,9 +85,9 @@ impl Host {
         }
     }
 
-    pub(crate) fn of(processors_max: u16, processors_there: u16, queues: usize) -> Self {
-        let spec = VmqSpec { max_processors: processors_max, ..VmqSpec::default() };
-        Self::new(spec, workers(processors_there, 1, 1), queues)
+    pub(crate) fn of(workers_max: u16, workers_there: u16, queues: usize) -> Self {
+        let spec = VmqSpec { max_workers: workers_max, ..VmqSpec::default() };
+        Self::new(spec, workers(workers_there, 1, 1), queues)
     }
 
     /// Advances the time by `span`.
@@ -147,7 +147,7 @@ impl Host {
         }
     }
 
-    /// Simulates one step: each processor satisfies the demand of its queues, or divides its time
+    /// Simulates one step: each worker satisfies the demand of its queues, or divides its time
     /// by weight if saturated. Two busy threads of a core run at 0.65 times the speed each.
     fn work(&mut self) {
         let wants = |of: &Self, at: usize| -> f64 {
@@ -195,7 +195,7 @@ impl Host {
             .collect()
     }
 
-    /// Returns processors with queues in ascending order.
+    /// Returns workers with queues in ascending order.
     pub(crate) fn used(&self) -> Vec<u16> {
         let mut used: Vec<u16> = self.vmq.placement().map(|(_, at)| at.0).collect();
         used.sort_unstable();
@@ -203,7 +203,7 @@ impl Host {
         used
     }
 
-    /// Returns the total load of queues, in percent of a processor.
+    /// Returns the total load of queues, in percent of a worker.
     pub(crate) fn throughput(&self) -> f64 {
         self.got.iter().sum()
     }
@@ -213,7 +213,7 @@ impl Host {
         self.moves.iter().filter(|(at, _)| *at > from).count()
     }
 
-    /// Returns the time from `from` to the last move that relieved a processor.
+    /// Returns the time from `from` to the last move that relieved a worker.
     pub(crate) fn last_shed(&self, from: Time) -> Option<Duration> {
         let shed = self.moves.iter().rev().find(|(at, moved)| {
             *at > from && matches!(moved.reason, Reason::Overloaded { .. } | Reason::Crowded { .. })

@@ -91,8 +91,8 @@ impl Etcd {
             }
             arguments.push(words);
         }
-        let tls =
-            authority.map(|authority| EtcdTls { authorities: authority.authority, identity: None });
+        let tls = authority
+            .map(|authority| EtcdTls { ca_certificates: authority.authority, identity: None });
         let mut etcd = Self { children: vec![None, None, None], arguments, endpoints, tls, folder };
         for index in 0..3 {
             etcd.begin(index);

@@ -22,7 +22,7 @@ use rustix::net::{
 };
 use suimon_frame::FrameBatch;
 use suimon_ports::{
-    DeviceNotice, FrameSink, FrameSource, NegotiatedFeatures, OffloadSwitches, PortDevice,
+    DeviceNotice, FrameSink, FrameSource, NegotiatedFeatures, OffloadToggles, PortDevice,
     PortObserver, PortSpec, QueueHost, TransmitResult, VhostUserMode, VhostUserSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
@@ -121,7 +121,7 @@ impl Bench {
             queue_pairs,
             mac: Some("52:54:00:12:34:56".parse().unwrap()),
             mtu: 9000,
-            offload: OffloadSwitches::default(),
+            offload: OffloadToggles::default(),
             negotiated: NegotiatedFeatures::default(),
         };
         let host = Arc::new(Loopback::default());

@@ -98,7 +98,7 @@ impl Driver {
         self.policies.deleted.remove(&name);
         self.policies.reported.remove(&name);
         self.policies.all.insert(name, of);
-        (self.policies.is_due, self.looked) = (true, None);
+        (self.policies.is_due, self.sampled_at) = (true, None);
     }
 
     fn forget_policy(&mut self, now: Time, name: &Name) {
@@ -107,7 +107,7 @@ impl Driver {
             store.handle_allocator(now, AllocatorEvent::PolicyRemoved { policy: record.key });
         }
         self.policies.deleted.insert(name.clone());
-        (self.policies.is_due, self.looked) = (true, None);
+        (self.policies.is_due, self.sampled_at) = (true, None);
     }
 
     /// Requests an update of the desired state, which may have changed.

@@ -1,0 +1,249 @@
+//! Connections to other nodes through their APIs over TCP with TLS.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::net::sockopt;
+use suimon_client::{ArrivalLine, Client, ClientError, TlsError, TlsReach};
+use suimon_contract::{
+    ApiError, DrainPlan, DrainRequest, ErrorCode, HostStatus, IncomingMigration,
+    IncomingMigrationRequest, NodeConfig, Operation, Plan,
+};
+use suimon_node::{PeerError, PeerNode, PeerNodes, PeerStream};
+use tokio::runtime::{Handle, Runtime};
+
+use crate::line::{copy, local};
+
+/// Threads that copy bytes of lines: one for memory, one for others.
+const LINE_THREADS: usize = 2;
+/// Time limit for a node to report its state.
+const HOST_TIME: Duration = Duration::from_secs(4);
+/// Time limit for a node's response to a request other than that for its state.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Time for which a node is requested to wait for the end of an operation.
+const OPERATION_TIME: Duration = Duration::from_secs(5);
+/// Maximum size of a node's response in bytes.
+const RESPONSE_BYTES_MAX: usize = 8 << 20;
+/// Maximum length of a node's text in characters; longer ones are truncated. They become parts of
+/// events and operations, which are stored.
+const TEXT_CHARS_MAX: usize = 1000;
+/// Maximum number of errors, and of lines of a report, of a node.
+const TEXTS_MAX: usize = 1000;
+/// Socket buffer size of a line in bytes. The kernel may limit it to less.
+const SOCKET_BYTES: usize = 1 << 20;
+
+/// Nodes configured in the host file. Calls block and must not run on async runtime threads.
+#[derive(Default)]
+pub struct HostPeerNodes {
+    lines: Lines,
+}
+
+/// Async runtime of calls and lines, started with the first configured node.
+#[derive(Default)]
+struct Lines(Mutex<Option<Runtime>>);
+
+impl Lines {
+    fn handle(&self) -> io::Result<Handle> {
+        let mut runtime = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if runtime.is_none() {
+            let started = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(LINE_THREADS)
+                .thread_name("suimond-nodes")
+                .enable_all()
+                .build()?;
+            *runtime = Some(started);
+        }
+        runtime
+            .as_ref()
+            .map(|runtime| runtime.handle().clone())
+            .ok_or_else(|| io::Error::other("the daemon has no runtime for connections"))
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        let runtime = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(runtime) = runtime {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl PeerNodes for HostPeerNodes {
+    fn node(&self, config: &NodeConfig) -> Result<Arc<dyn PeerNode>, ApiError> {
+        let reach = TlsReach {
+            address: config.address.clone(),
+            server_name: config.effective_server_name(),
+            authority: config.ca_certificate.clone(),
+            token_file: config.token_file.clone(),
+        };
+        let refused = |code, field, text: String| {
+            ApiError::new(code, text).about(format!("node/{}", config.name)).field(field)
+        };
+        let client = Client::tls(&reach).map_err(|error| {
+            let field = match &error {
+                TlsError::ServerName(_) => "server_name",
+                TlsError::Authority(_) => "authority",
+                TlsError::Token(_) => "token_file",
+            };
+            refused(ErrorCode::DeviceMissing, field, error.to_string())
+        })?;
+        let runtime = self.lines.handle().map_err(|error| {
+            let text = format!("cannot start a thread for the connection: {error}");
+            refused(ErrorCode::HostError, "address", text)
+        })?;
+        let client =
+            client.with_answer_time(RESPONSE_TIMEOUT).with_answer_bytes_max(RESPONSE_BYTES_MAX);
+        Ok(Arc::new(HostPeerNode { config: config.clone(), client, runtime }))
+    }
+}
+
+struct HostPeerNode {
+    config: NodeConfig,
+    client: Client,
+    runtime: Handle,
+}
+
+impl HostPeerNode {
+    fn request<T>(
+        &self,
+        answer: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, PeerError> {
+        self.runtime.block_on(answer).map_err(|error| self.report(error))
+    }
+
+    fn report(&self, error: ClientError) -> PeerError {
+        match error {
+            ClientError::Refused { status: 401, .. } => {
+                let text = format!(
+                    "{} at {} rejected the token in {}; put the token of its `[api] token_file` \
+                     there",
+                    self.config.name,
+                    self.config.address,
+                    self.config.token_file.display()
+                );
+                let error = ApiError::new(ErrorCode::Unauthorized, text);
+                let about = format!("node/{}", self.config.name);
+                PeerError::Rejected(vec![error.about(about).field("token_file")])
+            }
+            ClientError::Refused { errors, .. } => {
+                PeerError::Rejected(errors.into_iter().take(TEXTS_MAX).map(limited_error).collect())
+            }
+            error => {
+                let mut text = error.to_string();
+                limit(&mut text);
+                PeerError::Unreachable(text)
+            }
+        }
+    }
+}
+
+impl PeerNode for HostPeerNode {
+    fn host(&self) -> Result<HostStatus, PeerError> {
+        let client = self.client.clone().with_answer_time(HOST_TIME);
+        let asked = async { tokio::time::timeout(HOST_TIME, client.host()).await };
+        match self.runtime.block_on(asked) {
+            Ok(answer) => answer.map_err(|error| self.report(error)),
+            Err(_) => Err(PeerError::Unreachable(format!(
+                "{} did not respond within {} s; check the address of its API, that the host \
+                 runs, and that firewalls permit the connection",
+                self.config.address,
+                HOST_TIME.as_secs()
+            ))),
+        }
+    }
+
+    fn check_arrival(&self, request: &IncomingMigrationRequest) -> Result<Plan, PeerError> {
+        self.request(self.client.check_arrival(request))
+    }
+
+    fn prepare_arrival(&self, request: &IncomingMigrationRequest) -> Result<Operation, PeerError> {
+        self.request(self.client.prepare_arrival(request)).map(limited_operation)
+    }
+
+    fn operation(&self, id: u64) -> Result<Operation, PeerError> {
+        self.request(self.client.wait_operation(id, OPERATION_TIME)).map(limited_operation)
+    }
+
+    fn cancel_operation(&self, id: u64) -> Result<Operation, PeerError> {
+        self.request(self.client.cancel_operation(id)).map(limited_operation)
+    }
+
+    fn arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
+        self.request(self.client.arrival(id))
+    }
+
+    fn line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError> {
+        let wanted = match line {
+            PeerStream::Memory => ArrivalLine::Memory,
+            PeerStream::Disk(disk) => ArrivalLine::Disk(disk),
+        };
+        let far = self.request(self.client.arrival_line(id, wanted))?;
+        let no_socket = |error: io::Error| {
+            PeerError::Unreachable(format!("cannot create a socket for the connection: {error}"))
+        };
+        let (ours, theirs) = UnixStream::pair().map_err(no_socket)?;
+        for end in [&ours, &theirs] {
+            // Smaller buffers work too.
+            let _ = sockopt::set_socket_send_buffer_size(end, SOCKET_BYTES);
+            let _ = sockopt::set_socket_recv_buffer_size(end, SOCKET_BYTES);
+        }
+        let _context = self.runtime.enter();
+        let ours = local(ours.into()).map_err(no_socket)?;
+        let node = self.config.name.clone();
+        self.runtime.spawn(async move {
+            if let Err(error) = copy(far, ours).await {
+                tracing::debug!(%node, %error, "a connection of a migration ended early");
+            }
+        });
+        Ok(theirs.into())
+    }
+
+    fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
+        self.request(self.client.activate_arrival(id))
+    }
+
+    fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
+        self.request(self.client.abandon_arrival(id))
+    }
+
+    fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, PeerError> {
+        let own = self.host()?.name;
+        self.request(self.client.check_drain(&own, request))
+    }
+
+    fn drain(&self, request: &DrainRequest) -> Result<Operation, PeerError> {
+        let own = self.host()?.name;
+        self.request(self.client.drain_node(&own, request)).map(limited_operation)
+    }
+
+    fn undrain(&self) -> Result<(), PeerError> {
+        let own = self.host()?.name;
+        self.request(self.client.undrain_node(&own))
+    }
+}
+
+/// Truncates a text of a node to [`TEXT_CHARS_MAX`] and replaces terminal control characters.
+fn limit(text: &mut String) {
+    let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    *text = text.chars().take(TEXT_CHARS_MAX).map(clean).collect();
+}
+
+fn limited_error(mut error: ApiError) -> ApiError {
+    limit(&mut error.message);
+    let names = [&mut error.resource, &mut error.field, &mut error.file];
+    names.into_iter().flatten().for_each(limit);
+    error
+}
+
+fn limited_operation(mut operation: Operation) -> Operation {
+    operation.report.truncate(TEXTS_MAX);
+    [&mut operation.kind, &mut operation.subject].into_iter().for_each(limit);
+    operation.step.iter_mut().chain(&mut operation.report).for_each(limit);
+    operation.error = operation.error.map(limited_error);
+    operation
+}

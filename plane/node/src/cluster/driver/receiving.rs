@@ -1,0 +1,198 @@
+//! Processing of worker results and of keys of the cluster.
+
+use std::collections::BTreeMap;
+
+use suimon_cluster_qos::{AllocatorEvent, Grant, Term};
+use suimon_contract::{EventKind, Name};
+use suimon_ports::ClusterEntry;
+use suimon_quantity::Time;
+
+use super::{Driver, ELECT, Link, RETRY};
+use crate::cluster::inbox::{KeyState, Messages};
+use crate::cluster::keys::{
+    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NodeReport, POLICIES, REPORTS, grant_of,
+    report_of,
+};
+use crate::cluster::messages::{Task, TaskResult};
+use crate::cluster::shared_store::SharedStore;
+use crate::cluster::values::read;
+use crate::events::Draft;
+
+impl Driver {
+    pub(super) fn handle_input(&mut self, mail: Messages) {
+        if mail.is_changed {
+            self.follow_desired();
+        }
+        if let Some(leaves) = mail.leaves {
+            self.is_leaving = leaves;
+            self.has_left &= !leaves;
+            self.sampled_at = None;
+        }
+        if let Some(releasing) = mail.releasing {
+            self.begin_release(releasing);
+        }
+        for (name, ask) in mail.requests {
+            if let Some(store) = self.stores.get_mut(&name) {
+                (store.ask, self.sampled_at) = (ask, None);
+            }
+        }
+        for answer in mail.answers {
+            self.handle_result(answer);
+        }
+        self.early.extend(mail.keys);
+        if matches!(self.link, Link::Up { .. }) {
+            for (key, heard) in std::mem::take(&mut self.early) {
+                self.handle_key(&key, &heard);
+            }
+        }
+    }
+
+    pub(super) fn handle_result(&mut self, answer: TaskResult) {
+        let now = self.now();
+        match answer {
+            TaskResult::Begun { store, member, policies } => {
+                self.join(now, store, member);
+                self.take_policies(now, policies);
+            }
+            TaskResult::NotBegun { is_refused, detail } => {
+                self.link = Link::Trying { at: Some(now + RETRY) };
+                self.report_not_begun(is_refused, &detail);
+            }
+            TaskResult::Elected { store, term, records, policies } => {
+                self.take_policies(now, policies);
+                self.lead(now, &store, term, records);
+            }
+            TaskResult::NotElected { store } => {
+                if let Some(store) = self.stores.get_mut(&store) {
+                    (store.is_candidate, store.elect_at) = (false, now + ELECT);
+                }
+            }
+            TaskResult::Written { store, term, is_written } => {
+                let name = store;
+                let store = self.stores.get_mut(&name).filter(|of| of.leads() == Some(term));
+                let Some(store) = store else { return };
+                let event =
+                    if is_written { AllocatorEvent::Written } else { AllocatorEvent::WriteFailed };
+                store.handle_allocator(now, event);
+                if !is_written {
+                    store.elect_at = now + ELECT;
+                    self.report_leadership_lost(
+                        &name,
+                        "a write to etcd failed or has an unknown result",
+                    );
+                }
+            }
+            TaskResult::Removed => {
+                self.begin_session();
+                self.tasks.push(self.session, Task::End);
+                self.depose_all(now);
+                self.link = Link::Trying { at: Some(now + RETRY) };
+            }
+            TaskResult::Ended { failure } => self.end_leaving(failure),
+            TaskResult::Beaten { store, heartbeats } => {
+                self.handle_heartbeats(now, &store, heartbeats);
+            }
+            TaskResult::Looked { store, session, wrong } => {
+                self.handle_identity(now, &store, (session, wrong));
+            }
+            TaskResult::Withdrawn { store, is_done } => self.handle_withdrawn(&store, is_done),
+        }
+    }
+
+    pub(super) fn handle_key(&mut self, key: &str, heard: &KeyState) {
+        let (now, entry) = (self.now(), heard.entry.as_ref());
+        if let Some(name) = key.strip_prefix(MEMBERS) {
+            let record = entry.and_then(read::<MemberRecord>);
+            let before = match record {
+                Some(record) => self.members.insert(name.to_owned(), record),
+                None => self.members.remove(name),
+            };
+            let id = self.members.get(name).map(|of| of.id);
+            if let Some(before) = before.filter(|before| Some(before.id) != id) {
+                self.stores.values_mut().for_each(|store| store.forget(now, before.id));
+            }
+        } else if let Some(name) = key.strip_prefix(ALIVE) {
+            match entry {
+                Some(_) => self.alive.insert(name.to_owned()),
+                None => self.alive.remove(name),
+            };
+        } else if let Some(name) = key.strip_prefix(POLICIES) {
+            self.handle_policy(now, name, heard);
+        } else if let Some(name) = key.strip_prefix(LEADERS) {
+            self.handle_leader(now, name, heard);
+        } else if key.starts_with(GRANTS) {
+            let Some((node, name)) = grant_of(key).filter(|(node, _)| *node == self.node) else {
+                return;
+            };
+            let Some(grant) = entry.and_then(read::<Grant>) else { return };
+            match named(&mut self.stores, name) {
+                Some(store) => {
+                    tracing::trace!(?node, name, ?grant, "grant received");
+                    store.handle_grant(now, grant);
+                }
+                // This host no longer shares the store.
+                None => self.withdrawals.extend(name.parse::<Name>()),
+            }
+        } else if key.starts_with(REPORTS) {
+            self.handle_report(now, key, entry);
+        }
+    }
+
+    pub(super) fn handle_leader(&mut self, now: Time, name: &str, heard: &KeyState) {
+        let Some(store) = named(&mut self.stores, name) else { return };
+        // The key's state predates this node's election.
+        if store.leads().is_some_and(|term| heard.revision < term.0) {
+            return;
+        }
+        let leader = heard.entry.as_ref().map(|entry| {
+            let who = String::from_utf8_lossy(&entry.value);
+            let node = who.split(' ').next().unwrap_or_default().to_owned();
+            (node, Term(entry.created))
+        });
+        store.handle_leader(now, leader);
+        let Some(led) = store.leads() else { return };
+        if store.leader.as_ref().map(|(_, term)| *term) != Some(led) {
+            store.depose(now);
+            let name = store.name.clone();
+            // Ends the session's watch of the store's reports.
+            let resign = Task::Resign { store: name.clone(), term: led };
+            self.tasks.push(self.session, resign);
+            self.report_leadership_lost(&name, "its term expired");
+        }
+    }
+
+    pub(super) fn handle_report(&mut self, now: Time, key: &str, entry: Option<&ClusterEntry>) {
+        let Some((name, node)) = report_of(key) else { return };
+        let Some(entry) = entry else {
+            // The node has given back what is reserved for it.
+            if let Some(store) = named(&mut self.stores, name) {
+                store.forget(now, node);
+            }
+            return;
+        };
+        let is_member = self.members.values().any(|of| of.id == node);
+        let said = read::<NodeReport>(entry).filter(|said| said.report.node == node);
+        let store = named(&mut self.stores, name).filter(|of| of.leads().is_some());
+        let (Some(said), Some(store), true) = (said, store, is_member) else { return };
+        for (disk, name) in &said.names {
+            self.shared.cluster.view().call(node, *disk, name);
+        }
+        if let Some((node, bytes)) = store.handle_report(now, said, entry.created) {
+            let (own, name) = (store.normalization_bytes, store.name.clone());
+            let text = format!(
+                "Node {} counts {bytes} bytes of store {name} as one operation, this host {own} \
+                 bytes. Set the same `normalization_bytes` on all nodes.",
+                self.node_name(node)
+            );
+            let kind = EventKind::NodeOfOtherVersion;
+            self.emit([Draft::new(kind, format!("store/{name}"), text)]);
+        }
+    }
+}
+
+fn named<'a>(
+    stores: &'a mut BTreeMap<Name, SharedStore>,
+    name: &str,
+) -> Option<&'a mut SharedStore> {
+    stores.get_mut(&name.parse::<Name>().ok()?)
+}

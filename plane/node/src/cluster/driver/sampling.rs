@@ -1,0 +1,135 @@
+//! Periodic sampling of disk loads, and checks of the identity of stores.
+
+use std::sync::Arc;
+use std::thread::Builder;
+use std::time::Duration;
+
+use suimon_contract::{EventKind, Name};
+use suimon_quantity::Time;
+
+use super::{Driver, Link, RETRY};
+use crate::cluster::covered;
+use crate::cluster::identity::{self, KnownIdentity, Mismatch};
+use crate::cluster::keys::STORES;
+use crate::cluster::messages::TaskResult;
+use crate::cluster::records::save_covered;
+use crate::cluster::releasing::Release;
+use crate::cluster::{cluster_prefix, shared_stores};
+use crate::events::Draft;
+
+/// Interval between checks of a store's identity.
+const STORE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
+
+impl Driver {
+    /// Samples the load of disks, and passes it to the members. Updates the minimums in effect.
+    pub(super) fn sample(&mut self, now: Time) {
+        let (desired, views) = (self.shared.desired(), self.shared.disks.parts.plane.stores());
+        let disks = &self.shared.disks;
+        let keys = self.policies.keys();
+        for (name, store) in &mut self.stores {
+            let known = (disks, &desired.config, &keys);
+            let reported = store.loads.sample(now, known, (name, store.id), &views);
+            store.names = reported.names;
+            let wanted = covered::minimums(&desired.config, name);
+            let now_covered = covered::covered(&wanted, store.covers_iops(), &store.covered);
+            if now_covered != store.covered {
+                let cluster = self.config.as_ref().map(|of| &of.name);
+                let state = self.shared.store.as_ref();
+                let saved =
+                    cluster.map_or(Ok(()), |of| save_covered(state, of, name, &now_covered));
+                match saved {
+                    Ok(()) => {
+                        disks.set_covered(name, now_covered.clone());
+                        (store.covered, self.needs_limits) = (now_covered, true);
+                    }
+                    Err(error) => tracing::error!(store = %name, %error, "cannot save minimums"),
+                }
+            }
+            // A store that is not the cluster's is not reported, so that reservations on the right
+            // store are kept.
+            let gives_back = self.is_leaving || store.release != Release::None;
+            if gives_back || store.takes_part() {
+                let loads = if gives_back { Vec::new() } else { reported.disks };
+                store.handle_loads(now, loads, reported.latency_ns);
+            }
+            // Repeated, because the store may have been added to the storage plane since the last
+            // call.
+            disks.parts.plane.set_cap(store.id, Some(store.cap()));
+            self.policies.hold_parts(&self.shared, (name, store.id), &store.policy_caps);
+        }
+    }
+
+    /// Starts checks of the identity of stores that are due, in a thread per store, because file
+    /// systems may block.
+    pub(super) fn look_at_identities(&mut self, now: Time) {
+        let (Link::Up { store: of }, Some(config)) = (&self.link, &self.config) else { return };
+        let desired = self.shared.desired();
+        let specs = shared_stores(&desired.config);
+        for (name, store) in &mut self.stores {
+            let Some(spec) = specs.get(name) else { continue };
+            if store.is_looking || store.look_at > now {
+                continue;
+            }
+            store.is_looking = true;
+            let key = format!("{}{STORES}{name}", cluster_prefix(&config.name));
+            let known = KnownIdentity { store: Arc::clone(of), key };
+            let (shared, session) = (Arc::clone(&self.shared), self.session);
+            let (cluster, name, path) = (config.name.clone(), name.clone(), spec.path.clone());
+            let check_identity = move || {
+                let random = (shared.disks.parts.random)();
+                let inbox = Arc::clone(&shared.cluster.inbox);
+                let asked = shared.disks.query_store(&path, move |files| {
+                    identity::check(&known, files, &cluster, random)
+                });
+                let wrong = asked.unwrap_or_else(|error| Err(error.to_string()));
+                inbox.push_result_any_session(TaskResult::Looked { store: name, session, wrong });
+            };
+            let thread = Builder::new().name("suimon-identity".to_owned()).spawn(check_identity);
+            if let Err(error) = thread {
+                tracing::warn!(%error, "cannot check the identity of a shared store");
+                (store.is_looking, store.look_at) = (false, now + STORE_CHECK_INTERVAL);
+            }
+        }
+    }
+
+    pub(super) fn handle_identity(
+        &mut self,
+        now: Time,
+        name: &Name,
+        (session, wrong): (u64, Result<Option<Mismatch>, String>),
+    ) {
+        let Some(store) = self.stores.get_mut(name) else { return };
+        store.is_looking = false;
+        if session != self.session {
+            // It may be about another cluster. The check is repeated in this session.
+            return;
+        }
+        store.look_at = now + if store.is_known { STORE_CHECK_INTERVAL } else { RETRY };
+        let wrong = match wrong {
+            Ok(wrong) => wrong,
+            Err(error) => {
+                tracing::warn!(store = %name, error, "cannot check the identity of a shared store");
+                return;
+            }
+        };
+        let was = std::mem::replace(&mut store.wrong, wrong.clone());
+        store.is_known = true;
+        self.sampled_at = None;
+        let subject = format!("store/{name}");
+        match (was, wrong) {
+            (None, Some(Mismatch { reason: why, .. })) => {
+                if self.stores.get_mut(name).is_some_and(|store| store.depose(now)) {
+                    self.report_leadership_lost(name, "the store has another identity");
+                }
+                let text = format!("This host gets no leases on store {name}: {why}.");
+                let draft = Draft::new(EventKind::SharedStoreWrong, subject, text);
+                self.emit([draft.with("reason", why)]);
+            }
+            (Some(_), None) => {
+                let text = format!("Store {name} has the identity that the cluster has recorded.");
+                self.emit([Draft::new(EventKind::SharedStoreRight, subject, text)]);
+            }
+            _ => {}
+        }
+    }
+}

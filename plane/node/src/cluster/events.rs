@@ -1,0 +1,203 @@
+//! Events of the cluster.
+
+use suimon_cluster_qos::{
+    AdmissionCheck, Cause, DiskKey, MemberNotice, NodeId, Notice, OverGuarantee, PolicyKey, Unmet,
+};
+use suimon_contract::{EventKind, Name};
+
+use crate::events::Draft;
+
+/// Lookup of the names of nodes, disks and policies.
+pub(super) trait Names {
+    fn node(&self, node: NodeId) -> String;
+    fn disk(&self, node: NodeId, disk: DiskKey) -> String;
+    fn policy(&self, policy: PolicyKey) -> String;
+}
+
+fn of_store(kind: EventKind, store: &Name, text: impl Into<String>) -> Draft {
+    Draft::new(kind, format!("store/{store}"), text)
+}
+
+/// Returns the event for a notice of this host's cluster member about a shared store.
+pub(super) fn of_member(store: &Name, notice: MemberNotice, reserved_iops: u64) -> Draft {
+    let draft = match notice {
+        MemberNotice::Leased => of_store(
+            EventKind::SharedLeaseHeld,
+            store,
+            "This host holds a lease of spare IOPS on the store again.",
+        ),
+        MemberNotice::Lapsed => of_store(
+            EventKind::SharedLeaseLapsed,
+            store,
+            format!(
+                "The lease of spare IOPS on the store expired: this host's disks are limited to \
+                 their reservation, {reserved_iops} IOPS in total. Check the leader (`suimon \
+                 cluster status`)."
+            ),
+        ),
+        MemberNotice::ClockSlow => of_store(
+            EventKind::SharedClockSlow,
+            store,
+            "This host's clock runs over 1 % slower than that of the store's leader; this host uses \
+             no lease until both run at the same rate. Check whether the host was suspended, and its clock \
+             source.",
+        ),
+        MemberNotice::OtherVersion(version) => of_store(
+            EventKind::NodeOfOtherVersion,
+            store,
+            format!(
+                "The store's leader has cluster protocol version {version}. Run the same version \
+                 of Suimon on all nodes."
+            ),
+        ),
+    };
+    draft.with("reserved_iops", reserved_iops)
+}
+
+/// Returns the event of a leader's notice.
+pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Draft {
+    match notice {
+        Notice::Refused { node, admission } => {
+            reservation_refused(store, names.node(*node), admission)
+        }
+        Notice::MinimumUnmet(unmet) => minimum_unmet(store, unmet, names),
+        Notice::MinimumMet { node, disk } => {
+            let (disk, node) = (names.disk(*node, *disk), names.node(*node));
+            let text =
+                format!("Disk {disk} on node {node} gets its minimum again, or has less demand.");
+            of_store(EventKind::SharedMinimumMet, store, text).with("node", node).with("disk", disk)
+        }
+        Notice::ExternalLoad { delivered_iops, capacity_iops, strangers, silent } => {
+            let strangers: Vec<_> = strangers.iter().map(|of| of.name.clone()).collect();
+            let silent: Vec<_> = silent.iter().map(|node| names.node(*node)).collect();
+            external_load(store, *delivered_iops, *capacity_iops)
+                .with("seen_on_it", strangers.join(", "))
+                .with("silent_nodes", silent.join(", "))
+        }
+        Notice::ExternalLoadEnded => of_store(
+            EventKind::SharedForeignLoadGone,
+            store,
+            "The store delivers its capacity again.",
+        ),
+        Notice::ExternalUserDetected(stranger) => {
+            let text = format!(
+                "{} also uses the store and is not a node of this cluster. Stop that load, or let \
+                 that host join the cluster.",
+                stranger.name
+            );
+            of_store(EventKind::SharedForeignLoad, store, text).with("seen_on_it", &stranger.name)
+        }
+        Notice::NodeSilent { node, reserved_iops } => {
+            let node = names.node(*node);
+            let text = format!(
+                "Node {node} sends no reports any more; its reservation of {reserved_iops} IOPS \
+                 is kept. If it is gone for good, run `suimon cluster remove {node}`."
+            );
+            of_store(EventKind::NodeSilent, store, text)
+                .with("node", node)
+                .with("reserved_iops", reserved_iops)
+        }
+        Notice::Unaccounted { node, reserved_iops, known_iops } => {
+            let node = names.node(*node);
+            let text = format!(
+                "Node {node} holds a reservation of {reserved_iops} IOPS, of which the cluster \
+                 has recorded {known_iops}; the leader counts all of it from now on. Check the \
+                 nodes with `suimon cluster status`."
+            );
+            of_store(EventKind::NodeUnaccounted, store, text).with("node", node)
+        }
+        Notice::OtherVersion { node, version } => {
+            let node = names.node(*node);
+            let text = format!(
+                "Node {node} has cluster protocol version {version}. Run the same version of \
+                 Suimon on all nodes."
+            );
+            of_store(EventKind::NodeOfOtherVersion, store, text).with("node", node)
+        }
+        Notice::PolicyInUse { policy, node } => {
+            of_policy(EventKind::SharedPolicyInUse, store, (*policy, *node), names)
+        }
+        Notice::PolicyUnknown { policy, node } => {
+            of_policy(EventKind::SharedPolicyUnknown, store, (*policy, *node), names)
+        }
+    }
+}
+
+fn reservation_refused(store: &Name, node: String, admission: &AdmissionCheck) -> Draft {
+    let text = format!(
+        "Node {node} requests too much and keeps its former reservation: {admission}. Lower \
+         minimums, or move disks to another store."
+    );
+    of_store(EventKind::SharedPromiseRefused, store, text)
+        .with("node", node)
+        .with("promised_iops", admission.guaranteed_iops)
+        .with("asked_iops", admission.requested_iops)
+}
+
+/// Returns the event of a store that delivers less than its capacity.
+fn external_load(store: &Name, delivered_iops: u64, capacity_iops: u64) -> Draft {
+    let text = format!(
+        "The store delivers {delivered_iops} IOPS to all nodes; its capacity is {capacity_iops} \
+         IOPS. Find the external load, or measure the capacity again."
+    );
+    of_store(EventKind::SharedForeignLoad, store, text)
+        .with("delivered_iops", delivered_iops)
+        .with("capability_iops", capacity_iops)
+}
+
+/// Returns an event about a shared QoS policy that disks of a node use.
+fn of_policy(
+    kind: EventKind,
+    store: &Name,
+    (policy, node): (PolicyKey, NodeId),
+    names: &dyn Names,
+) -> Draft {
+    let (policy, node) = (names.policy(policy), names.node(node));
+    let what = if kind == EventKind::SharedPolicyInUse {
+        "the cluster deleted it, and it stays in effect until these disks get another policy, or none"
+    } else {
+        "the cluster does not have it. If it is aggregated, they may be limited to 0 IOPS: create \
+         the policy, or set another one"
+    };
+    let text = format!("Disks of node {node} use policy {policy}; {what}.");
+    of_store(kind, store, text).with("policy", policy).with("node", node)
+}
+
+fn minimum_unmet(store: &Name, unmet: &Unmet, names: &dyn Names) -> Draft {
+    let (disk, node) = (names.disk(unmet.node, unmet.disk), names.node(unmet.node));
+    let (cause, why) = match unmet.cause {
+        Cause::NotAdmitted => ("not-admitted", "the minimums exceed the capacity of the store"),
+        Cause::OtherNodes => ("other-nodes", "other nodes have not reduced their use yet"),
+        Cause::OwnNode => ("own-node", "other disks of its node use it"),
+        Cause::ExternalLoad => ("foreign-load", "the store delivers less than its capacity"),
+        Cause::StoreLatency => {
+            ("store-latency", "the latency of the store is too high for so few requests in flight")
+        }
+    };
+    let aggressor = |of: &OverGuarantee| {
+        let (disk, node) = (names.disk(of.node, of.disk), names.node(of.node));
+        format!("{disk} on {node} {} IOPS", of.delivered_iops)
+    };
+    let aggressors: Vec<String> = unmet.aggressors.iter().map(aggressor).collect();
+    let first = aggressors
+        .first()
+        .map_or_else(String::new, |of| format!("; most above its own guarantee: {of}"));
+    let text = format!(
+        "Disk {disk} on node {node} has missed its minimum for {} s: guaranteed {} IOPS, demand \
+         {} IOPS, delivered {} IOPS; {why}{first}. Check LIMITED BY in `suimon qos flows`; lower \
+         minimums, or move disks to another store.",
+        unmet.lasting.as_secs(),
+        unmet.guaranteed_iops,
+        unmet.demanded_iops,
+        unmet.delivered_iops
+    );
+    of_store(EventKind::SharedMinimumUnmet, store, text)
+        .with("node", node)
+        .with("disk", disk)
+        .with("lasting_s", unmet.lasting.as_secs())
+        .with("entitled_iops", unmet.guaranteed_iops)
+        .with("demanded_iops", unmet.demanded_iops)
+        .with("delivered_iops", unmet.delivered_iops)
+        .with("cause", cause)
+        .with("aggressors", aggressors.join(", "))
+}

@@ -1,0 +1,204 @@
+//! Disks of a configuration, with everything that opening them needs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use suimon_contract::{
+    DiskConfig, DiskFormat, DiskKind, DiskOnFull, HostConfig, Name, SocketMode, StoreConfig,
+    StoreFile,
+};
+use suimon_image::DiskGeometry;
+use suimon_ports::{FileName, NegotiatedFeatures, VhostUserDiskSpec, VhostUserMode};
+use suimon_storage::{FullPolicy, images};
+
+use crate::transaction::{Acquired, Claim, clean};
+
+/// Configured disk and its store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RequiredDisk {
+    pub(crate) config: DiskConfig,
+    pub(crate) store: StoreConfig,
+    /// VM that uses the disk.
+    pub(crate) vm: Option<Name>,
+    /// Socket by which the VM's QEMU is an NBD client of the disk; `None` unless QEMU emulates the
+    /// disk's controller.
+    pub(crate) emulated: Option<PathBuf>,
+}
+
+pub(crate) type RequiredDisks = BTreeMap<Name, RequiredDisk>;
+
+/// Returns the disks of a configuration. A disk whose store is not configured is left out.
+pub(crate) fn required_disks(config: &HostConfig) -> RequiredDisks {
+    let config = config.with_sockets_of_vms();
+    let store = |name: &Name| config.stores.iter().find(|store| store.name == *name);
+    let wanted = config.disks.iter().filter_map(|disk| {
+        let store = store(&disk.store)?.clone();
+        let emulated = config.emulated_disk_socket(disk);
+        let vm = config.vm_of_disk(&disk.name).map(|vm| vm.name.clone());
+        Some((disk.name.clone(), RequiredDisk { config: disk.clone(), store, vm, emulated }))
+    });
+    wanted.collect()
+}
+
+/// Returns the socket files that opening these disks creates.
+pub(crate) fn required_sockets(wanted: &RequiredDisks) -> BTreeSet<PathBuf> {
+    wanted.values().flat_map(RequiredDisk::sockets).collect()
+}
+
+/// Returns the socket files that a new daemon takes over from a killed one. Other socket files must
+/// be removed before they are opened.
+pub(crate) fn taken_over_sockets(wanted: &RequiredDisks) -> BTreeSet<PathBuf> {
+    wanted.values().filter_map(RequiredDisk::vhost_user_socket).collect()
+}
+
+impl RequiredDisk {
+    /// Returns a copy in which all keys that may change in service have fixed values.
+    fn without_live_keys(&self) -> Self {
+        let mut fixed = self.clone();
+        let config = &mut fixed.config;
+        config.size_bytes = None;
+        config.block_bytes = None;
+        config.qos_policy = None;
+        config.qos = Default::default();
+        config.nbd = None;
+        (config.on_full, config.full_wait_s) = Default::default();
+        config.file = config.effective_file();
+        config.kind = Some(config.kind_of_new_file());
+        fixed.vm = None;
+        fixed.store.capacity_iops = None;
+        fixed.store.shared = false;
+        fixed.store.full_warning_percent = 0;
+        fixed
+    }
+
+    /// Returns true if the disk can change to this configuration while it is in service.
+    pub(crate) fn can_change_live(&self, other: &Self) -> bool {
+        self.without_live_keys() == other.without_live_keys()
+    }
+
+    /// Returns the full-store policy: whether requests are queued or fail if the store is full.
+    pub(crate) fn full_policy(&self) -> FullPolicy {
+        match self.config.on_full {
+            DiskOnFull::Error => FullPolicy::ERROR,
+            DiskOnFull::Wait => FullPolicy {
+                ring_wait: None,
+                client_wait: Duration::from_secs(self.config.full_wait_s.into()),
+            },
+        }
+    }
+
+    /// Returns the file and sockets that only this disk may use.
+    pub(crate) fn claims(&self) -> BTreeSet<Claim> {
+        let file = match self.config.effective_file() {
+            Some(file) => self.store.path.join(file.as_str()),
+            None => self.store.path.clone(),
+        };
+        let vhost_user = self.config.vhost_user.as_ref().map(|of| &of.socket);
+        let sockets = vhost_user.into_iter().chain(&self.emulated);
+        let sockets = sockets.map(|socket| Claim::Socket(clean(socket)));
+        std::iter::once(Claim::File(clean(&file))).chain(sockets).collect()
+    }
+
+    /// Returns the Unix socket on which the disk is exported by NBD. Other disks may share it.
+    pub(crate) fn nbd_socket(&self) -> Option<PathBuf> {
+        self.config.nbd.as_ref()?.socket.as_deref().map(clean)
+    }
+
+    /// Returns true if the disk holds a resource that a change acquires, so that a removed disk
+    /// must be closed first.
+    pub(crate) fn holds_any(&self, acquired: &Acquired) -> bool {
+        self.claims().iter().any(|held| acquired.contains(held)) || self.is_nbd_acquired(acquired)
+    }
+
+    /// Returns true if another port or disk will hold the disk's NBD socket exclusively.
+    pub(crate) fn is_nbd_acquired(&self, acquired: &Acquired) -> bool {
+        self.nbd_socket().is_some_and(|path| acquired.contains_exclusive(&Claim::Socket(path)))
+    }
+
+    /// Returns the socket files that opening the disk creates.
+    pub(crate) fn sockets(&self) -> Vec<PathBuf> {
+        let nbd = self.config.nbd.as_ref().and_then(|of| of.socket.clone());
+        self.vhost_user_socket().into_iter().chain(nbd).chain(self.emulated.clone()).collect()
+    }
+
+    fn vhost_user_socket(&self) -> Option<PathBuf> {
+        let listened = self.config.vhost_user.as_ref().filter(|of| of.mode == SocketMode::Server);
+        listened.map(|of| of.socket.clone())
+    }
+
+    /// Returns the plan of the disk's image.
+    pub(crate) fn plan(&self) -> images::DiskPlan {
+        let config = &self.config;
+        images::DiskPlan {
+            format: disk_format(config.format),
+            kind: config.required_kind().map(disk_kind),
+            file: config.effective_file().as_ref().and_then(file_name),
+            size: config.size_bytes.map(suimon_contract::ByteSize::bytes),
+            parent: config.parent.as_ref().and_then(file_name),
+            is_read_only: config.read_only,
+            logical_sector: config.logical_sector,
+            physical_sector: config.physical_sector.max(config.logical_sector),
+            block_bytes: config.block_bytes.map(suimon_contract::ByteSize::bytes),
+        }
+    }
+
+    /// Returns the specification of the vhost-user device; `None` if the disk has none. `shape`:
+    /// properties of the open image.
+    pub(crate) fn vhost_user(
+        &self,
+        shape: DiskGeometry,
+        negotiated: NegotiatedFeatures,
+    ) -> Option<VhostUserDiskSpec> {
+        let of = self.config.vhost_user.as_ref()?;
+        Some(VhostUserDiskSpec {
+            socket: of.socket.clone(),
+            mode: match of.mode {
+                SocketMode::Server => VhostUserMode::Server,
+                SocketMode::Client => VhostUserMode::Client,
+            },
+            queues: of.queues,
+            bytes: shape.size,
+            sector_bytes: shape.logical_sector,
+            physical_sector_bytes: shape.physical_sector.max(shape.logical_sector),
+            serial: self.config.effective_serial(),
+            is_read_only: self.config.read_only,
+            negotiated,
+        })
+    }
+}
+
+pub(crate) const fn disk_format(format: DiskFormat) -> images::DiskFormat {
+    match format {
+        DiskFormat::Raw => images::DiskFormat::Raw,
+        DiskFormat::Vhd => images::DiskFormat::Vhd,
+        DiskFormat::Vhdx => images::DiskFormat::Vhdx,
+        DiskFormat::PassThrough => images::DiskFormat::PassThrough,
+    }
+}
+
+pub(crate) const fn disk_kind(kind: DiskKind) -> images::DiskKind {
+    match kind {
+        DiskKind::Fixed => images::DiskKind::Fixed,
+        DiskKind::Dynamic => images::DiskKind::Dynamic,
+        DiskKind::Differencing => images::DiskKind::Differencing,
+    }
+}
+
+pub(crate) const fn contract_kind(kind: images::DiskKind) -> DiskKind {
+    match kind {
+        images::DiskKind::Fixed => DiskKind::Fixed,
+        images::DiskKind::Dynamic => DiskKind::Dynamic,
+        images::DiskKind::Differencing => DiskKind::Differencing,
+    }
+}
+
+/// Converts a file name to the API type.
+pub(crate) fn store_file(name: &FileName) -> Option<StoreFile> {
+    name.as_str().parse().ok()
+}
+
+/// Converts a file name from the API type. Both types have the same rules.
+pub(crate) fn file_name(file: &StoreFile) -> Option<FileName> {
+    FileName::new(file.as_str()).ok()
+}

@@ -1,0 +1,273 @@
+//! Migration of a drained host's VMs, one after another.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use suimon_contract::{
+    ApiError, DrainPlan, DrainRequest, DrainedVm, ErrorCode, EventKind, MigrateVmRequest, Name,
+    OperationState, VmState,
+};
+
+use crate::errors::first_of;
+use crate::events::Draft;
+use crate::operations::OperationHandle;
+use crate::remote_nodes::peer_error;
+use crate::shared::Shared;
+use crate::vms::VmEntry;
+
+/// Maximum time until a VM reaches a state in which it can be migrated: it may be starting or being
+/// adopted.
+const SETTLE_LIMIT: Duration = Duration::from_secs(60);
+/// Interval in which the VM's state and a cancellation are checked.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Number of VMs sent to each node.
+type SentPerNode = BTreeMap<Name, usize>;
+
+impl Shared {
+    /// Returns what a drain would do with each VM of the host.
+    pub(super) fn plan_drain(&self, request: &DrainRequest) -> DrainPlan {
+        let mut sent = SentPerNode::new();
+        let vms = self.vms.all();
+        let vms = vms.iter().map(|entry| {
+            let vm = self.plan_vm(entry, request, &sent, &BTreeSet::new());
+            if let Some(to) = &vm.to {
+                *sent.entry(to.clone()).or_default() += 1;
+            }
+            vm
+        });
+        DrainPlan { vms: vms.collect(), node: self.host_name() }
+    }
+
+    /// Returns the destination of a VM: among the nodes that accept it, the one that has received
+    /// the fewest VMs.
+    fn plan_vm(
+        &self,
+        entry: &VmEntry,
+        request: &DrainRequest,
+        sent: &SentPerNode,
+        in_vain: &BTreeSet<Name>,
+    ) -> DrainedVm {
+        let vm = entry.name.clone();
+        if entry.view().state == VmState::Stopped && entry.view().migration.is_none() {
+            let reason = Some("it is not running".to_owned());
+            return DrainedVm { vm, to: None, reason, blocks_drain: false };
+        }
+        match self.find_node(entry, request, sent, in_vain) {
+            Ok(to) => DrainedVm { vm, to: Some(to), reason: None, blocks_drain: false },
+            Err(reason) => DrainedVm { vm, to: None, reason: Some(reason), blocks_drain: true },
+        }
+    }
+
+    fn find_node(
+        &self,
+        entry: &VmEntry,
+        request: &DrainRequest,
+        sent: &SentPerNode,
+        in_vain: &BTreeSet<Name>,
+    ) -> Result<Name, String> {
+        let said = |error: ApiError| error.message;
+        entry.check_can_leave().map_err(said)?;
+        let arrival = self.departure(&entry.name).map_err(said)?;
+        let _marks = self.mark_stores(&arrival.stores).map_err(said)?;
+        let desired = self.desired();
+        let is_asked = |name: &Name| request.to.is_empty() || request.to.contains(name);
+        let mut nodes: Vec<&Name> = desired.config.nodes.iter().map(|node| &node.name).collect();
+        nodes.retain(|name| is_asked(name) && !in_vain.contains(*name));
+        nodes.sort_by_key(|name| sent.get(*name).copied().unwrap_or_default());
+        let mut refusals = Vec::new();
+        for name in nodes {
+            let peer = self.peer_node(name).map_err(|error| vec![error]);
+            let checked = peer.and_then(|peer| {
+                peer.check_arrival(&arrival).map_err(|error| vec![peer_error(name, error)])
+            });
+            match checked {
+                Ok(_) => return Ok(name.clone()),
+                Err(errors) => refusals.push(first_of(errors).message),
+            }
+        }
+        if refusals.is_empty() {
+            let text = "there is no other node for it; add one with `suimon node create`";
+            return Err(text.to_owned());
+        }
+        Err(refusals.join("; "))
+    }
+
+    /// Migrates all VMs that can be migrated, and reports those that stay.
+    pub(super) fn migrate_all(
+        self: &Arc<Self>,
+        operation: &OperationHandle,
+    ) -> Result<(), ApiError> {
+        let stored = self.drain.state().stored.clone();
+        let Some(request) = stored.map(|stored| stored.request) else {
+            return self.check_going_on(operation);
+        };
+        let (mut sent, mut results) = (SentPerNode::new(), BTreeMap::<Name, DrainedVm>::new());
+        loop {
+            // A VM whose arrival began before the drain may be added meanwhile.
+            let all = self.vms.all();
+            let Some(entry) = all.iter().find(|entry| !results.contains_key(&entry.name)) else {
+                break;
+            };
+            let (done, of) = (results.len(), results.len().max(all.len()));
+            operation.progress(done, of, &entry.label());
+            let vm = self.migrate_vm(entry, &request, (&mut sent, operation))?;
+            results.insert(entry.name.clone(), vm);
+            operation.report(results.values().map(ToString::to_string).collect());
+        }
+        self.report_result(results.values())
+    }
+
+    /// Migrates a VM; tries further nodes after a failure.
+    fn migrate_vm(
+        &self,
+        entry: &Arc<VmEntry>,
+        request: &DrainRequest,
+        (sent, operation): (&mut SentPerNode, &OperationHandle),
+    ) -> Result<DrainedVm, ApiError> {
+        self.await_settled(entry, operation)?;
+        let mut in_vain = BTreeSet::new();
+        let mut failed = None;
+        loop {
+            self.check_going_on(operation)?;
+            let mut vm = self.plan_vm(entry, request, sent, &in_vain);
+            let Some(to) = &vm.to else {
+                // The failure of a migration is more specific than the lack of further nodes.
+                vm.reason = failed.or(vm.reason);
+                return Ok(vm);
+            };
+            // The checks by other nodes may have taken long.
+            self.check_going_on(operation)?;
+            match self.send_to(entry, to, request, operation)? {
+                Ok(()) => {
+                    *sent.entry(to.clone()).or_default() += 1;
+                    return Ok(vm);
+                }
+                Err(reason) => {
+                    in_vain.insert(to.clone());
+                    failed = Some(reason);
+                }
+            }
+        }
+    }
+
+    /// Waits until the VM's state is known and no migration of it is in progress, at most
+    /// [`SETTLE_LIMIT`].
+    fn await_settled(&self, entry: &VmEntry, operation: &OperationHandle) -> Result<(), ApiError> {
+        let until = Instant::now() + SETTLE_LIMIT;
+        let is_settled = || {
+            let view = entry.view();
+            let is_known = matches!(
+                view.state,
+                VmState::Stopped | VmState::Running | VmState::Paused | VmState::Panicked
+            );
+            is_known && view.migration.is_none()
+        };
+        while !is_settled() && Instant::now() < until {
+            self.check_going_on(operation)?;
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    fn check_going_on(&self, operation: &OperationHandle) -> Result<(), ApiError> {
+        if self.drain.stops() {
+            let text = "the daemon is stopping; the next one continues the drain";
+            return Err(ApiError::new(ErrorCode::HostError, text).about("host"));
+        }
+        operation.check_cancelled().map_err(|_| {
+            let left = "the drain was cancelled; VMs that have left stay on the other nodes";
+            let is_drained = self.drain.state().stored.is_some();
+            let name = self.host_name();
+            let text = match is_drained {
+                true => format!(
+                    "{left}, and no VM comes to node {name} until `suimon node undrain {name}`"
+                ),
+                false => left.to_owned(),
+            };
+            ApiError::new(ErrorCode::Cancelled, text).about("host")
+        })
+    }
+
+    /// Migrates a VM to a node and waits for the end of the migration. Returns the reason of a
+    /// failure as the inner error.
+    fn send_to(
+        &self,
+        entry: &Arc<VmEntry>,
+        to: &Name,
+        request: &DrainRequest,
+        operation: &OperationHandle,
+    ) -> Result<Result<(), String>, ApiError> {
+        let request = MigrateVmRequest {
+            to: to.clone(),
+            downtime_ms: request.downtime_ms,
+            bandwidth: request.bandwidth,
+            with_files: request.with_files,
+        };
+        let id = match self.begin_migration(&entry.name, request) {
+            Ok(id) => id,
+            Err(error) => return Ok(Err(error.message)),
+        };
+        loop {
+            let Some(now) = self.operations.wait(id, POLL) else {
+                return Ok(Err("the result of its migration is unknown".to_owned()));
+            };
+            if now.state != OperationState::Running {
+                return Ok(now.error.map_or(Ok(()), |error| Err(error.message)));
+            }
+            // A cancelled migration reports its end through its operation.
+            if let Err(error) = self.check_going_on(operation) {
+                if self.drain.stops() {
+                    return Err(error);
+                }
+                self.operations.cancel(id);
+            }
+        }
+    }
+
+    fn report_result<'v>(
+        &self,
+        results: impl Iterator<Item = &'v DrainedVm>,
+    ) -> Result<(), ApiError> {
+        let mut left = Vec::new();
+        let (mut went, mut all) = (0_usize, 0_usize);
+        for vm in results {
+            went += usize::from(vm.to.is_some());
+            all += 1;
+            left.extend(vm.blocks_drain.then(|| vm.to_string()));
+        }
+        if left.is_empty() {
+            self.keep_that_empty()?;
+            let text = format!(
+                "Draining is complete: no VM runs on the host; {went} of {all} migrated to other \
+                 nodes."
+            );
+            let draft = Draft::new(EventKind::NodeEmptied, "host", text).with("went", went);
+            self.events.append(vec![draft]);
+            return Ok(());
+        }
+        let left = left.join("; ");
+        let name = self.host_name();
+        let text = format!(
+            "Draining is incomplete, VMs still run on the host: {left}. Remove the reasons and \
+             repeat `suimon node drain {name}`, or end it with `suimon node undrain {name}`."
+        );
+        let draft = Draft::new(EventKind::NodeNotEmptied, "host", text).with("went", went);
+        self.events.append(vec![draft]);
+        let text = format!(
+            "{left}. Node {name} accepts no VM meanwhile; retry with `suimon node drain {name}`, \
+             or end it with `suimon node undrain {name}`"
+        );
+        Err(ApiError::new(ErrorCode::Conflict, text).about("host"))
+    }
+
+    fn keep_that_empty(&self) -> Result<(), ApiError> {
+        let mut state = self.drain.state();
+        // The host may have been undrained in the meantime.
+        let Some(stored) = &mut state.stored else { return Ok(()) };
+        stored.is_empty = true;
+        let stored = stored.clone();
+        self.store_drain(Some(&stored))
+    }
+}

@@ -1,0 +1,145 @@
+//! Features that VMs on vhost-user NICs and disks depend on. They are stored, so that a daemon that
+//! starts after a crash or an upgrade offers them again.
+//!
+//! Table `promises`; key: the NIC's name, or the disk's like `disk/boot`; value: [`StoredNegotiatedFeatures`] as JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use suimon_ports::{NegotiatedFeatures, PortSpec, StateStore, StateStoreError};
+
+use crate::PortKey;
+use crate::state::{StoreChange, decode, encode, scan_all};
+
+const TABLE: &str = "promises";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct StoredNegotiatedFeatures {
+    features: u64,
+    queue_pairs: u16,
+}
+
+/// Minimum interval between commits: front-ends cause changes of promises at any rate.
+const WRITE_EVERY: Duration = Duration::from_millis(250);
+
+/// Promises by NIC or disk: features and queue pairs that the VM has negotiated and relies on.
+pub(crate) struct NegotiatedFeatureTable {
+    store: Arc<dyn StateStore>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    stored: BTreeMap<String, StoredNegotiatedFeatures>,
+    /// NICs and disks whose negotiated features are not persisted yet.
+    unwritten: BTreeSet<String>,
+    written_at: Option<Instant>,
+    /// True if the last commit failed.
+    has_failed: bool,
+}
+
+impl NegotiatedFeatureTable {
+    pub(crate) fn load(store: Arc<dyn StateStore>) -> Result<Self, StateStoreError> {
+        let mut kept = BTreeMap::new();
+        scan_all(store.as_ref(), TABLE, &mut |key, value| {
+            kept.insert(key.to_owned(), decode(TABLE, key, value)?);
+            Ok(())
+        })?;
+        Ok(Self { store, state: Mutex::new(State { stored: kept, ..State::default() }) })
+    }
+
+    /// Returns the specification of a device with its stored promise.
+    pub(crate) fn add_to(&self, key: &PortKey, mut spec: PortSpec) -> PortSpec {
+        if let PortSpec::VhostUser(vhost_user) = &mut spec {
+            vhost_user.negotiated = self.of(key.name().as_str());
+        }
+        spec
+    }
+
+    /// Returns the promise of a NIC or disk; the empty promise if none is stored.
+    pub(crate) fn of(&self, name: &str) -> NegotiatedFeatures {
+        self.lock().stored.get(name).map_or_else(NegotiatedFeatures::default, |kept| {
+            let StoredNegotiatedFeatures { features, queue_pairs } = *kept;
+            NegotiatedFeatures { features, queue_pairs }
+        })
+    }
+
+    /// Sets the promise of a NIC; the empty promise deletes the record.
+    pub(crate) fn keep(&self, key: &PortKey, negotiated: NegotiatedFeatures) {
+        self.keep_named(key.name().as_str(), negotiated);
+    }
+
+    /// Sets the promise of a NIC or disk by its name. The record is written at once, or by a later
+    /// [`NegotiatedFeatureTable::write`] if the last commit is less than [`WRITE_EVERY`] ago.
+    pub(crate) fn keep_named(&self, name: &str, negotiated: NegotiatedFeatures) {
+        let NegotiatedFeatures { features, queue_pairs } = negotiated;
+        let name = name.to_owned();
+        let wanted = (negotiated != NegotiatedFeatures::default())
+            .then_some(StoredNegotiatedFeatures { features, queue_pairs });
+        let mut state = self.lock();
+        if state.stored.get(&name).copied() == wanted {
+            return;
+        }
+        state.unwritten.insert(name.clone());
+        match wanted {
+            Some(wanted) => state.stored.insert(name, wanted),
+            None => state.stored.remove(&name),
+        };
+        if state.written_at.is_none_or(|at| at.elapsed() >= WRITE_EVERY) {
+            self.write_all(&mut state);
+        }
+    }
+
+    /// Writes all promises that are not stored yet, in one commit. If that fails, the next call
+    /// writes them; open devices have their promises in any case.
+    pub(crate) fn write(&self) {
+        self.write_all(&mut self.lock());
+    }
+
+    fn write_all(&self, state: &mut State) {
+        if state.unwritten.is_empty() {
+            return;
+        }
+        state.written_at = Some(Instant::now());
+        let change = |name: &String| -> Result<StoreChange, StateStoreError> {
+            let value = state.stored.get(name).map(|kept| encode(TABLE, kept)).transpose()?;
+            Ok((TABLE, name.clone(), value))
+        };
+        let changes: Result<Vec<_>, _> = state.unwritten.iter().map(change).collect();
+        match changes.and_then(|changes| self.store.commit(&changes)) {
+            Ok(()) => {
+                state.unwritten.clear();
+                state.has_failed = false;
+            }
+            Err(error) => {
+                if !state.has_failed {
+                    let names = &state.unwritten;
+                    tracing::warn!(
+                        ?names,
+                        %error,
+                        "cannot save the state that running VMs depend on; the daemon retries"
+                    );
+                }
+                state.has_failed = true;
+            }
+        }
+    }
+
+    /// Deletes the promise of a deleted NIC.
+    pub(crate) fn forget(&self, key: &PortKey) {
+        if matches!(key, PortKey::Nic(_)) {
+            self.keep(key, NegotiatedFeatures::default());
+        }
+    }
+
+    /// Deletes the promise of a deleted disk.
+    pub(crate) fn forget_disk(&self, label: &str) {
+        self.keep_named(label, NegotiatedFeatures::default());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

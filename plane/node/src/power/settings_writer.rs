@@ -1,0 +1,237 @@
+//! Writes the settings of a plan and records their previous values.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use suimon_ports::{PowerHost, StateStore, StateStoreError};
+use suimon_power::{
+    ExternalChange, HostPowerSettings, Overwrite, PowerSpec, Reconciliation, Records,
+    RequiredSetting, SettingId, SettingKind, decide, reconcile,
+};
+
+use super::records;
+use crate::state::load_boot;
+
+/// Maximum number of rounds of writes. Turbo determines the available frequencies: one round for
+/// turbo, one for the other settings, one to verify, and one for drivers that adjust values.
+const ROUNDS_MAX: usize = 4;
+
+/// Writer of power settings, with the records of their previous values.
+pub(super) struct SettingsWriter {
+    pub(super) host: Arc<dyn PowerHost>,
+    store: Arc<dyn StateStore>,
+    pub(super) records: Records,
+    /// Reasons why settings were rejected by the last [`SettingsWriter::apply`].
+    pub(super) refused: BTreeMap<SettingId, String>,
+    /// External changes of settings that differ from the plan, by setting.
+    pub(super) external_changes: BTreeMap<SettingId, ExternalChange>,
+}
+
+/// Result of [`SettingsWriter::apply`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ApplyResult {
+    /// Number of settings restored to their former values.
+    pub(super) restored: usize,
+    /// Externally changed settings that were left unchanged. Contains only those that the previous
+    /// call did not report.
+    pub(super) external_changes: Vec<ExternalChange>,
+    /// Settings that could not be restored, with the reason.
+    pub(super) not_restored: Vec<(SettingId, String)>,
+    /// Number of settings that wait for their CPUs to be online.
+    pub(super) waiting: usize,
+    /// Reason why the state store rejected the records; then no further settings were written.
+    pub(super) store_error: Option<String>,
+}
+
+/// Result of [`restore_power`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PowerRestoration {
+    /// Number of settings restored to their former values.
+    pub restored: usize,
+    /// Externally changed settings that were left unchanged, as text.
+    pub left: Vec<String>,
+    /// Settings that could not be restored, as text.
+    pub failed: Vec<String>,
+}
+
+/// Restores settings that an ended daemon has changed and not restored since the boot with this
+/// `boot_id`.
+///
+/// # Errors
+/// The state store is damaged or cannot be written. Settings that could be read were restored.
+pub fn restore_power(
+    store: &Arc<dyn StateStore>,
+    host: &Arc<dyn PowerHost>,
+    boot_id: &str,
+) -> Result<PowerRestoration, StateStoreError> {
+    let mut keeper = SettingsWriter::load(Arc::clone(host), Arc::clone(store))?;
+    keeper.forget_other_boots(boot_id)?;
+    let settled = keeper.apply(None, &Overwrite::Nothing);
+    if let Some(detail) = settled.store_error {
+        return Err(StateStoreError::new(detail));
+    }
+    let left = settled.external_changes.iter().map(external_change_text).collect();
+    let waits = keeper.records.keys().map(|id| {
+        let why = keeper.refused.get(id).map_or("its file does not exist now", String::as_str);
+        format!("{id}: {why}")
+    });
+    Ok(PowerRestoration { restored: settled.restored, left, failed: waits.collect() })
+}
+
+/// Returns the description of an externally changed setting that is left unchanged.
+pub(super) fn external_change_text(external_changes: &ExternalChange) -> String {
+    let ExternalChange { id, before, written, now } = external_changes;
+    format!("{id} is {now}; the daemon had written {written}, and the value before was {before}")
+}
+
+impl SettingsWriter {
+    pub(super) fn load(
+        host: Arc<dyn PowerHost>,
+        store: Arc<dyn StateStore>,
+    ) -> Result<Self, StateStoreError> {
+        let records = records::load(store.as_ref())?;
+        Ok(Self {
+            host,
+            store,
+            records,
+            refused: BTreeMap::new(),
+            external_changes: BTreeMap::new(),
+        })
+    }
+
+    /// Deletes all records if the host has been booted since the last daemon: its settings were
+    /// reset.
+    pub(super) fn forget_other_boots(&mut self, boot_id: &str) -> Result<(), StateStoreError> {
+        if load_boot(self.store.as_ref())?.is_some_and(|boot| boot != boot_id) {
+            self.record(Records::new())?;
+        }
+        Ok(())
+    }
+
+    /// Applies the plan's settings; restores previous values if `spec` is `None` or omits a
+    /// setting.
+    pub(super) fn apply(&mut self, spec: Option<&PowerSpec>, assert: &Overwrite) -> ApplyResult {
+        let mut settled = ApplyResult::default();
+        self.refused.clear();
+        let reported_before: BTreeSet<SettingId> = self.external_changes.keys().copied().collect();
+        let mut machine = self.host.settings();
+        for round in 0..ROUNDS_MAX {
+            // External changes are overwritten once. A different value in a later round results
+            // from the kernel's adjustment.
+            let assert = if round == 0 { assert } else { &Overwrite::Nothing };
+            let wanted = spec.map(|spec| settings(spec, &machine)).unwrap_or_default();
+            let mut todo = reconcile(&wanted, &machine, &self.records, assert);
+            todo.writes.retain(|of| !self.refused.contains_key(&of.id));
+            self.turbo_first(&mut todo);
+            if let Err(error) = self.record(todo.records.clone()) {
+                settled.store_error = Some(error.to_string());
+                break;
+            }
+            self.external_changes =
+                todo.external_changes.iter().map(|of| (of.id, of.clone())).collect();
+            settled.waiting = todo.waiting.len();
+            settled.external_changes.extend(todo.external_changes.iter().cloned());
+            if todo.writes.is_empty() {
+                break;
+            }
+            machine = self.write_all(&todo, &machine, &mut settled);
+        }
+        settled.external_changes.sort_by_key(|of| of.id);
+        settled.external_changes.dedup_by_key(|of| of.id);
+        settled.external_changes.retain(|of| !reported_before.contains(&of.id));
+        self.drop_what_never_was(&machine);
+        settled
+    }
+
+    /// Restricts a round to turbo if turbo is to be written, because other settings depend on it.
+    fn turbo_first(&self, todo: &mut Reconciliation) {
+        if !todo.writes.iter().any(is_turbo) {
+            return;
+        }
+        for of in todo.writes.iter().filter(|of| !is_turbo(of)) {
+            match self.records.get(&of.id) {
+                Some(record) => todo.records.insert(of.id, record.clone()),
+                None => todo.records.remove(&of.id),
+            };
+        }
+        todo.writes.retain(is_turbo);
+    }
+
+    /// Executes the writes of a round, reads the machine again and records the results.
+    fn write_all(
+        &mut self,
+        todo: &Reconciliation,
+        before: &HostPowerSettings,
+        settled: &mut ApplyResult,
+    ) -> HostPowerSettings {
+        let is_of_turbo = todo.writes.iter().any(is_turbo);
+        let mut records = self.records.clone();
+        let mut written = BTreeSet::new();
+        for of in &todo.writes {
+            let is_back = todo.restored.contains(&of.id);
+            match self.host.write(of.id, &of.value) {
+                Ok(()) if is_back => {
+                    records.remove(&of.id);
+                    settled.restored += 1;
+                }
+                Ok(()) => {
+                    written.insert(of.id);
+                }
+                Err(error) => {
+                    let why = error.to_string();
+                    if is_back {
+                        settled.not_restored.push((of.id, why.clone()));
+                    }
+                    self.refused.insert(of.id, why);
+                }
+            }
+        }
+        let after = self.host.settings();
+        for (id, record) in &mut records {
+            let was_ours = before
+                .value(*id)
+                .is_some_and(|was| is_of_turbo && record.has_made(*id, &record.written, &was));
+            if written.contains(id) || was_ours {
+                record.found = after.value(*id).or(record.found.take());
+            }
+        }
+        if let Err(error) = self.record(records) {
+            settled.store_error = Some(error.to_string());
+        }
+        after
+    }
+
+    /// Deletes the records of rejected settings that still have their previous value.
+    fn drop_what_never_was(&mut self, machine: &HostPowerSettings) {
+        let mut records = self.records.clone();
+        records.retain(|id, record| {
+            !self.refused.contains_key(id) || machine.value(*id).as_ref() != Some(&record.before)
+        });
+        if let Err(error) = self.record(records) {
+            tracing::warn!(%error, "a setting that was never changed is still recorded");
+        }
+    }
+
+    fn record(&mut self, records: Records) -> Result<(), StateStoreError> {
+        records::save(self.store.as_ref(), &self.records, &records)?;
+        self.records = records;
+        Ok(())
+    }
+
+    /// Returns true if a setting has the wanted value, or the value to which the driver adjusted
+    /// it.
+    pub(super) fn is_in_effect(&self, of: &RequiredSetting, now: Option<&String>) -> bool {
+        let Some(now) = now else { return false };
+        let record = self.records.get(&of.id);
+        *now == of.value || record.is_some_and(|record| record.has_made(of.id, &of.value, now))
+    }
+}
+
+fn is_turbo(of: &RequiredSetting) -> bool {
+    of.id.kind() == SettingKind::Turbo
+}
+
+/// Returns the settings that a plan requires on this machine.
+fn settings(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<RequiredSetting> {
+    decide(spec, machine).into_iter().flat_map(|target| target.settings).collect()
+}

@@ -1,0 +1,342 @@
+//! Assignment of virtual functions by the control thread.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use suimon_contract::{HostConfig, Name};
+use suimon_failover::{Action, Event, FailoverReason, VfId};
+use suimon_frame::MacAddr;
+use suimon_quantity::PciAddress;
+
+use super::FdbState;
+use crate::control::Controller;
+use crate::virtual_functions::place::settings_for_nic;
+use crate::virtual_functions::query::{HostQuery, eligible_nics};
+use crate::virtual_functions::{VfAddress, VfReport, texts};
+use crate::vms::VfOrder;
+
+/// Interval in which adapters are queried while a NIC has or can have a VF.
+const ADAPTER_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Controller {
+    /// Handles reports, queries adapters if due, and executes the policy's actions. Called by the
+    /// control thread in each iteration.
+    pub(crate) fn drive_iov(&mut self) {
+        let desired = self.shared.desired();
+        let config = &desired.config;
+        let mut has_news = false;
+        while let Some(report) = self.shared.iov.poll_report() {
+            has_news = true;
+            self.handle_vf_report(config, report);
+        }
+        let is_needed = config.switches.iter().any(|switch| switch.iov)
+            || !self.iov.reported_nics.is_empty()
+            || !self.iov.led.is_empty();
+        let is_due = self.iov.looked_at.is_none_or(|at| at.elapsed() >= ADAPTER_POLL_INTERVAL);
+        if is_needed && (is_due || has_news) {
+            self.look_at_vfs(config);
+            self.iov.looked_at = Some(Instant::now());
+        }
+        let now = self.shared.plane.now();
+        if self.iov.policy.next_deadline().is_some_and(|at| at <= now) {
+            self.iov.policy.handle_deadline(now);
+        }
+        self.take_iov_actions(config);
+    }
+
+    pub(in crate::virtual_functions) fn notify_policy(&mut self, event: &Event) {
+        let now = self.shared.plane.now();
+        self.iov.policy.handle(now, event);
+    }
+
+    fn handle_vf_report(&mut self, config: &HostConfig, report: VfReport) {
+        match report {
+            VfReport::Ready { nic, vf } => {
+                let (nic, vf) = (self.iov.nic(&nic), self.iov.vf(&vf));
+                self.notify_policy(&Event::VfPathReady { nic, vf });
+            }
+            VfReport::Failed { nic, vf, reason } => {
+                let (id, vf) = (self.iov.nic(&nic), self.iov.vf(&vf));
+                self.iov.failures.insert(nic, reason);
+                self.notify_policy(&Event::VfPathFailed { nic: id, vf });
+            }
+            VfReport::Unplugged { nic, vf } => self.end_leaving(config, &nic, &vf),
+            VfReport::Released { nic, vf } => {
+                self.shared.iov.view().assigned.remove(&vf.address);
+                self.end_leaving(config, &nic, &vf);
+                let vf = self.iov.vf(&vf);
+                self.notify_policy(&Event::VfReleased { vf });
+            }
+            VfReport::Migrating { nic, is_moving } => {
+                let nic = self.iov.nic(&nic);
+                let event = if is_moving {
+                    Event::MigrationBegan { nic }
+                } else {
+                    Event::MigrationEnded { nic }
+                };
+                self.notify_policy(&event);
+            }
+        }
+        // Actions caused by one report precede the next report.
+        self.take_iov_actions(config);
+    }
+
+    /// Switches a NIC that releases its VF on request to the paravirtual path: the guest has released
+    /// it.
+    fn end_leaving(&mut self, config: &HostConfig, nic: &Name, vf: &VfAddress) {
+        if let Some(why) = self.iov.leaving.remove(nic) {
+            self.leave_path(config, nic);
+            self.drafts.push(texts::on_paravirtual(nic, vf, &why.to_string()));
+        }
+    }
+
+    fn look_at_vfs(&mut self, config: &HostConfig) {
+        let properties = match self.shared.sriov.host.adapters() {
+            Ok(properties) => properties,
+            Err(error) => {
+                tracing::warn!(%error, "cannot read the VFs of adapters");
+                return;
+            }
+        };
+        let shared = self.shared.clone();
+        let seen = HostQuery::new(&shared, config, properties);
+        self.see_drivers(&seen);
+        self.see_vfs(&seen);
+        self.see_nics(config, &seen);
+        self.take_iov_actions(config);
+        self.keep_settings(config, &seen);
+        self.update_fdb(config, &seen);
+        let configured = config.nics.iter().map(|nic| &nic.name).collect();
+        let view = self.shared.iov.view();
+        let held = view.assigned.values().chain(view.active.keys()).cloned().collect();
+        drop(view);
+        self.iov.forget_nics(&configured, &held);
+    }
+
+    fn see_drivers(&mut self, seen: &HostQuery) {
+        for (address, has_driver) in &seen.adapters {
+            let adapter = self.iov.adapter(*address);
+            if !has_driver && self.iov.unbound.insert(*address) {
+                self.notify_policy(&Event::DriverUnbound { adapter });
+            } else if *has_driver && self.iov.unbound.remove(address) {
+                self.iov.led.retain(|(of, _), _| of != address);
+                self.notify_policy(&Event::DriverBound { adapter });
+            }
+        }
+    }
+
+    fn see_vfs(&mut self, seen: &HostQuery) {
+        let mut found = BTreeMap::new();
+        for vf in &seen.vfs {
+            found.insert(self.iov.vf(vf), vf.clone());
+        }
+        let before = std::mem::replace(&mut self.iov.reported_vfs, found.clone());
+        for (vf, place) in &before {
+            if found.get(vf) != Some(place) {
+                self.notify_policy(&Event::VfLost { vf: *vf });
+            }
+        }
+        for (vf, place) in found {
+            if before.get(&vf) != Some(&place) {
+                self.notify_policy(&Event::VfFound { vf });
+            }
+        }
+        // An assigned VF stays known until it is released, even if it has disappeared.
+        for (vf, place) in before {
+            if self.shared.iov.nic_of_vf(place.address).is_some() {
+                self.iov.reported_vfs.entry(vf).or_insert(place);
+            }
+        }
+    }
+
+    fn see_nics(&mut self, config: &HostConfig, seen: &HostQuery) {
+        let takers = eligible_nics(&self.shared, config);
+        let mut wanted = BTreeMap::new();
+        for nic in config.nics.iter().filter(|nic| takers.contains(&nic.name)) {
+            let adapters = seen.by_switch.get(&nic.switch).map(|of| self.iov.adapter(*of));
+            wanted.insert(nic.name.clone(), (nic.iov_weight, Vec::from_iter(adapters)));
+        }
+        let before = std::mem::replace(&mut self.iov.reported_nics, wanted.clone());
+        for name in before.keys().filter(|name| !wanted.contains_key(*name)) {
+            let nic = self.iov.nic(name);
+            self.shared.iov.view().reasons.remove(name);
+            self.notify_policy(&Event::NicRemoved { nic });
+        }
+        let is_new = |(name, set): &(Name, _)| before.get(name) != Some(set);
+        let mut new: Vec<_> = wanted.into_iter().filter(is_new).collect();
+        // NICs are reported by descending weight, because the first one gets a free VF.
+        new.sort_by_key(|(_, (iov_weight, _))| Reverse(*iov_weight));
+        for (name, (iov_weight, adapters)) in new {
+            let nic = self.iov.nic(&name);
+            self.notify_policy(&Event::NicSet { nic, iov_weight, adapters });
+        }
+    }
+
+    /// Applies changed settings of NICs to their VFs. A VF that has lost its MAC address was reset.
+    fn keep_settings(&mut self, config: &HostConfig, seen: &HostQuery) {
+        let paths = self.shared.iov.view().active.clone();
+        for (name, vf) in paths {
+            let nic = config.nics.iter().find(|nic| nic.name == name);
+            let is = seen.vf(&vf).and_then(|of| of.settings.as_ref());
+            let (Some(nic), Some(is)) = (nic, is) else { continue };
+            let change = settings_for_nic(is, nic);
+            if change.is_empty() || self.iov.leaving.contains_key(&name) {
+                continue;
+            }
+            if change.mac.is_some() {
+                let adapter = self.iov.adapter(vf.adapter);
+                self.notify_policy(&Event::ResetBegan { adapter });
+                self.notify_policy(&Event::ResetEnded { adapter });
+                self.take_iov_actions(config);
+            } else if let Err(error) =
+                self.shared.sriov.host.change_vf(vf.adapter, vf.index, &change)
+            {
+                let (nic, reason) = (self.iov.nic(&name), error.detail);
+                self.iov.failures.insert(name, reason);
+                let vf = self.iov.vf(&vf);
+                self.notify_policy(&Event::VfPathFailed { nic, vf });
+                self.take_iov_actions(config);
+            }
+        }
+    }
+
+    /// Adds the addresses of NICs on the switch to the embedded switches and removes all others,
+    /// including those that the previous daemon may have added.
+    fn update_fdb(&mut self, config: &HostConfig, seen: &HostQuery) {
+        let mut elsewhere = self.shared.iov.nics_on_vfs();
+        elsewhere.extend(self.shared.nics_away(config));
+        let wanted = seen.addresses(config, |nic| elsewhere.contains(&nic.name));
+        let gone: Vec<_> =
+            self.iov.led.keys().filter(|of| !wanted.contains_key(of)).copied().collect();
+        for of in gone {
+            if self.iov.led.remove(&of) != Some(FdbState::Away) {
+                self.remove_fdb(of);
+            }
+        }
+        for (of, is_here) in wanted {
+            let before = self.iov.led.get(&of).copied();
+            let led = match before {
+                Some(FdbState::Here) if is_here => continue,
+                Some(FdbState::Away) if !is_here => continue,
+                _ if is_here => self.add_fdb(of, before),
+                _ => self.remove_fdb(of),
+            };
+            self.iov.led.insert(of, led);
+        }
+    }
+
+    fn add_fdb(&self, (adapter, mac): (PciAddress, MacAddr), before: Option<FdbState>) -> FdbState {
+        match self.shared.sriov.host.set_switch_address(adapter, mac, true) {
+            Ok(()) => FdbState::Here,
+            Err(error) => {
+                if before != Some(FdbState::Refused) {
+                    tracing::warn!(
+                        %adapter,
+                        %error,
+                        "VFs cannot reach a NIC of the switch by this address"
+                    );
+                }
+                FdbState::Refused
+            }
+        }
+    }
+
+    fn remove_fdb(&self, (adapter, mac): (PciAddress, MacAddr)) -> FdbState {
+        if let Err(error) = self.shared.sriov.host.set_switch_address(adapter, mac, false) {
+            tracing::debug!(%adapter, %error, "cannot remove an obsolete address from an adapter");
+        }
+        FdbState::Away
+    }
+
+    pub(in crate::virtual_functions) fn take_iov_actions(&mut self, config: &HostConfig) {
+        while let Some(action) = self.iov.policy.poll_action() {
+            let Some(name) = self.iov.name(action.nic()) else { continue };
+            match action {
+                Action::PlugVf { vf, .. } => self.give_vf(config, name, vf),
+                Action::UnplugVf { vf, reason: why, .. } => self.take_vf(config, name, vf, why),
+                Action::UseVf { vf, .. } => {
+                    let Some(place) = self.iov.reported_vfs.get(&vf).cloned() else { continue };
+                    self.iov.failures.remove(&name);
+                    let mut view = self.shared.iov.view();
+                    view.reasons.remove(&name);
+                    let before = view.active.insert(name.clone(), place.clone());
+                    drop(view);
+                    // The path may be known from the previous daemon.
+                    if before.as_ref() != Some(&place) {
+                        self.drafts.push(texts::on_vf(&name, &place));
+                        self.publish_paths(config);
+                    }
+                }
+                Action::UseParavirtual { reason: why, .. } if why.is_failure() => {
+                    self.leave_path(config, &name);
+                }
+                // Until the guest has released the VF, frames reach the guest only through it.
+                Action::UseParavirtual { reason: why, .. } => {
+                    self.iov.leaving.insert(name, why);
+                }
+                Action::StayParavirtual { reason: why, .. } => {
+                    let why = why.to_string();
+                    let before = self.shared.iov.view().reasons.insert(name.clone(), why.clone());
+                    if before.as_ref() != Some(&why) {
+                        self.drafts.push(texts::without_vf(&name, &why));
+                    }
+                }
+            }
+        }
+    }
+
+    fn give_vf(&mut self, config: &HostConfig, name: Name, vf: VfId) {
+        let Some(place) = self.iov.reported_vfs.get(&vf).cloned() else { return };
+        self.shared.iov.view().assigned.insert(place.address, name.clone());
+        let entry = config.vm_of_nic(&name).and_then(|vm| self.shared.vms.find(&vm.name));
+        match entry {
+            Some(entry) => entry.order_vf(VfOrder::Give { nic: name, vf: place }),
+            None => {
+                let reason = "the NIC was removed from its VM".to_owned();
+                self.shared.iov.report(VfReport::Failed { nic: name, vf: place, reason });
+            }
+        }
+    }
+
+    fn take_vf(&mut self, config: &HostConfig, name: Name, vf: VfId, why: FailoverReason) {
+        let Some(place) = self.iov.reported_vfs.get(&vf).cloned() else { return };
+        if why.is_failure() {
+            let said = self.iov.failures.get(&name);
+            let why = said.map_or_else(|| why.to_string(), |said| format!("{why} ({said})"));
+            let before = self.shared.iov.view().reasons.insert(name.clone(), why.clone());
+            if before.as_ref() != Some(&why) {
+                self.drafts.push(texts::lost_vf(&name, &place, &why));
+            }
+        }
+        // A NIC that was removed from desired state may still be plugged into a VM.
+        let holds = |name: &Name| {
+            let all = self.shared.vms.all();
+            all.into_iter().find(|entry| entry.has_nic(name))
+        };
+        let of_vm = config.vm_of_nic(&name).and_then(|vm| self.shared.vms.find(&vm.name));
+        match of_vm.or_else(|| holds(&name)) {
+            Some(entry) => entry.order_vf(VfOrder::Take { nic: name, vf: place }),
+            None => self.shared.iov.report(VfReport::Released { nic: name, vf: place }),
+        }
+    }
+
+    /// Switches a NIC to the paravirtual path.
+    fn leave_path(&mut self, config: &HostConfig, name: &Name) {
+        if self.shared.iov.view().active.remove(name).is_some() {
+            self.publish_paths(config);
+        }
+    }
+
+    fn publish_paths(&mut self, config: &HostConfig) {
+        if let Err(error) = self.shared.publish_tables(config) {
+            tracing::error!(%error, "cannot publish the paths of NICs to the switch");
+        }
+        self.look_at_vfs_soon();
+    }
+
+    /// Has the embedded switches updated in the next iteration of the control thread.
+    pub(crate) fn look_at_vfs_soon(&mut self) {
+        self.iov.looked_at = None;
+    }
+}

@@ -1,0 +1,46 @@
+//! Incoming live migration: the destination node, which responds to the source.
+
+mod driving;
+
+use std::time::Instant;
+
+use suimon_contract::{IncomingMigrationRequest, MigrationPhase, Name, StoreToken, VmMigration};
+
+use crate::disks::ServedDisk;
+
+/// Incoming migration of a VM.
+pub(super) struct Arriving {
+    id: String,
+    from: String,
+    is_paused: bool,
+    /// NBD connections through which the source writes the copied disks.
+    disks: Vec<ServedDisk>,
+    /// Disks that are handed over, and the tokens of their stores.
+    handed_over: Vec<Name>,
+    stores: Vec<StoreToken>,
+    last_message_at: Instant,
+    pub(super) look_at: Instant,
+}
+
+/// Returns the initial migration status of an arriving VM.
+pub(crate) fn arriving_view(request: &IncomingMigrationRequest) -> VmMigration {
+    VmMigration {
+        id: request.id.clone(),
+        is_outgoing: false,
+        node: request.from.clone(),
+        phase: MigrationPhase::Preparing,
+        disk_bytes_copied: 0,
+        disk_bytes_left: 0,
+        memory_bytes_copied: 0,
+        memory_bytes_left: 0,
+        disks_copied: copied_disks(request),
+        disks_handed_over: request.handed_over.iter().map(|of| of.name.clone()).collect(),
+    }
+}
+
+/// Returns the names of the VM's disks that are copied, that is, not handed over.
+pub(super) fn copied_disks(request: &IncomingMigrationRequest) -> Vec<Name> {
+    let is_copied = |disk: &Name| request.handed_over.iter().all(|of| of.name != *disk);
+    let names = request.disks.iter().map(|disk| &disk.name);
+    names.filter(|disk| is_copied(disk)).cloned().collect()
+}

@@ -1,0 +1,307 @@
+//! Arrival of a VM, by its driver.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use suimon_contract::{
+    ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, MigrationPhase, Name,
+    VmState,
+};
+use suimon_ports::{SendingPhase, StateStoreError, Vm, VmCommand, VmError};
+
+use super::Arriving;
+use crate::PeerStream;
+use crate::disks::ServedDisk;
+use crate::migration::{ArrivalAnswer, ArrivalCall, ArrivalMessage, arrival_spec};
+use crate::operations::OperationHandle;
+use crate::vms::adoption::Unresponsive;
+use crate::vms::driver::Driver;
+use crate::vms::inbox::NoticeObserver;
+use crate::vms::move_limits::SILENCE_MAX;
+use crate::vms::records::{StoredMove, StoredRun, StoredVm, save_vm};
+use crate::vms::spec::standbys;
+use crate::vms::texts;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+impl Driver {
+    /// Starts the VM's QEMU process, which waits for the migration stream.
+    pub(in crate::vms) fn begin_arriving(
+        &mut self,
+        request: &IncomingMigrationRequest,
+        operation: &OperationHandle,
+    ) {
+        let waits =
+            |of: &StoredMove| matches!(of, StoredMove::Arriving { id, .. } if *id == request.id);
+        if self.is_abandoned || !self.migration_record.as_ref().is_some_and(waits) {
+            let text = "the migration was cancelled meanwhile";
+            return operation.end(&Err(self.error(ErrorCode::Conflict, text)));
+        }
+        operation.progress(0, 1, "start the VM, which waits for its memory");
+        self.append(texts::arrives(&self.entry, &request.from));
+        match self.start_waiting(request) {
+            Ok(()) => {
+                let now = Instant::now();
+                self.incoming = Some(Arriving {
+                    id: request.id.clone(),
+                    from: request.from.clone(),
+                    is_paused: request.is_paused,
+                    disks: Vec::new(),
+                    handed_over: request.handed_over.iter().map(|of| of.name.clone()).collect(),
+                    stores: request.stores.clone(),
+                    last_message_at: now,
+                    look_at: now + POLL_INTERVAL,
+                });
+                operation.end(&Ok(()));
+            }
+            Err(error) => {
+                operation.end(&Err(error.clone()));
+                self.give_up_arrival(&request.from, &error.message);
+            }
+        }
+    }
+
+    fn start_waiting(&mut self, request: &IncomingMigrationRequest) -> Result<(), ApiError> {
+        let desired = self.shared.desired();
+        let spec = arrival_spec(&self.shared, &desired.config, request, &self.entry)?;
+        let host = self.shared.vms.parts.host.clone();
+        let mut stored = StoredRun {
+            folder: spec.folder.clone(),
+            process: None,
+            started_unix_ms: (self.shared.clock)(),
+            nics: request.vm.nics.iter().cloned().collect(),
+            disks: request.vm.disks.iter().cloned().collect(),
+            as_started: request.as_started.clone(),
+            standbys: standbys(&spec),
+            vfs: BTreeMap::new(),
+            is_frozen: false,
+            is_held: request.is_paused,
+        };
+        if !self.save(Some(&stored)) {
+            let text = "the state store cannot be written; see the log of the daemon";
+            return Err(self.error(ErrorCode::HostError, text));
+        }
+        self.runs += 1;
+        let ear = Arc::new(NoticeObserver { entry: self.entry.clone(), run: self.runs });
+        let vm: Arc<dyn Vm> =
+            host.start(&spec, ear).map_err(|error| self.api_error(&error))?.into();
+        let identity = vm.identity();
+        stored.process = Some((identity.process, identity.started));
+        let is_written = self.save(Some(&stored));
+        self.set_current_run(vm, stored, is_written);
+        self.publish(VmState::Arriving);
+        Ok(())
+    }
+
+    /// Responds to a request of the source node.
+    pub(in crate::vms) fn answer_arrival(&mut self, (call, answer): ArrivalMessage) {
+        // The arrival may have been activated or abandoned while the request was queued.
+        let settled = match &self.migration_record {
+            None => Some(IncomingMigrationState::Active),
+            Some(_) if self.is_abandoned => Some(IncomingMigrationState::Abandoned),
+            Some(_) => None,
+        };
+        if let (Some(state), false) = (settled, matches!(call, ArrivalCall::Line(_))) {
+            let _ = answer.try_send(Ok(ArrivalAnswer::State(state)));
+            return;
+        }
+        let answered = match (call, &mut self.incoming) {
+            (ArrivalCall::Line(PeerStream::Memory), Some(arriving)) => {
+                arriving.last_message_at = Instant::now();
+                self.memory_line().map(ArrivalAnswer::Line)
+            }
+            (ArrivalCall::Line(PeerStream::Disk(disk)), Some(arriving)) => {
+                arriving.last_message_at = Instant::now();
+                self.disk_line(&disk).map(ArrivalAnswer::Line)
+            }
+            (ArrivalCall::Query, Some(arriving)) => {
+                arriving.last_message_at = Instant::now();
+                Ok(ArrivalAnswer::State(IncomingMigrationState::Waiting))
+            }
+            (ArrivalCall::Query, None) => Ok(ArrivalAnswer::State(IncomingMigrationState::Waiting)),
+            (ArrivalCall::Activate, Some(_)) => self.activate().map(ArrivalAnswer::State),
+            // Permitted also before QEMU is started.
+            (ArrivalCall::Abandon, _) => {
+                if let Some(StoredMove::Arriving { from, .. }) = self.migration_record.clone() {
+                    self.give_up_arrival(&from, "the source node has cancelled the migration");
+                }
+                Ok(ArrivalAnswer::State(IncomingMigrationState::Abandoned))
+            }
+            (_, None) => {
+                let text = "the VM is not ready yet; retry";
+                Err(self.error(ErrorCode::Conflict, text))
+            }
+        };
+        let _ = answer.try_send(answered);
+    }
+
+    /// Returns a connected socket pair: the node's end, and the end of the disk server.
+    fn line(&self) -> Result<(OwnedFd, OwnedFd), ApiError> {
+        let pair = UnixStream::pair().map_err(|error| {
+            let text = format!("the connection for a disk of the VM cannot be opened: {error}");
+            self.error(ErrorCode::HostError, &text)
+        })?;
+        Ok((pair.0.into(), pair.1.into()))
+    }
+
+    fn memory_line(&self) -> Result<OwnedFd, ApiError> {
+        let Some(run) = &self.run else { return Err(self.not_there()) };
+        run.vm.migrate_in().map_err(|error| self.api_error(&error))
+    }
+
+    fn disk_line(&mut self, disk: &Name) -> Result<OwnedFd, ApiError> {
+        let is_its_own = self.run.as_ref().is_some_and(|run| run.stored.disks.contains(disk));
+        if !is_its_own {
+            let text = format!("disk/{disk} is not a disk of the VM");
+            return Err(self.error(ErrorCode::NotFound, &text));
+        }
+        let (near, peer) = self.line()?;
+        let served = ServedDisk::start(&self.shared, disk, peer)?;
+        if let Some(arriving) = &mut self.incoming {
+            arriving.disks.push(served);
+        }
+        Ok(near)
+    }
+
+    fn not_there(&self) -> ApiError {
+        self.error(ErrorCode::Conflict, "the VM's process does not exist any more")
+    }
+
+    /// Activates the VM: this node owns it from here on, and its CPUs are resumed unless it was
+    /// paused on the source. Errors leave the VM with the source.
+    fn activate(&mut self) -> Result<IncomingMigrationState, ApiError> {
+        let (Some(arriving), Some(run)) = (&mut self.incoming, &self.run) else {
+            return Err(self.not_there());
+        };
+        let vm = run.vm.clone();
+        let status = vm.migration_status();
+        if !matches!(&status, Ok(status) if status.phase == SendingPhase::Done) {
+            let phase = status.map(|status| status.phase);
+            let text = format!("the VM's memory was not received completely ({phase:?})");
+            return Err(self.error(ErrorCode::Conflict, &text));
+        }
+        // Completes all writes to the copied disks before the CPUs run.
+        for disk in &arriving.disks {
+            disk.end()?;
+        }
+        let handed_over = arriving.handed_over.clone();
+        let recorded = self.open_handed_over().and_then(|()| {
+            self.record_activation().map_err(|error| crate::errors::store_error(&error))
+        });
+        if let Err(error) = recorded {
+            // The source opens the disks again after it has abandoned the arrival.
+            self.close_handed_over(&handed_over);
+            return Err(error);
+        }
+        handed_over.iter().for_each(|disk| self.shared.accept_incoming(disk));
+        let Some(arriving) = self.incoming.take() else { return Err(self.not_there()) };
+        self.migration_record = None;
+        self.entry.view().migration = None;
+        self.report_location();
+        if !arriving.is_paused {
+            self.try_it(&*vm, &VmCommand::Resume);
+        }
+        self.try_it(&*vm, &VmCommand::Announce);
+        self.append(texts::arrived(&self.entry, &arriving.from));
+        self.follow_space_again();
+        self.request_vfs();
+        self.reconcile();
+        Ok(IncomingMigrationState::Active)
+    }
+
+    /// Opens the disks that the source has closed, after a check that their stores are the same.
+    fn open_handed_over(&self) -> Result<(), ApiError> {
+        let Some(arriving) = &self.incoming else { return Err(self.not_there()) };
+        let desired = self.shared.desired();
+        self.shared.check_marks(&desired.config, &arriving.stores, &arriving.from)?;
+        arriving.handed_over.iter().try_for_each(|disk| self.shared.open_incoming(disk))
+    }
+
+    fn close_handed_over(&self, disks: &[Name]) {
+        for disk in disks {
+            if let Err(error) = self.shared.close_incoming(disk) {
+                tracing::error!(%disk, %error, "a disk of another node is closed later");
+            }
+        }
+    }
+
+    /// Executes a command after the activation. A failure is logged; it does not undo the
+    /// activation.
+    fn try_it(&self, vm: &dyn Vm, command: &VmCommand) {
+        let result: Result<(), VmError> = vm.execute(command);
+        if let Err(error) = result {
+            tracing::error!(
+                vm = %self.entry.name,
+                %error,
+                ?command,
+                "cannot end the VM of a failed migration"
+            );
+        }
+    }
+
+    fn record_activation(&self) -> Result<(), StateStoreError> {
+        let (Some(arriving), Some(run)) = (&self.incoming, &self.run) else { return Ok(()) };
+        let stored = StoredVm {
+            uuid: self.entry.uuid,
+            user: self.entry.user,
+            run: Some(run.stored.clone()),
+            moving: None,
+            arrived: Some(arriving.id.clone()),
+        };
+        self.store.commit(&[save_vm(&self.entry.name, &stored)?])?;
+        self.entry.set_arrived(&arriving.id);
+        Ok(())
+    }
+
+    /// Updates the phase, and abandons the arrival if its process has ended or the source is
+    /// silent.
+    pub(in crate::vms) fn look_at_arriving(&mut self, now: Instant) {
+        let Some(arriving) = self.incoming.as_mut().filter(|of| of.look_at <= now) else { return };
+        arriving.look_at = now + POLL_INTERVAL;
+        let is_copied = !arriving.disks.is_empty();
+        let status = self.run.as_ref().map(|run| run.vm.migration_status());
+        let is_sent = matches!(&status, Some(Ok(status)) if status.phase == SendingPhase::Copying);
+        let phase = match (is_copied, is_sent) {
+            (_, true) => MigrationPhase::CopyingMemory,
+            (true, false) => MigrationPhase::CopyingDisks,
+            (false, false) => MigrationPhase::Preparing,
+        };
+        let (from, silent) = (arriving.from.clone(), now - arriving.last_message_at);
+        if let Some(view) = &mut self.entry.view().migration {
+            view.phase = phase;
+        }
+        if self.run.is_none() {
+            self.give_up_arrival(&from, "its QEMU process ended; its log may have the reason");
+        } else if silent >= self.peer_request_interval * SILENCE_MAX {
+            let text = format!("the source node has sent nothing for {} s", silent.as_secs());
+            self.give_up_arrival(&from, &text);
+        }
+    }
+
+    /// Cancels the incoming migration: closes the disks, kills the process and requests the
+    /// deletion of the VM on this node. It cannot be activated afterwards; requests of the source
+    /// are answered with "abandoned", or with an error that the VM does not exist.
+    pub(in crate::vms) fn give_up_arrival(&mut self, from: &str, reason: &str) {
+        if std::mem::replace(&mut self.is_abandoned, true) {
+            return;
+        }
+        self.incoming = None;
+        self.entry.view().migration = None;
+        if let Some(StoredMove::Arriving { handed_over, .. }) = &self.migration_record {
+            self.close_handed_over(handed_over);
+        }
+        self.append(texts::did_not_arrive(&self.entry, from, reason));
+        self.depart(None);
+    }
+
+    /// Abandons an arrival that was in progress when the previous daemon ended: its connections are
+    /// lost.
+    pub(in crate::vms) fn take_up_arrival(&mut self, left: Option<StoredRun>) {
+        let Some(StoredMove::Arriving { from, .. }) = self.migration_record.clone() else { return };
+        self.lost = left.map(Unresponsive::not_asked);
+        self.give_up_arrival(&from, "the daemon ended during the migration");
+    }
+}

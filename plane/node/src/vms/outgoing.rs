@@ -1,0 +1,132 @@
+//! Outgoing live migration: the source node, which drives the migration.
+//!
+//! A step blocks for some seconds at most, on requests to the destination. The end of the guest, a
+//! cancellation and the end of the daemon are handled between steps. [`DiskMirror::finish`] is the
+//! exception: it blocks for up to 60 s while the VM is stopped.
+
+mod driving;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use suimon_contract::{MigrationPhase, Name, VmMigration};
+use suimon_ports::MigrationSpec;
+
+use super::records::{StoredMigration, StoredMove};
+use crate::PeerNode;
+use crate::disks::{DiskMirror, OutgoingDisk, ReservedMark};
+use crate::operations::OperationHandle;
+
+pub(super) const SWITCHOVER_POLL: Duration = Duration::from_millis(2);
+
+/// Outgoing migration of a VM.
+pub(super) struct OutgoingMigration {
+    pub(super) leave: StoredMigration,
+    /// Migration operation; `None` after a restart of the daemon.
+    pub(super) operation: Option<OperationHandle>,
+    pub(super) stage: Stage,
+    pub(super) look_at: Instant,
+    copied: Copied,
+    /// Time of the last successful progress query to the destination.
+    last_query_at: Instant,
+    /// Disks on shared stores, which are handed over instead of copied; empty after a restart of
+    /// the daemon.
+    pub(super) handed: Vec<OutgoingDisk>,
+    /// Marks by which the destination verifies that the stores are the same.
+    pub(super) marks: Vec<ReservedMark>,
+    /// Time since when the migration has been waiting only for the guest to release its VFs.
+    vf_release_since: Option<Instant>,
+}
+
+pub(super) enum Stage {
+    /// The destination prepares the VM; id of its operation.
+    Preparing(Box<MigrationParams>, u64),
+    CopyingDisks(Box<MigrationParams>, Vec<DiskMirror>),
+    CopyingMemory(Box<MigrationParams>, Vec<DiskMirror>),
+    /// The VM is stopped and the remaining state is transferred, at most until this time.
+    Switchover(Instant),
+    /// The destination was requested to activate the VM. `is_reported` is true if an event has
+    /// reported the destination as unresponsive.
+    HandedOver {
+        is_reported: bool,
+    },
+}
+
+/// Parameters of a migration in progress.
+pub(super) struct MigrationParams {
+    target_node: Arc<dyn PeerNode>,
+    send: MigrationSpec,
+    /// Disks whose contents are copied to the destination.
+    disks: Vec<Name>,
+}
+
+/// Progress as bytes copied and bytes left.
+#[derive(Clone, Copy, Default)]
+struct Copied {
+    disks: (u64, u64),
+    memory: (u64, u64),
+}
+
+impl OutgoingMigration {
+    fn phase(&self) -> MigrationPhase {
+        match self.stage {
+            Stage::Preparing(..) => MigrationPhase::Preparing,
+            Stage::CopyingDisks(..) => MigrationPhase::CopyingDisks,
+            Stage::CopyingMemory(..) => MigrationPhase::CopyingMemory,
+            Stage::Switchover(_) => MigrationPhase::Switching,
+            Stage::HandedOver { .. } => MigrationPhase::HandedOver,
+        }
+    }
+
+    /// Returns an outgoing migration in this stage, with its next step due immediately.
+    pub(super) fn new(
+        leave: StoredMigration,
+        operation: Option<OperationHandle>,
+        stage: Stage,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            leave,
+            operation,
+            stage,
+            look_at: now,
+            copied: Copied::default(),
+            last_query_at: now,
+            handed: Vec::new(),
+            marks: Vec::new(),
+            vf_release_since: None,
+        }
+    }
+
+    pub(super) fn view(&self) -> VmMigration {
+        VmMigration {
+            id: self.leave.id.clone(),
+            is_outgoing: true,
+            node: self.leave.to.to_string(),
+            phase: self.phase(),
+            disk_bytes_copied: self.copied.disks.0,
+            disk_bytes_left: self.copied.disks.1,
+            memory_bytes_copied: self.copied.memory.0,
+            memory_bytes_left: self.copied.memory.1,
+            disks_copied: self.leave.copied.clone(),
+            disks_handed_over: self.leave.handed_over.clone(),
+        }
+    }
+
+    fn note_disks(&mut self, mirrors: &[DiskMirror]) {
+        let progress = || mirrors.iter().map(DiskMirror::progress);
+        let copied = progress().map(|of| of.copied_bytes).sum();
+        self.copied.disks = (copied, progress().map(|of| of.left_bytes).sum());
+    }
+}
+
+/// Returns the migration status of a VM that an earlier daemon handed over; `None` if it was not
+/// handed over.
+pub(super) fn handed_over_view(moving: &StoredMove) -> Option<VmMigration> {
+    let (leave, is_reported) = match moving {
+        StoredMove::HandedOver(leave) => (leave, false),
+        StoredMove::Migrated(leave) => (leave, true),
+        StoredMove::Arriving { .. } | StoredMove::Leaving(_) => return None,
+    };
+    Some(OutgoingMigration::new(leave.clone(), None, Stage::HandedOver { is_reported }).view())
+}

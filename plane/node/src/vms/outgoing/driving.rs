@@ -1,0 +1,387 @@
+//! Migration of a VM to another node, by its driver.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use suimon_contract::{
+    ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, MigrateVmRequest,
+    MigrationPhase, Name, OperationState,
+};
+use suimon_ports::{MigrationSpec, SendingPhase, VmCommand};
+
+use super::{MigrationParams, OutgoingMigration, SWITCHOVER_POLL, Stage};
+use crate::disks::{DiskMirror, OutgoingDisk, ReservedMark};
+use crate::migration::{arrival_request, disks_to_hand_over};
+use crate::operations::OperationHandle;
+use crate::remote_nodes::peer_error;
+use crate::vms::driver::Driver;
+use crate::vms::incoming::copied_disks;
+use crate::vms::move_limits::{FINAL_COPY_LIMIT, QUERY_AFTER, SWITCH_LIMIT};
+use crate::vms::records::{StoredMigration, StoredMove};
+use crate::vms::texts;
+use crate::{PeerError, PeerStream};
+
+/// Interval between steps while data is copied, and while the VM is stopped for the switchover.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Limit on the time in which the guest must release its VFs, in units of
+/// `Driver::peer_request_interval`.
+const VF_RELEASE_LIMIT: u32 = 120;
+
+/// Resolution of the operation's progress.
+const PARTS: usize = 1000;
+
+/// Disks that are handed over instead of copied, and the marks of their stores.
+#[derive(Default)]
+struct HandedOverDisks {
+    disks: Vec<OutgoingDisk>,
+    marks: Vec<ReservedMark>,
+}
+
+impl Driver {
+    /// Starts the migration of the VM to another node.
+    pub(in crate::vms) fn begin_leaving(
+        &mut self,
+        request: &MigrateVmRequest,
+        operation: OperationHandle,
+    ) {
+        if !operation.begin() {
+            return;
+        }
+        match self.prepare_destination(request) {
+            Ok((order, leave, handed, far_operation)) => {
+                self.end_space_wait();
+                self.append(texts::leaves(&self.entry, leave.to.as_str()));
+                self.set_vfs_moving(true);
+                let stage = Stage::Preparing(Box::new(order), far_operation);
+                let leaving = OutgoingMigration::new(leave, Some(operation), stage);
+                let HandedOverDisks { disks: handed, marks } = handed;
+                self.outgoing = Some(OutgoingMigration { handed, marks, ..leaving });
+                self.show_leaving();
+            }
+            Err(error) => operation.end(&Err(error)),
+        }
+    }
+
+    /// Records the migration, then requests the destination to prepare the VM. The record enables
+    /// the next daemon to tell the destination that the VM stays here.
+    fn prepare_destination(
+        &mut self,
+        request: &MigrateVmRequest,
+    ) -> Result<(MigrationParams, StoredMigration, HandedOverDisks, u64), ApiError> {
+        self.entry.check_can_leave()?;
+        self.check_nothing_leaves()?;
+        let peer = self.shared.peer_node(&request.to)?;
+        // Reserves the disks for the migration before the destination receives their description.
+        let handed_over = self.disks_to_hand_over()?;
+        let arrival = self.arrival_request()?;
+        let marks = self.shared.mark_stores(&arrival.stores)?;
+        let copied = copied_disks(&arrival);
+        let leave = StoredMigration {
+            id: arrival.id.clone(),
+            to: request.to.clone(),
+            was_paused: arrival.is_paused,
+            with_files: request.with_files,
+            copied: copied.clone(),
+            handed_over: handed_over.iter().map(|disk| disk.name().clone()).collect(),
+            stores: arrival.stores.clone(),
+        };
+        if !self.save_moving(Some(StoredMove::Leaving(leave.clone()))) {
+            self.migration_record = None;
+            let text = "the state store takes nothing, and the next daemon would not know that the \
+                        migration has to be cancelled; see the log";
+            return Err(self.error(ErrorCode::HostError, text));
+        }
+        let asked = peer.prepare_arrival(&arrival);
+        let operation = asked.map_err(|error| {
+            if matches!(error, PeerError::Unreachable(_)) {
+                let _ = peer.abandon_arrival(&arrival.id);
+            }
+            peer_error(&request.to, error)
+        });
+        let operation = match operation {
+            Ok(operation) => operation.id,
+            Err(error) => {
+                self.migration_record = None;
+                self.save_run();
+                return Err(error);
+            }
+        };
+        let send = MigrationSpec {
+            downtime: Duration::from_millis(request.downtime_ms.into()),
+            bytes_per_second: request.bandwidth.map(suimon_contract::ByteSize::bytes),
+        };
+        let order = MigrationParams { target_node: peer, send, disks: copied };
+        Ok((order, leave, HandedOverDisks { disks: handed_over, marks }, operation))
+    }
+
+    fn disks_to_hand_over(&self) -> Result<Vec<OutgoingDisk>, ApiError> {
+        let desired = self.shared.desired();
+        let vm = desired.config.vm(self.entry.name.as_str());
+        let names = vm.map(|vm| disks_to_hand_over(&desired.config, vm)).unwrap_or_default();
+        names.iter().map(|disk| OutgoingDisk::begin(&self.shared, disk)).collect()
+    }
+
+    fn arrival_request(&self) -> Result<IncomingMigrationRequest, ApiError> {
+        let Some(run) = &self.run else {
+            return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
+        };
+        let layout = run.vm.layout().map_err(|error| self.api_error(&error))?;
+        arrival_request(&self.shared, &self.entry, &run.stored, (&run.vm.status(), &layout))
+    }
+
+    /// Executes the next step of an outgoing migration if it is due.
+    pub(in crate::vms) fn look_at_leaving(&mut self, now: Instant) {
+        let Some(mut leaving) = self.outgoing.take_if(|leaving| leaving.look_at <= now) else {
+            return;
+        };
+        let cancelled = leaving.operation.as_ref().is_some_and(OperationHandle::is_cancelled);
+        let is_handed_over = matches!(leaving.stage, Stage::HandedOver { .. });
+        let stepped = if cancelled && !is_handed_over {
+            Err(self.error(
+                ErrorCode::Cancelled,
+                "the migration was cancelled; the VM continues to run here",
+            ))
+        } else {
+            self.step(&mut leaving)
+        };
+        match stepped {
+            Ok(Some(wait)) => {
+                leaving.look_at = Instant::now() + wait;
+                let is_new = !is_handed_over && matches!(leaving.stage, Stage::HandedOver { .. });
+                self.outgoing = Some(leaving);
+                self.show_leaving();
+                if is_new {
+                    self.report_location();
+                }
+            }
+            Ok(None) => {}
+            Err(error) => self.stay(leaving, error),
+        }
+    }
+
+    /// Executes one step. Returns the time until the next step, or `None` if the migration is
+    /// complete.
+    ///
+    /// # Errors
+    /// The migration has failed and the VM stays here.
+    fn step(&mut self, leaving: &mut OutgoingMigration) -> Result<Option<Duration>, ApiError> {
+        let to = leaving.leave.to.clone();
+        let far = |error| peer_error(&to, error);
+        self.query_destination(leaving)?;
+        let stage = std::mem::replace(&mut leaving.stage, Stage::HandedOver { is_reported: true });
+        let (stage, wait) = match stage {
+            Stage::Preparing(order, operation) => {
+                let there = order.target_node.operation(operation).map_err(far)?;
+                match there.state {
+                    OperationState::Running => (Stage::Preparing(order, operation), POLL_INTERVAL),
+                    OperationState::Succeeded => {
+                        let mirrors = self.begin_mirrors(&leaving.leave.id, &to, &order)?;
+                        (Stage::CopyingDisks(order, mirrors), Duration::ZERO)
+                    }
+                    OperationState::Failed | OperationState::Cancelled => {
+                        let error = there.error.into_iter().collect();
+                        return Err(far(PeerError::Rejected(error)));
+                    }
+                }
+            }
+            Stage::CopyingDisks(order, mirrors) => {
+                leaving.note_disks(&mirrors);
+                self.check_mirrors(&mirrors)?;
+                self.check_no_queued_writes()?;
+                let has_copied_all = |mirror: &DiskMirror| mirror.progress().has_copied_all;
+                if mirrors.iter().all(has_copied_all) && self.has_released_vfs(leaving)? {
+                    let line = order
+                        .target_node
+                        .line(&leaving.leave.id, &PeerStream::Memory)
+                        .map_err(far)?;
+                    let vm = self.vm_that_leaves()?;
+                    vm.migrate_out(line, &order.send).map_err(|error| self.api_error(&error))?;
+                    (Stage::CopyingMemory(order, mirrors), Duration::ZERO)
+                } else {
+                    (Stage::CopyingDisks(order, mirrors), POLL_INTERVAL)
+                }
+            }
+            Stage::CopyingMemory(order, mirrors) => {
+                leaving.note_disks(&mirrors);
+                self.check_mirrors(&mirrors)?;
+                self.look_at_memory(leaving, order, mirrors)?
+            }
+            Stage::Switchover(until) => self.look_at_rest(leaving, until)?,
+            Stage::HandedOver { is_reported } => return self.query_owner(leaving, is_reported),
+        };
+        leaving.stage = stage;
+        Ok(Some(wait))
+    }
+
+    /// Queries the arrival on the destination once in `QUERY_AFTER`, which also keeps the
+    /// destination waiting.
+    ///
+    /// # Errors
+    /// The destination does not respond or has abandoned the VM.
+    fn query_destination(&self, leaving: &mut OutgoingMigration) -> Result<(), ApiError> {
+        let peer = match &leaving.stage {
+            Stage::CopyingDisks(order, _) | Stage::CopyingMemory(order, _) => &order.target_node,
+            Stage::Preparing(..) | Stage::Switchover(_) | Stage::HandedOver { .. } => return Ok(()),
+        };
+        if leaving.last_query_at.elapsed() < self.peer_request_interval * QUERY_AFTER {
+            return Ok(());
+        }
+        let arrival = peer.arrival(&leaving.leave.id);
+        let arrival = arrival.map_err(|error| peer_error(&leaving.leave.to, error))?;
+        leaving.last_query_at = Instant::now();
+        if arrival.state == IncomingMigrationState::Waiting {
+            return Ok(());
+        }
+        let text =
+            format!("node {} cancelled the migration; its log has the reason", leaving.leave.to);
+        Err(self.error(ErrorCode::HostError, &text))
+    }
+
+    /// Returns true if the guest has released its VFs. Memory that a VF writes to by DMA cannot be
+    /// migrated.
+    ///
+    /// # Errors
+    /// The guest has not released them within `VF_RELEASE_LIMIT`.
+    fn has_released_vfs(&self, leaving: &mut OutgoingMigration) -> Result<bool, ApiError> {
+        if !self.has_vfs() {
+            return Ok(true);
+        }
+        let since = *leaving.vf_release_since.get_or_insert_with(Instant::now);
+        let limit = self.peer_request_interval * VF_RELEASE_LIMIT;
+        if since.elapsed() < limit {
+            return Ok(false);
+        }
+        let text = format!(
+            "the guest has not released its VF in {} s; set iov_weight = 0 of its NICs and check \
+             the guest",
+            limit.as_secs()
+        );
+        Err(self.error(ErrorCode::HostError, &text))
+    }
+
+    fn begin_mirrors(
+        &self,
+        id: &str,
+        to: &Name,
+        order: &MigrationParams,
+    ) -> Result<Vec<DiskMirror>, ApiError> {
+        let begin = |disk: &Name| {
+            let line = order.target_node.line(id, &PeerStream::Disk(disk.clone()));
+            DiskMirror::start(&self.shared, disk, line.map_err(|error| peer_error(to, error))?)
+        };
+        order.disks.iter().map(begin).collect()
+    }
+
+    fn check_mirrors(&self, mirrors: &[DiskMirror]) -> Result<(), ApiError> {
+        let failed = mirrors.iter().find_map(|mirror| mirror.progress().failure);
+        failed.map_or(Ok(()), |error| {
+            let text = format!("a disk could not be copied: {error}");
+            Err(self.error(ErrorCode::HostError, &text))
+        })
+    }
+
+    fn vm_that_leaves(&self) -> Result<Arc<dyn suimon_ports::Vm>, ApiError> {
+        let vm = self.run.as_ref().map(|run| run.vm.clone());
+        vm.ok_or_else(|| self.error(ErrorCode::Conflict, "the VM is not running any more"))
+    }
+
+    fn look_at_memory(
+        &mut self,
+        leaving: &mut OutgoingMigration,
+        order: Box<MigrationParams>,
+        mirrors: Vec<DiskMirror>,
+    ) -> Result<(Stage, Duration), ApiError> {
+        let vm = self.vm_that_leaves()?;
+        let status = vm.migration_status().map_err(|error| self.api_error(&error))?;
+        leaving.copied.memory = (status.bytes_sent, status.bytes_left);
+        if !matches!(status.phase, SendingPhase::Failed(_)) {
+            // QEMU on the destination would not repeat queued writes.
+            self.check_no_queued_writes()?;
+        }
+        match status.phase {
+            SendingPhase::Copying | SendingPhase::None => {
+                Ok((Stage::CopyingMemory(order, mirrors), POLL_INTERVAL))
+            }
+            SendingPhase::Waiting | SendingPhase::Finishing | SendingPhase::Done => {
+                let until = Instant::now() + FINAL_COPY_LIMIT;
+                for mirror in &mirrors {
+                    mirror.finish(until)?;
+                }
+                leaving.note_disks(&mirrors);
+                vm.execute(&VmCommand::FinishMigration).map_err(|error| self.api_error(&error))?;
+                Ok((Stage::Switchover(Instant::now() + SWITCH_LIMIT), SWITCHOVER_POLL))
+            }
+            SendingPhase::Failed(reason) => Err(self.not_sent(&reason)),
+        }
+    }
+
+    fn not_sent(&self, reason: &str) -> ApiError {
+        let text = format!(
+            "the VM's memory could not be sent: {reason}; the VM's log on the other node may have \
+             the cause"
+        );
+        self.error(ErrorCode::HostError, &text)
+    }
+
+    fn look_at_rest(
+        &mut self,
+        leaving: &mut OutgoingMigration,
+        until: Instant,
+    ) -> Result<(Stage, Duration), ApiError> {
+        let status =
+            self.vm_that_leaves()?.migration_status().map_err(|error| self.api_error(&error))?;
+        leaving.copied.memory = (status.bytes_sent, status.bytes_left);
+        match status.phase {
+            SendingPhase::Done => {}
+            SendingPhase::Failed(reason) => return Err(self.not_sent(&reason)),
+            _ if Instant::now() >= until => {
+                let text =
+                    format!("the other node has sent nothing for {} s", SWITCH_LIMIT.as_secs());
+                return Err(self.not_sent(&text));
+            }
+            _ => return Ok((Stage::Switchover(until), SWITCHOVER_POLL)),
+        }
+        // QEMU and the mirrors have stopped accessing the disks, and completed writes are durable.
+        leaving.handed.iter().try_for_each(OutgoingDisk::release)?;
+        // From here on, only the destination knows which node owns the VM.
+        let handed_over = StoredMove::HandedOver(leaving.leave.clone());
+        if !self.save_moving(Some(handed_over)) {
+            self.migration_record = Some(StoredMove::Leaving(leaving.leave.clone()));
+            let text = "the state store cannot be written, and the next daemon could not find the \
+                        VM; see the log";
+            return Err(self.error(ErrorCode::HostError, text));
+        }
+        Ok((Stage::HandedOver { is_reported: false }, Duration::ZERO))
+    }
+
+    /// Publishes the progress to the operation and the VM's view.
+    pub(in crate::vms) fn show_leaving(&self) {
+        let Some(leaving) = &self.outgoing else { return };
+        let view = leaving.view();
+        if let Some(operation) = &leaving.operation {
+            let total = view.disk_bytes_copied + view.disk_bytes_left;
+            let memory = view.memory_bytes_copied + view.memory_bytes_left;
+            let (done, all) = match view.phase {
+                MigrationPhase::CopyingDisks => (view.disk_bytes_copied, total),
+                _ => (view.memory_bytes_copied, memory),
+            };
+            let part = u64::try_from(PARTS).unwrap_or(1).saturating_mul(done) / all.max(1);
+            let part = usize::try_from(part).unwrap_or(PARTS).min(PARTS);
+            operation.progress(part, PARTS, &texts::phase(&view));
+        }
+        self.entry.view().migration = Some(view);
+    }
+
+    /// Sets and records the migration state, with the run of a VM that is not adopted yet. Returns
+    /// true if the state store accepted the record.
+    pub(in crate::vms) fn save_moving(&mut self, moving: Option<StoredMove>) -> bool {
+        self.migration_record = moving;
+        let run = self.run.as_ref().map(|run| &run.stored);
+        let saved = self.save(run.or(self.lost.as_ref().map(|lost| &lost.stored)));
+        if let Some(run) = &mut self.run {
+            run.is_recorded = saved;
+        }
+        saved
+    }
+}

@@ -1,0 +1,169 @@
+//! Failed or cancelled outgoing migration: the VM continues on the source node.
+
+use std::time::{Duration, Instant};
+
+use suimon_contract::{ApiError, ErrorCode, MigrationPhase, Name, VmState};
+use suimon_ports::{SendingPhase, Vm, VmCommand, VmError, VmErrorKind, VmRunState};
+
+use super::driver::Driver;
+use super::entry::in_words;
+use super::move_limits::SWITCH_LIMIT;
+use super::outgoing::{OutgoingMigration, SWITCHOVER_POLL, Stage};
+use super::records::{StoredMigration, StoredMove};
+use super::texts;
+use crate::command::Command;
+use crate::disks::OutgoingDisk;
+
+/// Interval between attempts to resume a VM that does not respond.
+const TRY_AGAIN: Duration = Duration::from_millis(100);
+
+impl Driver {
+    /// Ends an outgoing migration with `error`, and has the VM continue on this node. Blocks until
+    /// QEMU has cancelled the migration, at most for `SWITCH_LIMIT`. A VM that is not adopted yet
+    /// continues when it is; until then the migration stays recorded, for the next daemon.
+    pub(super) fn stay(&mut self, leaving: OutgoingMigration, error: ApiError) {
+        let OutgoingMigration { leave, operation, stage, handed, marks, .. } = leaving;
+        // Stops the mirrors before the guest continues.
+        drop(stage);
+        self.roll_back(&leave, handed);
+        drop(marks);
+        // Restores the switch's tables before the guest continues, so that frames reach it.
+        if let Some(moving) = &mut self.entry.view().migration {
+            moving.phase = MigrationPhase::Switching;
+        }
+        self.report_location();
+        if self.lost.is_some() {
+            self.cancels_when_found = true;
+            self.save_moving(Some(StoredMove::Leaving(leave.clone())));
+        } else {
+            self.end_move(leave.was_paused);
+        }
+        if let Ok(peer) = self.shared.peer_node(&leave.to) {
+            // Best effort: the destination also abandons an arrival after a silence.
+            let _ = peer.abandon_arrival(&leave.id);
+        }
+        self.append(texts::stays(&self.entry, leave.to.as_str(), &error.message));
+        let mut view = self.entry.view();
+        view.migration = None;
+        match (&self.run, &self.lost) {
+            (Some(_), _) => {}
+            (None, Some(_)) => view.state = VmState::Lost,
+            // The VM has ended in the meantime.
+            (None, None) => view.state = VmState::Stopped,
+        }
+        drop(view);
+        self.follow_space_again();
+        if let Some(operation) = operation {
+            operation.end(&Err(error));
+        }
+        // Applies changes that were made during the migration.
+        self.reconcile();
+    }
+
+    /// Reopens the handed-over disks. The control thread retries failed ones.
+    fn roll_back(&mut self, leave: &StoredMigration, handed: Vec<OutgoingDisk>) {
+        let control = &mut self.control;
+        let mut bring_back = |disk: &Name, failure| {
+            control.send(Command::ReturnDisk { disk: disk.clone(), failure });
+        };
+        if handed.is_empty() {
+            // A previous daemon may have closed them.
+            let shared = &self.shared;
+            let left = leave.handed_over.iter().filter(|disk| shared.clear_handover(disk));
+            left.for_each(|disk| bring_back(disk, None));
+        }
+        for disk in handed {
+            let (name, taken) = (disk.name().clone(), disk.reclaim());
+            drop(disk);
+            if let Err(error) = taken {
+                bring_back(&name, Some(error.to_string()));
+            }
+        }
+    }
+
+    /// Has a VM continue that is adopted after its migration has failed.
+    pub(super) fn stay_if_found(&mut self) {
+        if self.lost.is_some() || !std::mem::take(&mut self.cancels_when_found) {
+            return;
+        }
+        if let Some(StoredMove::Leaving(leave)) = self.migration_record.clone() {
+            self.end_move(leave.was_paused);
+            self.follow_space_again();
+            self.reconcile();
+        }
+    }
+
+    /// Ends the migration in QEMU and in the records.
+    fn end_move(&mut self, was_paused: bool) {
+        self.go_on_here(was_paused);
+        self.save_moving(None);
+        self.set_vfs_moving(false);
+    }
+
+    /// Cancels QEMU's migration and resumes the CPUs, unless the VM was paused before or waits for
+    /// space. Failures are retried for `SWITCH_LIMIT`, except the end of the process.
+    fn go_on_here(&mut self, was_paused: bool) {
+        let Some(vm) = self.run.as_ref().map(|run| run.vm.clone()) else { return };
+        let limit = Instant::now() + SWITCH_LIMIT;
+        loop {
+            let wait = match cancel_and_resume(&*vm, was_paused) {
+                Ok(true) => break,
+                Ok(false) => SWITCHOVER_POLL,
+                Err(error) if error.kind == VmErrorKind::NotRunning => return,
+                Err(error) => {
+                    tracing::warn!(vm = %self.entry.name, %error, "cannot resume the VM after a failed migration; retrying");
+                    TRY_AGAIN
+                }
+            };
+            if Instant::now() >= limit {
+                let name = &self.entry.name;
+                tracing::error!(vm = %name, "the VM was not resumed; run `suimon vm resume {name}`");
+                break;
+            }
+            std::thread::sleep(wait);
+        }
+        let state = vm.status().state;
+        self.publish(in_words(state));
+    }
+
+    /// Resumes an outgoing migration that the previous daemon left in progress.
+    pub(super) fn take_up_leaving(&mut self) {
+        match self.migration_record.clone() {
+            Some(StoredMove::Leaving(leave)) => {
+                let text = "the daemon ended during the migration";
+                let error = self.error(ErrorCode::HostError, text);
+                let leaving =
+                    OutgoingMigration::new(leave, None, Stage::Switchover(Instant::now()));
+                self.stay(leaving, error);
+            }
+            Some(StoredMove::HandedOver(leave)) => {
+                let stage = Stage::HandedOver { is_reported: false };
+                self.outgoing = Some(OutgoingMigration::new(leave, None, stage));
+                self.show_leaving();
+            }
+            Some(StoredMove::Migrated(leave)) => {
+                let stage = Stage::HandedOver { is_reported: true };
+                self.entry.view().migration =
+                    Some(OutgoingMigration::new(leave, None, stage).view());
+                self.depart(None);
+            }
+            Some(StoredMove::Arriving { .. }) | None => {}
+        }
+    }
+}
+
+/// Cancels QEMU's migration, or resumes the CPUs if none is in progress. Returns true if the VM
+/// needs nothing more.
+fn cancel_and_resume(vm: &dyn Vm, was_paused: bool) -> Result<bool, VmError> {
+    let phase = vm.migration_status()?.phase;
+    if !matches!(phase, SendingPhase::None | SendingPhase::Done | SendingPhase::Failed(_)) {
+        vm.execute(&VmCommand::CancelMigration)?;
+        return Ok(false);
+    }
+    // A VM that waits for space is resumed when there is some.
+    let facts = vm.status();
+    if !was_paused && facts.state == VmRunState::Paused && !facts.waits_for_space {
+        vm.execute(&VmCommand::Resume)?;
+    }
+    Ok(true)
+}

@@ -1,0 +1,146 @@
+//! Component that performs the work of an offload capability.
+
+use crate::DeviceFeature as Feature;
+use crate::{DeviceFeatures, Finding, OffloadCapability, PortKind, Side};
+
+/// Component that performs the work when a frame requires it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Performer {
+    /// Guest, or the remote end of the connection.
+    Guest,
+    /// Network device of the uplink.
+    Nic,
+    /// Kernel of the host, on the path between daemon and device.
+    Kernel,
+    /// Software of the data plane.
+    Software,
+    /// Component responsible at the port by which the frame leaves.
+    Egress,
+    /// No component: the work is not done.
+    NotDone,
+}
+
+/// Component that performs the work at an uplink's device, and the deciding feature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// Component that performs the work.
+    pub performer: Performer,
+    /// Feature that decides; `None` if the device does not matter.
+    pub by: Option<Feature>,
+}
+
+/// Returns the component for a port without a network device with features of its own: a guest's
+/// NIC, or an uplink that is a TAP device, connected to this host's kernel.
+pub fn performer(kind: PortKind, side: Side, finding: &Finding) -> Performer {
+    let other_side = match kind {
+        PortKind::Nic => Performer::Guest,
+        PortKind::Uplink => Performer::Kernel,
+    };
+    match (finding.capability, side, finding.is_on()) {
+        (OffloadCapability::IpChecksum, ..) => Performer::Guest,
+        (OffloadCapability::ReceiveCoalescing, _, true) => Performer::Software,
+        (OffloadCapability::ReceiveCoalescing, _, false) => Performer::NotDone,
+        (_, Side::Ingress, true) => Performer::Egress,
+        (_, Side::Ingress, false) | (_, Side::Egress, true) => other_side,
+        (_, Side::Egress, false) => Performer::Software,
+    }
+}
+
+/// Returns the component for an uplink whose frames pass the kernel to and from `device`. The
+/// kernel accepts every form of frame and performs the work that `device` does not support.
+pub fn performer_at_device(side: Side, finding: &Finding, device: &DeviceFeatures) -> Assignment {
+    let without_feature = |performer| Assignment { performer, by: None };
+    match (finding.capability, side, finding.is_on()) {
+        (OffloadCapability::IpChecksum | OffloadCapability::ReceiveCoalescing, ..)
+        | (_, Side::Egress, false) => without_feature(performer(PortKind::Uplink, side, finding)),
+        (_, Side::Egress, true) => sending(finding.capability, device),
+        // The device's checksum verification is not passed on: the receiver verifies.
+        (OffloadCapability::Checksum, Side::Ingress, false) => without_feature(Performer::Guest),
+        (OffloadCapability::Checksum, Side::Ingress, true) => Assignment {
+            performer: if is_active(device, Feature::RxChecksum) {
+                Performer::Nic
+            } else {
+                Performer::Guest
+            },
+            by: Some(Feature::RxChecksum),
+        },
+        (_, Side::Ingress, false) => without_feature(Performer::Software),
+        (capability, Side::Ingress, true) => joining(capability, device),
+    }
+}
+
+/// Returns true if `device` supports the work, switched on or off.
+pub fn is_supported(side: Side, capability: OffloadCapability, device: &DeviceFeatures) -> bool {
+    let any = |features: &[Feature]| features.iter().any(|f| device.state(*f).is_supported());
+    match (capability, side) {
+        (OffloadCapability::IpChecksum, _) => false,
+        // Receive coalescing is performed by the data plane.
+        (OffloadCapability::ReceiveCoalescing, _) => true,
+        (OffloadCapability::Checksum, Side::Egress) => {
+            any(&[Feature::TxChecksum])
+                || (any(&[Feature::TxChecksumIpv4]) && any(&[Feature::TxChecksumIpv6]))
+        }
+        (OffloadCapability::Checksum, Side::Ingress) => any(&[Feature::RxChecksum]),
+        (_, Side::Ingress) => any(coalescers(capability)),
+        (_, Side::Egress) => segmenter(capability).is_some_and(|feature| any(&[feature])),
+    }
+}
+
+fn is_active(device: &DeviceFeatures, feature: Feature) -> bool {
+    device.state(feature).is_active
+}
+
+fn sending(capability: OffloadCapability, device: &DeviceFeatures) -> Assignment {
+    let by = match capability {
+        OffloadCapability::Checksum => checksummer(device),
+        other => segmenter(other),
+    };
+    let is_nic = by.is_some_and(|feature| is_active(device, feature));
+    Assignment { performer: if is_nic { Performer::Nic } else { Performer::Kernel }, by }
+}
+
+/// Returns the feature that decides whether the device completes checksums of both IP versions: one
+/// for all protocols, or one per version. Of two, the inactive one.
+fn checksummer(device: &DeviceFeatures) -> Option<Feature> {
+    let per_version = [Feature::TxChecksumIpv4, Feature::TxChecksumIpv6];
+    let has_generic = device.state(Feature::TxChecksum).is_supported();
+    if has_generic || !per_version.iter().any(|f| device.state(*f).is_supported()) {
+        return Some(Feature::TxChecksum);
+    }
+    let lacking = per_version.into_iter().find(|feature| !is_active(device, *feature));
+    Some(lacking.unwrap_or(Feature::TxChecksumIpv4))
+}
+
+const fn segmenter(capability: OffloadCapability) -> Option<Feature> {
+    match capability {
+        OffloadCapability::Tcp4Segmentation => Some(Feature::TxTcp4),
+        OffloadCapability::Tcp6Segmentation => Some(Feature::TxTcp6),
+        OffloadCapability::TcpEcnSegmentation => Some(Feature::TxTcpEcn),
+        OffloadCapability::UdpSegmentation => Some(Feature::TxUdp),
+        OffloadCapability::Checksum
+        | OffloadCapability::IpChecksum
+        | OffloadCapability::ReceiveCoalescing => None,
+    }
+}
+
+/// Returns the features that can have coalesced a large received frame, those of the device first.
+const fn coalescers(capability: OffloadCapability) -> &'static [Feature] {
+    match capability {
+        OffloadCapability::UdpSegmentation => &[Feature::RxUdpGro],
+        _ => &[Feature::RxGroHw, Feature::RxLro, Feature::RxGro],
+    }
+}
+
+fn joining(capability: OffloadCapability, device: &DeviceFeatures) -> Assignment {
+    let joiners = coalescers(capability);
+    let by = joiners.iter().copied().find(|feature| is_active(device, *feature));
+    let performer = match by {
+        None => Performer::NotDone,
+        Some(Feature::RxGroHw | Feature::RxLro) => Performer::Nic,
+        Some(_) => Performer::Kernel,
+    };
+    Assignment { performer, by: by.or(joiners.last().copied()) }
+}
+
+#[cfg(test)]
+mod tests;

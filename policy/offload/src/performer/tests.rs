@@ -1,0 +1,128 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::{FeatureState, OffloadToggle, OffloadToggles, Reason, effective};
+use suimon_frame::Offloads;
+
+const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };
+
+/// Returns a device that supports all features, of which those in `active` are active.
+fn device(active: &[Feature]) -> DeviceFeatures {
+    let mut device = DeviceFeatures::default();
+    for feature in Feature::ALL {
+        let is_active = active.contains(&feature);
+        *device.state_mut(feature) =
+            FeatureState { can_change: true, is_wanted: is_active, is_active, is_fixed: false };
+    }
+    device
+}
+
+fn on(capability: OffloadCapability) -> Finding {
+    Finding { capability, reason: Reason::On }
+}
+
+fn off(capability: OffloadCapability) -> Finding {
+    Finding { capability, reason: Reason::SwitchedOff { switch: OffloadToggle::Segmentation } }
+}
+
+#[test]
+fn what_is_sent_is_done_by_the_device_if_active_there_else_by_the_kernel() {
+    for (capability, feature) in [
+        (OffloadCapability::Checksum, Feature::TxChecksum),
+        (OffloadCapability::Tcp4Segmentation, Feature::TxTcp4),
+        (OffloadCapability::Tcp6Segmentation, Feature::TxTcp6),
+        (OffloadCapability::TcpEcnSegmentation, Feature::TxTcpEcn),
+        (OffloadCapability::UdpSegmentation, Feature::TxUdp),
+    ] {
+        let others: Vec<_> = Feature::ALL.into_iter().filter(|f| *f != feature).collect();
+        for (active, performer) in
+            [(&[feature][..], Performer::Nic), (&others[..], Performer::Kernel)]
+        {
+            let found = performer_at_device(Side::Egress, &on(capability), &device(active));
+            assert_eq!(found, Assignment { performer, by: Some(feature) });
+        }
+        let found = performer_at_device(Side::Egress, &off(capability), &device(&Feature::ALL));
+        assert_eq!(found, Assignment { performer: Performer::Software, by: None });
+    }
+}
+
+#[test]
+fn checksums_are_the_devices_only_for_both_ip_versions() {
+    let without_generic = |active: &[Feature]| {
+        let mut device = device(active);
+        *device.state_mut(Feature::TxChecksum) = FeatureState::default();
+        device
+    };
+    let both = [Feature::TxChecksumIpv4, Feature::TxChecksumIpv6];
+    for (active, performer, by) in [
+        (&both[..], Performer::Nic, Feature::TxChecksumIpv4),
+        (&both[..1], Performer::Kernel, Feature::TxChecksumIpv6),
+        (&both[1..], Performer::Kernel, Feature::TxChecksumIpv4),
+    ] {
+        let device = without_generic(active);
+        let found = performer_at_device(Side::Egress, &on(OffloadCapability::Checksum), &device);
+        assert_eq!(found, Assignment { performer, by: Some(by) });
+        assert!(is_supported(Side::Egress, OffloadCapability::Checksum, &device));
+    }
+    let none = DeviceFeatures::default();
+    assert!(!is_supported(Side::Egress, OffloadCapability::Checksum, &none));
+    let found = performer_at_device(Side::Egress, &on(OffloadCapability::Checksum), &none);
+    assert_eq!(found, Assignment { performer: Performer::Kernel, by: Some(Feature::TxChecksum) });
+}
+
+#[test]
+fn what_is_received_is_checked_and_joined_by_whoever_is_active() {
+    let received = |capability, active: &[Feature]| {
+        let found = performer_at_device(Side::Ingress, &on(capability), &device(active));
+        (found.performer, found.by.map(Feature::name))
+    };
+    let tcp = OffloadCapability::Tcp4Segmentation;
+    assert_eq!(received(OffloadCapability::Checksum, &[]), (Performer::Guest, Some("rx-checksum")));
+    let checking = received(OffloadCapability::Checksum, &[Feature::RxChecksum]);
+    assert_eq!(checking, (Performer::Nic, Some("rx-checksum")));
+    assert_eq!(received(tcp, &[Feature::RxGro]), (Performer::Kernel, Some("rx-gro")));
+    let both = received(tcp, &[Feature::RxGro, Feature::RxLro]);
+    assert_eq!(both, (Performer::Nic, Some("rx-lro")));
+    assert_eq!(received(tcp, &[]), (Performer::NotDone, Some("rx-gro")));
+    let udp = received(OffloadCapability::UdpSegmentation, &[Feature::RxGro]);
+    assert_eq!(udp, (Performer::NotDone, Some("rx-udp-gro-forwarding")));
+    let cut = performer_at_device(Side::Ingress, &off(tcp), &device(&Feature::ALL));
+    assert_eq!(cut.performer, Performer::Software);
+}
+
+proptest! {
+    /// Work of a disabled capability is done before the frame comes in or by software, never left
+    /// to the port with the capability disabled.
+    #[test]
+    fn what_is_switched_off_is_left_to_nobody_behind_it(
+        bits in any::<[bool; 6]>(),
+        is_nic in any::<bool>(),
+        active in prop::collection::vec(0..Feature::ALL.len(), 0..12),
+    ) {
+        let [tx, rx, tx_ip, rx_ip, segmentation, receive_coalescing] = bits;
+        let switches = OffloadToggles {
+            tx_checksum: tx,
+            rx_checksum: rx,
+            tx_ip_checksum: tx_ip,
+            rx_ip_checksum: rx_ip,
+            segmentation,
+            receive_coalescing,
+        };
+        let kind = if is_nic { PortKind::Nic } else { PortKind::Uplink };
+        let active: Vec<_> = active.into_iter().map(|at| Feature::ALL[at]).collect();
+        for finding in effective(ALL, &switches, kind, Side::Egress).findings {
+            let doers = [
+                performer(kind, Side::Egress, &finding),
+                performer_at_device(Side::Egress, &finding, &device(&active)).performer,
+            ];
+            let is_work = !matches!(
+                finding.capability,
+                OffloadCapability::IpChecksum | OffloadCapability::ReceiveCoalescing
+            );
+            for performer in doers {
+                prop_assert_eq!(is_work && !finding.is_on(), performer == Performer::Software
+                    && finding.capability != OffloadCapability::ReceiveCoalescing);
+            }
+        }
+    }
+}

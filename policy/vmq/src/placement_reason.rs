@@ -1,0 +1,59 @@
+//! Reason of a queue's placement.
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+use suimon_quantity::WorkerId;
+
+use crate::{Figures, Reason};
+
+/// Reason for which a queue was placed on its worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum PlacementReason {
+    /// Initial placement of the queue.
+    Home,
+    /// Default queue, which the base worker services.
+    DefaultQueue,
+    /// The queue was assigned statically, by the weight of its NIC.
+    Assigned {
+        /// Weight of the queue's NIC.
+        weight: u8,
+    },
+    /// The queue was moved there.
+    Moved {
+        /// Worker it was moved from.
+        from: WorkerId,
+        /// Reason for which the queue is moved.
+        #[serde(rename = "because")]
+        reason: Reason,
+        /// Predicted effect of the move.
+        predicted: Figures,
+    },
+    /// A move away from the worker failed.
+    NotMoved {
+        /// Worker that the move was for.
+        #[serde(rename = "wanted")]
+        preferred: WorkerId,
+    },
+    /// The queue was found on its worker, where an external agent has moved it.
+    #[serde(rename = "found")]
+    MovedExternally,
+}
+
+impl fmt::Display for PlacementReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Home => f.write_str("first assigned there"),
+            Self::DefaultQueue => f.write_str("the default queue, which the base worker services"),
+            Self::Assigned { weight } => write!(f, "assigned there with weight {weight}"),
+            Self::Moved { from, reason, predicted } => {
+                write!(f, "moved from worker {from}: {reason} (predicted {predicted})")
+            }
+            Self::NotMoved { preferred: wanted } => {
+                write!(f, "its move to worker {wanted} failed")
+            }
+            Self::MovedExternally => f.write_str("moved there by another cause than VMQ"),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Position in a packed ring.
+
+/// Position in a descriptor ring: an index, and the wrap counter, which toggles each time the index
+/// passes the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RingPosition {
+    pub(crate) index: u16,
+    pub(crate) wrap: bool,
+}
+
+impl RingPosition {
+    /// Decodes a position: the index with the wrap counter as bit 15.
+    pub(crate) fn from_number(number: u16) -> Self {
+        Self { index: number & 0x7fff, wrap: number & 0x8000 != 0 }
+    }
+
+    /// Encodes the position: the index with the wrap counter as bit 15.
+    #[inline(always)]
+    pub(crate) fn number(self) -> u16 {
+        self.index | if self.wrap { 0x8000 } else { 0 }
+    }
+
+    /// Returns the position `descriptors` further in a ring of `size` entries. `descriptors` is at
+    /// most `size`.
+    #[inline(always)]
+    pub(crate) fn ahead(self, descriptors: u16, size: u16) -> Self {
+        let left = size - self.index.min(size);
+        if descriptors < left {
+            Self { index: self.index + descriptors, wrap: self.wrap }
+        } else {
+            Self { index: descriptors - left, wrap: !self.wrap }
+        }
+    }
+}
