@@ -283,7 +283,7 @@ catalogue! {
     6203 QosPolicyDeleted "qos_policy_deleted" Info
         "A QoS policy was deleted.";
     6204 MinimumUnmet "minimum_unmet" Warning
-        "A disk or policy has had less than its minimum for 60 s although it had enough demand. The field `cause` contains the limiting factor: `other-disks`, `foreign-load` (external load of the store), `device-latency` or `own-maximum`. Check LIMITED BY in `suimon qos flows`; lower minimums, or move disks to another store.";
+        "For 60 s a disk or policy was delivered less than 98 % of its guaranteed IOPS while it had requests for more than half of the time. The field `cause` contains the limiting factor: `other-disks`, `foreign-load` (external load of the store), `device-latency` (too few requests in flight) or `own-maximum`. Check LIMITED BY in `suimon qos flows`; lower minimums, or move disks to another store.";
     6205 MinimumMet "minimum_met" Info
         "A disk or policy gets its minimum again.";
     6206 PromiseForced "overcommit_forced" Warning
@@ -293,7 +293,7 @@ catalogue! {
     6208 CapabilityEnough "capacity_sufficient" Info
         "A store delivers enough for the sum of its minimums again, or that sum was lowered.";
     6211 SharedMinimumUnmet "shared_minimum_unmet" Warning
-        "A disk on a shared store has had less than its guaranteed IOPS for 60 s. The field `cause` contains the limiting factor: `not-admitted`, `other-nodes`, `own-node`, `foreign-load` (external load of the store) or `store-latency`; further fields name the disks and nodes that exceed their own guarantee most. Check LIMITED BY in `suimon qos flows`; lower minimums, or move disks to another store.";
+        "For 60 s a disk on a shared store was delivered less than 95 % of its guaranteed IOPS. The field `cause` contains the limiting factor: `not-admitted`, `other-nodes`, `own-node`, `foreign-load` (external load of the store) or `store-latency`; further fields name the disks and nodes that exceed their own guarantee most. Check LIMITED BY in `suimon qos flows`; lower minimums, or move disks to another store.";
     6212 SharedMinimumMet "shared_minimum_met" Info
         "A disk on a shared store gets its minimum again, or has less demand than that.";
     6213 SharedForeignLoad "shared_external_load" Warning

@@ -53,7 +53,8 @@ pub(crate) const STORES: Columns = Columns {
             "RESERVED",
             "reserved_iops, reserved_percent",
             IOPS,
-            "Sum of all minimums on the store, and its percentage of the capacity, rounded up.",
+            "Sum of all minimums on the store, without the 64 IOPS of a node in `suimon cluster status`, and its share \
+             of the capacity in percent, rounded up.",
         ),
         number(
             "LATENCY",
