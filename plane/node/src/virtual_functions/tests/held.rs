@@ -73,6 +73,10 @@ fn the_next_daemon_assigns_no_vf_that_qemu_keeps_open() {
     bench.wait_reason("db", "no VF for this NIC is free");
     bench.wait_path("web", IovPath::Synthetic);
     bench.vms.hold_vfs(false);
+    wait_until("it is released", || bench.vms.vfs().is_empty());
+    bench.sriov.change(0, |pf| {
+        pf.vfs.iter_mut().for_each(|vf| vf.driver = Some("igbvf".to_owned()));
+    });
     wait_until("a NIC has it", || [bench.path("web"), bench.path("db")].contains(&IovPath::Vf));
 }
 
