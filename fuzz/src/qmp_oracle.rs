@@ -8,8 +8,8 @@ use suimon_qmp::{
     AGENT_TEXT_CHARS_MAX, AgentCommand, AgentReader, Event, LINE_BYTES_MAX, Message, QmpReadError,
     QmpReader, ReadErrorKind, TEXT_CHARS_MAX, agent_count, agent_host_name, agent_interfaces,
     agent_is_frozen, agent_version, base_memory, chardevs, cpu_count, cpu_slots,
-    decode_agent_system, has_standby, is_kvm_enabled, machine_name, migration, qom_properties,
-    run_state,
+    decode_agent_system, has_standby, is_driver_ready, is_kvm_enabled, machine_name, migration,
+    qom_properties, run_state,
 };
 
 /// What an input came to, so that seeds can be known to lead somewhere.
@@ -159,7 +159,7 @@ fn read_answers(value: &Value) {
     if let Ok(read) = migration(value) {
         assert!(read.bytes_sent <= 1 << 56 && read.bytes_left <= 1 << 56);
     }
-    let _ = (machine_name(value), has_standby(value));
+    let _ = (machine_name(value), has_standby(value), is_driver_ready(value));
     let _ = (run_state(value), is_kvm_enabled(value), cpu_count(value), cpu_slots(value));
     let _ = base_memory(value);
     let _ = (chardevs(value), qom_properties(value));

@@ -249,6 +249,9 @@ pub struct GuestInterface {
 pub struct Standby {
     /// True if the guest's driver supports the failover: it negotiated `VIRTIO_NET_F_STANDBY`.
     pub is_negotiated: bool,
+    /// True if a driver of the guest has initialized the NIC (`DRIVER_OK`), so that `is_negotiated`
+    /// is final until the next reset.
+    pub is_driver_ready: bool,
     /// True if the virtual function is plugged into the VM.
     pub has_vf: bool,
 }
@@ -337,6 +340,8 @@ pub enum VmErrorKind {
     /// The VM did not respond in time.
     #[serde(rename = "Silent")]
     Timeout,
+    /// Another process still uses the resource; the operation succeeds when that has ended.
+    Busy,
 }
 
 /// Failure of an operation on a VM.
@@ -409,11 +414,11 @@ pub trait Vm: Send + Sync {
 
     /// Receives the state of a migrated VM in a VM started with a [`MigrationSource`]. When the state is
     /// complete the VM stays paused until it is resumed. If the stream ends early the process
-    /// exits.
+    /// exits. Returns the end of a connection to which the stream is to be written.
     ///
     /// # Errors
     /// Fails if the VM rejects the command, does not respond or is gone.
-    fn migrate_in(&self, line: OwnedFd) -> Result<(), VmError>;
+    fn migrate_in(&self) -> Result<OwnedFd, VmError>;
 
     /// Returns the progress of a migration, on the source or the target.
     ///
@@ -485,12 +490,13 @@ pub trait VmHost: Send + Sync {
         memory_bytes: u64,
     ) -> Result<(), VmError>;
 
-    /// Takes a virtual function back after it was unplugged: revokes access to the IOMMU group and
-    /// binds the host's driver. A missing function counts as success.
+    /// Takes a virtual function back after it was unplugged from the VM `vm`: revokes access to the
+    /// IOMMU group and binds the host's driver. A missing function counts as success. Does not wait
+    /// for processes that keep the function open.
     ///
     /// # Errors
-    /// Fails if the function cannot be taken back.
-    fn reclaim_vf(&self, vf: PciAddress) -> Result<(), VmError>;
+    /// [`VmErrorKind::Busy`] while a process keeps it open; other kinds if it cannot be taken back.
+    fn reclaim_vf(&self, vm: &str, vf: PciAddress) -> Result<(), VmError>;
 
     /// Adopts a running VM that another daemon started.
     ///

@@ -8,24 +8,6 @@ use anyhow::{Result, bail};
 use crate::imports::Imports;
 use crate::metadata::{self, Metadata, Package};
 
-/// Crates whose files still import each other. A crate leaves the list when its last cycle is
-/// removed.
-const WITH_CYCLES: &[&str] = &[
-    "suimon",
-    "suimon-client",
-    "suimon-contract",
-    "suimon-nbd",
-    "suimon-nbd-server",
-    "suimon-qemu",
-    "suimon-socket-runtime",
-    "suimon-storage",
-    "suimon-storage-qos",
-    "suimon-uring",
-    "suimon-vhd",
-    "suimon-vhdx",
-    "suimond",
-];
-
 /// Prints the import cycles between files of one crate, or of all crates, and the imported names
 /// that cause them.
 ///
@@ -58,21 +40,12 @@ pub(crate) fn check(root: &Path, name: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the cycles of crates that must have none, and the listed crates that have none.
+/// Returns the cycles of all crates.
 pub(crate) fn violations(metadata: &Metadata) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for package in &metadata.packages {
         let cycles = cycles_of(metadata, package)?;
         let name = package.name.as_str();
-        if WITH_CYCLES.contains(&name) {
-            if cycles.is_empty() {
-                found.push(format!(
-                    "{name} has no import cycle any more: remove it from WITH_CYCLES in \
-                     xtask/src/cycles.rs"
-                ));
-            }
-            continue;
-        }
         found.extend(cycles.iter().map(|cycle| {
             format!(
                 "{name}: files import each other; move what they share into a file below them:\n    \

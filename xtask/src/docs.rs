@@ -87,6 +87,8 @@ fn generate(root: &Path) -> Result<Generated> {
     fs::create_dir_all(&folder)?;
     let folder_text = folder.to_str().context("the workspace's path is not UTF-8")?;
     run("suimon", &["docs", "--dir", folder_text])?;
+    let help = String::from_utf8(run("suimond", &["--help"])?)?;
+    generated.insert(Path::new(REFERENCE).join("suimond.md"), daemon_page(&help).into_bytes());
     run("sim", &["docs", "--dir", folder_text])?;
     run("suimon-lab", &["docs", "--dir", folder_text])?;
     for entry in fs::read_dir(&folder)? {
@@ -97,6 +99,19 @@ fn generate(root: &Path) -> Result<Generated> {
     generated.insert(SIMULATOR.into(), simulator(root)?);
     generated.insert(Path::new(DECISIONS).join("README.md"), decisions(root)?);
     Ok(generated)
+}
+
+/// Returns the page with the options of the daemon.
+fn daemon_page(help: &str) -> String {
+    let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    format!(
+        "<!-- Made by `cargo xtask docs` of `suimond --help`. Change the source, not this page. -->\n\n\
+         # Command line of the daemon\n\n\
+         `suimond.service` starts the daemon with `--config /etc/suimon/host.toml`. To add options, use a drop-in \
+         (`systemctl edit suimond`) with an empty `ExecStart=` and the new one.\n\n\
+         ```text\n{}\n```\n",
+        help.trim_end()
+    )
 }
 
 /// Returns the list of decisions with their headings.
@@ -145,6 +160,9 @@ fn simulator(root: &Path) -> Result<Vec<u8>> {
 fn run(package: &str, arguments: &[&str]) -> Result<Vec<u8>> {
     let output = Command::new(env::current_exe()?.with_file_name(package))
         .args(arguments)
+        // The width of help texts, and a value that they would contain.
+        .env("COLUMNS", "96")
+        .env_remove("SUIMON_LOG")
         .output()
         .with_context(|| format!("cannot run {package}"))?;
     ensure!(

@@ -9,7 +9,7 @@ use suimon_contract::{
     ApplyRequest, CountedNoun, TOML_BYTES_MAX, locate_errors, old_names_of_file, parse_toml,
 };
 
-use crate::cli::ChangeFlags;
+use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::{Context, print, print_json};
 use crate::progress::finish;

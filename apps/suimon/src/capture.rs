@@ -12,7 +12,7 @@ use suimon_contract::Name;
 
 use crate::exit::Failure;
 use crate::output::{Context, is_terminal};
-use crate::resource::name_help;
+use crate::resource_help::name_help;
 use crate::resource_tables::Shown;
 use crate::units;
 

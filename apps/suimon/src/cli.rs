@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use suimon_client::{ChangeOptions, Client};
+use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use suimon_client::Client;
 use suimon_contract::{SOCKET_DEFAULT, SOCKET_VARIABLE};
 use suimon_pages::{CompletionsFlags, DocsFlags, ManFlags};
 
@@ -38,8 +38,8 @@ use crate::vmq::VmqVerb;
 ///
 /// Commands that make changes modify the desired state of the host and return when the host has
 /// reached it. The daemon stores desired state, so that it survives restarts. A host file describes
-/// all of it: `suimon apply` replaces desired state by a host file, and `suimon export` prints it as
-/// one. `--dry-run` prints the planned steps of a change and changes nothing.
+/// the whole desired state: `suimon apply` replaces desired state by a host file, and `suimon export`
+/// prints desired state as a host file. `--dry-run` prints the planned steps of a change and changes nothing.
 ///
 /// `suimon COMMAND --help` describes a command with its effect on running VMs, the range and default
 /// of each option, and examples; `-h` prints a summary.
@@ -156,24 +156,6 @@ enum Noun {
     Docs(DocsFlags),
 }
 
-/// Flags common to commands that change the desired state.
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct ChangeFlags {
-    /// Print the planned steps and change nothing.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Print the number of the operation and return without waiting for its end.
-    #[arg(long, conflicts_with = "dry_run")]
-    pub(crate) no_wait: bool,
-}
-
-impl ChangeFlags {
-    /// Returns the flags as options of the request.
-    pub(crate) fn options(self) -> ChangeOptions {
-        ChangeOptions { dry_run: self.dry_run, ..ChangeOptions::default() }
-    }
-}
-
 impl Cli {
     /// Returns true if JSON output is requested.
     pub(crate) fn json(&self) -> bool {
@@ -227,7 +209,7 @@ impl Cli {
             Noun::Completions(flags) => Ok(flags.write(command(), "suimon")?),
             Noun::Man(flags) => Ok(flags.write(command())?),
             Noun::Openapi => Ok(crate::output::print(&context.client.openapi().await?)?),
-            Noun::Docs(flags) => Ok(flags.write(crate::reference::pages())?),
+            Noun::Docs(flags) => Ok(flags.write(crate::reference::pages(command()))?),
         }
     }
 }
@@ -237,7 +219,8 @@ pub(crate) fn parse() -> Cli {
     let words: Vec<OsString> = std::env::args_os().collect();
     let parsed = parse_from(words.clone());
     if let Ok(cli) = &parsed {
-        let warnings = old_names::of_command_line(&words, |name| std::env::var_os(name).is_some());
+        let warnings =
+            old_names::of_command_line(&command(), &words, |name| std::env::var_os(name).is_some());
         old_names::warn(cli.json, &warnings);
     }
     parsed.unwrap_or_else(|error| {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use suimon_client::ChangeOptions;
 use suimon_contract::{ClusterConfig, ClusterTls, Kind, Name, renamed_key};
 
-use crate::cli::ChangeFlags;
+use crate::change_flags::ChangeFlags;
 use crate::cluster_tables::details;
 use crate::exit::Failure;
 use crate::output::Context;

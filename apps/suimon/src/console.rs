@@ -8,7 +8,7 @@ use crate::output::Context;
 /// Verbs of `console`.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub(crate) enum ConsoleVerb {
-    /// Print an address that logs a browser in to the console, once within 1 min.
+    /// Print a one-time login URL for the web console, valid for 1 min.
     Login,
 }
 

@@ -6,14 +6,16 @@ use suimon_contract::{
     ByteSize, ConvertDiskRequest, DiskConfig, DiskFormat, DiskKind, Name, StoreFile,
 };
 
+use crate::change_flags::ChangeFlags;
 use crate::choices::one_of;
-use crate::cli::ChangeFlags;
 use crate::disk_export::ExportFlags;
 use crate::disk_snapshot::SnapshotFlags;
 use crate::exit::Failure;
 use crate::output::Context;
+use crate::own_verb::OwnVerb;
 use crate::progress::{await_end, finish};
-use crate::resource::{OwnVerb, ResourceVerb};
+use crate::resource::ResourceVerb;
+use crate::work_flags::WorkFlags;
 
 /// Verbs of `disk`.
 pub(crate) type DiskVerb = ResourceVerb<DiskConfig, OwnDiskVerb>;
@@ -35,7 +37,7 @@ pub(crate) enum OwnDiskVerb {
     Snapshot(SnapshotFlags),
     /// Merge the differencing file of a disk that is not in use into its parent.
     Merge(WorkFlags),
-    /// Reopen the image of a disk, so that it is written again after a failed flush.
+    /// Reopen the image of a disk to permit writes after a failed flush.
     Reopen(WorkFlags),
 }
 
@@ -48,15 +50,6 @@ pub(crate) struct ResizeFlags {
     size: ByteSize,
     #[command(flatten)]
     change: ChangeFlags,
-}
-
-#[derive(Clone, Debug, Args)]
-pub(crate) struct WorkFlags {
-    /// Name of the disk.
-    pub(crate) name: Name,
-    /// Print the number of the operation and return without waiting for its end.
-    #[arg(long)]
-    pub(crate) no_wait: bool,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 use suimon_contract::{DiskConfig, DiskStatus, Kind, Name};
 
-use crate::cli::ChangeFlags;
+use crate::change_flags::ChangeFlags;
 use crate::disk_tables::{add_clients, used_by};
 use crate::exit::Failure;
 use crate::lines::{Lines, storage_state};

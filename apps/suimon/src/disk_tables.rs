@@ -69,7 +69,7 @@ impl Shown for StoreConfig {
 fn capacity(store: &StoreStatus) -> String {
     match (store.capacity_iops, store.capacity_source) {
         (Some(iops), Some(CapacitySource::Declared)) => {
-            format!("{} (declared)", units::iops(iops))
+            format!("{} (configured)", units::iops(iops))
         }
         (Some(iops), Some(CapacitySource::Measured)) => {
             format!("{} (measured)", units::iops(iops))

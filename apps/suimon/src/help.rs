@@ -4,6 +4,7 @@
 //! the arguments are parsed.
 
 mod disks;
+mod entry;
 mod host;
 mod network;
 mod nodes;
@@ -13,33 +14,7 @@ mod workers;
 
 use clap::Command;
 
-/// Long help of one command.
-pub(crate) struct Help {
-    /// Words of the command, without `suimon`.
-    path: &'static str,
-    /// Complete sentences that follow the summary.
-    text: &'static str,
-    /// True if the command changes desired state.
-    is_kept: bool,
-    /// Complete command lines, shown as examples.
-    examples: &'static [&'static str],
-}
-
-/// Statement about changes of desired state, the same for every command.
-const KEPT: &str = "The change is stored in desired state: it survives restarts of the daemon and \
-                    of the host. A later `suimon apply`, and a start of the daemon after its host \
-                    file was edited, replace it by what the host file says: make the change there, \
-                    too. `suimon export` prints the present state as a host file.";
-
-/// Returns the help of a command that does not change desired state.
-const fn reads(path: &'static str, text: &'static str, examples: &'static [&'static str]) -> Help {
-    Help { path, text, is_kept: false, examples }
-}
-
-/// Returns the help of a command that changes desired state.
-const fn keeps(path: &'static str, text: &'static str, examples: &'static [&'static str]) -> Help {
-    Help { path, text, is_kept: true, examples }
-}
+use crate::help::entry::Help;
 
 /// Help texts of all commands.
 const ALL: [&[Help]; 8] = [
@@ -72,21 +47,6 @@ fn extended(command: Command, path: &str) -> Command {
             None => sub,
         }
     })
-}
-
-impl Help {
-    fn applied_to(&self, command: Command) -> Command {
-        let summary = command.get_about().map(ToString::to_string).unwrap_or_default();
-        let mut text = format!("{summary}.\n\n{}", self.text);
-        if self.is_kept {
-            text.push_str("\n\n");
-            text.push_str(KEPT);
-        }
-        let title = if self.examples.len() == 1 { "Example" } else { "Examples" };
-        let examples: String =
-            self.examples.iter().map(|example| format!("  {example}\n")).collect();
-        command.long_about(text).after_long_help(format!("{title}:\n{examples}"))
-    }
 }
 
 #[cfg(test)]

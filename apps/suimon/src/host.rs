@@ -82,7 +82,11 @@ fn nbd(status: &NbdStatus) -> String {
 fn confinement(status: &ConfinementStatus) -> String {
     let mut text = format!("confined  {}\n", status.mode.as_str());
     for layer in &status.layers {
-        text += &format!("  {}: {}\n", layer.threads, layer.in_words());
+        let threads = match layer.threads.as_str() {
+            "processors" => "workers",
+            other => other,
+        };
+        text += &format!("  {threads}: {}\n", layer.in_words());
     }
     for feature in &status.missing {
         text += &format!("  missing: {feature}\n");

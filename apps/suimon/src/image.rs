@@ -23,7 +23,7 @@ const TOOL: &str = "suimond";
 /// Verbs of `image`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ImageVerb {
-    /// Show format, size, ids and parent of an image file.
+    /// Show format, size, disk id, content id and parent of an image file.
     Info(ImageFlags),
     /// Check the metadata of an image file.
     Check(ImageFlags),

@@ -82,10 +82,10 @@ const fn effect_of(effect: Effect, of: Kind) -> Option<&'static str> {
             "replaces the port, which interrupts its traffic; a VM reconnects by itself"
         }
         (Effect::Replace, Kind::Store) => {
-            "reopens all disks of the store; their requests wait meanwhile"
+            "reopens all disks of the store; their requests are queued meanwhile"
         }
         (Effect::Replace, _) => {
-            "reopens the disk; requests of its VM wait meanwhile, and its NBD clients are \
+            "reopens the disk; requests of its VM are queued meanwhile, and its NBD clients are \
              disconnected"
         }
         (Effect::NextBoot, _) => "takes effect at the next start of the VM",

@@ -7,7 +7,7 @@ use suimon_contract::{
     PortCounters, Resource, StorageState,
 };
 
-use crate::offload::offload_table;
+use crate::offload_tables::offload_table;
 use crate::table::Table;
 use crate::units;
 

@@ -9,6 +9,7 @@
 
 mod apply;
 mod capture;
+mod change_flags;
 mod choices;
 mod cli;
 mod cluster;
@@ -19,6 +20,7 @@ mod disk;
 mod disk_export;
 mod disk_snapshot;
 mod disk_tables;
+mod downtime;
 mod event;
 mod exit;
 mod help;
@@ -33,9 +35,11 @@ mod node_drain;
 mod node_flags;
 mod node_tables;
 mod offload;
+mod offload_tables;
 mod old_names;
 mod operation;
 mod output;
+mod own_verb;
 mod power;
 mod power_tables;
 mod progress;
@@ -46,6 +50,7 @@ mod qos_what_if;
 mod queue;
 mod reference;
 mod resource;
+mod resource_help;
 mod resource_tables;
 mod settings;
 mod storage_flags;
@@ -60,6 +65,7 @@ mod vm;
 mod vm_console;
 mod vm_tables;
 mod vmq;
+mod work_flags;
 
 use std::process::ExitCode;
 

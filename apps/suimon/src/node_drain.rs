@@ -3,12 +3,12 @@
 use clap::{Args, Subcommand};
 use suimon_contract::{ByteSize, DrainPlan, DrainRequest, Name};
 
-use crate::cli::ChangeFlags;
+use crate::change_flags::ChangeFlags;
+use crate::downtime::downtime_ms;
 use crate::exit::Failure;
 use crate::output::Context;
+use crate::own_verb::OwnVerb;
 use crate::progress::await_end;
-use crate::resource::OwnVerb;
-use crate::vm::downtime_ms;
 
 /// Verbs that only nodes have.
 #[derive(Clone, Debug, Subcommand)]

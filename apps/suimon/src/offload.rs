@@ -12,13 +12,14 @@ use suimon_contract::{
     UplinkConfig,
 };
 
-use crate::cli::ChangeFlags;
+use crate::change_flags::ChangeFlags;
 use crate::columns;
 use crate::exit::Failure;
+use crate::offload_tables::cells;
 use crate::output::Context;
 use crate::progress::finish;
 use crate::settings::{self, Setting};
-use crate::table::{Table, or_dash};
+use crate::table::Table;
 
 /// Verbs of `offload`.
 #[derive(Clone, Debug, Subcommand)]
@@ -251,27 +252,6 @@ fn text(ports: &[PortOffloads]) -> String {
         }
     }
     table.render()
-}
-
-/// Returns a table with the offloads of one port.
-pub(crate) fn offload_table(offloads: &[OffloadStatus]) -> Table {
-    let mut table = Table::new(&columns::OFFLOADS);
-    for offload in offloads {
-        table.row(cells(offload));
-    }
-    table
-}
-
-fn cells(offload: &OffloadStatus) -> [String; 6] {
-    let yes = |yes: bool| if yes { "yes" } else { "no" };
-    [
-        offload.name.clone(),
-        or_dash(offload.supported.map(yes)),
-        yes(offload.enabled).to_owned(),
-        yes(offload.effective).to_owned(),
-        offload.by.to_string(),
-        offload.reason.clone(),
-    ]
 }
 
 #[cfg(test)]

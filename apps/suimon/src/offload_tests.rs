@@ -127,7 +127,7 @@ fn offloads_are_shown_port_by_port() {
     PORT        OFFLOAD               SUPPORTED  ENABLED  USED  BY        REASON
     web         tx_checksum           –          yes      yes   guest     on
     nic:wan     tx_tcp4_segmentation  no         no       no    software  switched off by segmentation
-    uplink:wan  tx_tcp4_segmentation  yes        yes      yes   nic       tx-tcp-segmentation of eth0 is on
+    uplink:wan  tx_tcp4_segmentation  yes        yes      yes   device    tx-tcp-segmentation of eth0 is on
     lab         rx_checksum           yes        yes      yes   guest     on
     ");
     assert_eq!(serde_json::to_value(&ports[3]).unwrap()["kind"], "switch");

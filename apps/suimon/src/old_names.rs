@@ -44,9 +44,13 @@ fn accept_options(command: Command) -> Command {
 
 /// Returns a warning for each old name in the words of a valid command line, and for each old
 /// environment variable in use.
-pub(crate) fn of_command_line(words: &[OsString], is_set: impl Fn(&str) -> bool) -> Vec<String> {
+pub(crate) fn of_command_line(
+    command: &Command,
+    words: &[OsString],
+    is_set: impl Fn(&str) -> bool,
+) -> Vec<String> {
     let words: Vec<&str> = words.iter().skip(1).filter_map(|word| word.to_str()).collect();
-    let noun = words.iter().find(|word| is_noun(word)).copied().unwrap_or_default();
+    let noun = words.iter().find(|word| is_noun(command, word)).copied().unwrap_or_default();
     let mut warnings = Vec::new();
     for rename in RENAMES {
         let is_used = match rename.of {
@@ -79,9 +83,9 @@ pub(crate) fn warn(json: bool, warnings: &[String]) {
 }
 
 /// Returns true for an old or new word of a command.
-fn is_noun(word: &str) -> bool {
+fn is_noun(command: &Command, word: &str) -> bool {
     let is_renamed = |rename: &Rename| rename.of == Renamed::Command && rename.old == word;
-    crate::cli::command().find_subcommand(word).is_some() || RENAMES.iter().any(is_renamed)
+    command.find_subcommand(word).is_some() || RENAMES.iter().any(is_renamed)
 }
 
 fn is_option(word: &str, option: &str) -> bool {
@@ -121,7 +125,7 @@ mod tests {
     fn warnings(words: &[&str]) -> Vec<String> {
         let words: Vec<OsString> =
             core::iter::once("suimon").chain(words.iter().copied()).map(OsString::from).collect();
-        of_command_line(&words, |_| false)
+        of_command_line(&crate::cli::command(), &words, |_| false)
     }
 
     fn parsed(words: &[&str]) -> String {
@@ -209,7 +213,7 @@ mod tests {
     #[test]
     fn a_resource_with_an_old_name_is_no_old_name() {
         assert_eq!(warnings(&["nic", "show", "processor"]), [""; 0]);
-        let old = of_command_line(&[], |name| name == "SUIMON_AUTHORITY");
+        let old = of_command_line(&crate::cli::command(), &[], |name| name == "SUIMON_AUTHORITY");
         assert_eq!(old.len(), 1, "{old:?}");
     }
 }

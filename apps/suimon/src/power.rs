@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 use suimon_contract::{Kind, PowerConfig};
 
-use crate::cli::ChangeFlags;
+use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::Context;
 use crate::power_tables::details;

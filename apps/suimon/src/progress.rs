@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use suimon_client::Outcome;
 use suimon_contract::{Operation, OperationState, Plan};
 
-use crate::cli::ChangeFlags;
+use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::old_names;
 use crate::output::Context;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use suimon_client::ChangeOptions;
 use suimon_contract::{DiskConfig, Kind, Name, QosFlowStatus};
 
-use crate::cli::ChangeFlags;
+use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::lines::Lines;
 use crate::output::Context;

@@ -1,20 +1,20 @@
 //! Reference pages in Markdown: command line, host file, errors, events and tables of status.
 
 mod status;
+mod text;
 
+use clap::Command;
 use suimon_contract::{
     Effect, ErrorCode, EventKind, Form, Key, Kind, default_text, docs_of, renames_page,
 };
 
-use crate::cli;
 use crate::exit::CODES;
-
-const GENERATED: &str = "<!-- Made by `suimon docs`. Change the source, not this page. -->\n\n";
+use crate::reference::text::{GENERATED, cell};
 
 /// Returns the pages: name and text.
-pub(crate) fn pages() -> [(&'static str, String); 6] {
+pub(crate) fn pages(command: Command) -> [(&'static str, String); 6] {
     [
-        ("cli.md", command_line()),
+        ("cli.md", command_line(command)),
         ("config.md", host_file()),
         ("errors.md", errors()),
         ("events.md", events()),
@@ -23,14 +23,14 @@ pub(crate) fn pages() -> [(&'static str, String); 6] {
     ]
 }
 
-fn command_line() -> String {
+fn command_line(command: Command) -> String {
     let mut text = format!("{GENERATED}# The command line\n\n");
     text.push_str(
         "Each section is the output of `--help` of a command. Commands print data on standard output, \
          and messages and progress on standard error. Commands that print data accept `--json`, \
          except `metrics`.\n\n",
     );
-    text.push_str(&suimon_pages::command_line(cli::command()));
+    text.push_str(&suimon_pages::command_line(command));
     text
 }
 
@@ -158,18 +158,13 @@ fn events() -> String {
     text
 }
 
-/// Escapes text for use in a cell of a table.
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_key_command_error_and_event_has_its_line() {
-        let [(_, cli), (_, config), (_, errors), (_, events), ..] = pages();
+        let [(_, cli), (_, config), (_, errors), (_, events), ..] = pages(crate::cli::command());
         let tables = [
             Kind::Host,
             Kind::Api,

@@ -12,13 +12,15 @@ use suimon_contract::{
 };
 
 use crate::capture::CaptureFlags;
-use crate::cli::ChangeFlags;
+use crate::change_flags::ChangeFlags;
 use crate::columns;
 use crate::exit::Failure;
 use crate::key_flags::{KeyFlags, unset, unset_parser};
 use crate::node_drain::OwnNodeVerb;
 use crate::output::Context;
+use crate::own_verb::OwnVerb;
 use crate::progress::finish;
+use crate::resource_help::{name_help, with_article};
 use crate::resource_tables::Shown;
 use crate::storage_flags::{DeleteFlag, ForceFlag};
 use crate::table::{Table, or_dash};
@@ -39,12 +41,6 @@ pub(crate) enum ResourceVerb<R: Shown, Own: Subcommand> {
     Delete(Delete<R>),
     #[command(flatten)]
     Own(Own),
-}
-
-/// Verbs specific to one kind of resource.
-pub(crate) trait OwnVerb: Subcommand {
-    /// Executes the verb with its arguments.
-    async fn run(self, context: &Context) -> Result<(), Failure>;
 }
 
 /// Verbs of `switch`.
@@ -147,29 +143,11 @@ impl OwnVerb for OwnSwitchVerb {
     }
 }
 
-impl OwnVerb for Infallible {
-    async fn run(self, _context: &Context) -> Result<(), Failure> {
-        match self {}
-    }
-}
-
 impl<R: Shown + Captured> OwnVerb for CaptureVerb<R> {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let Self::Capture(flags) = self;
         flags.run(context).await
     }
-}
-
-/// Returns a noun with its indefinite article: `a switch`, `an uplink`, `a NIC`.
-fn with_article(noun: &str) -> String {
-    let begins_with_vowel = noun.starts_with(['a', 'e', 'i', 'o', 'u']) || noun.starts_with("SR-");
-    let article = if begins_with_vowel { "an" } else { "a" };
-    format!("{article} {noun}")
-}
-
-/// Returns the description of an argument that names a resource.
-pub(crate) fn name_help(noun: &str) -> String {
-    format!("Name of the {noun}")
 }
 
 async fn list<R: Shown>(context: &Context) -> Result<(), Failure> {

@@ -7,8 +7,9 @@ use suimon_contract::{
 
 use crate::exit::Failure;
 use crate::output::Context;
+use crate::own_verb::OwnVerb;
 use crate::progress::await_end;
-use crate::resource::{OwnVerb, ResourceVerb};
+use crate::resource::ResourceVerb;
 
 /// Verbs of `store`.
 pub(crate) type StoreVerb = ResourceVerb<StoreConfig, OwnStoreVerb>;

@@ -1,10 +1,12 @@
 //! Command `top`: live rates of NICs, uplinks, disks and workers, and time of workers by stage.
 
 mod disk_rates;
+mod interval;
 mod power_rates;
 mod rates;
 mod screen;
 mod text;
+mod worker_rates;
 
 use core::time::Duration;
 

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use suimon_contract::{Form, Kind, Name, PfConfig, SriovAdapter, VfConfig, parse_resource};
 
-use crate::cli::ChangeFlags;
+use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::Context;
 use crate::progress::finish;

@@ -9,7 +9,7 @@ use crate::table::{Table, or_dash};
 
 impl Shown for PfConfig {
     const NOUN: &'static str = "SR-IOV adapter";
-    const PLURAL: &'static str = "described SR-IOV adapters";
+    const PLURAL: &'static str = "configured SR-IOV adapters";
     const ABOUT_SET: &'static str = "Change keys of an SR-IOV adapter";
     const ABOUT_DELETE: &'static str =
         "Delete the configuration of an SR-IOV adapter, and keep its VFs";

@@ -3,17 +3,18 @@
 use clap::{Args, Subcommand};
 use suimon_client::Outcome;
 use suimon_contract::{
-    ByteSize, DOWNTIME_MS_MAX, FREEZE_SECONDS_DEFAULT, FREEZE_SECONDS_MAX, FreezeVmRequest,
-    MigrateVmRequest, Name, STOP_SECONDS_DEFAULT, STOP_SECONDS_MAX, StopBy, StopVmRequest,
-    VmConfig,
+    ByteSize, FREEZE_SECONDS_DEFAULT, FREEZE_SECONDS_MAX, FreezeVmRequest, MigrateVmRequest, Name,
+    STOP_SECONDS_DEFAULT, STOP_SECONDS_MAX, StopBy, StopVmRequest, VmConfig,
 };
 
+use crate::change_flags::ChangeFlags;
 use crate::choices::one_of;
-use crate::cli::ChangeFlags;
+use crate::downtime::downtime_ms;
 use crate::exit::Failure;
 use crate::output::{Context, print};
+use crate::own_verb::OwnVerb;
 use crate::progress::{await_end, finish};
-use crate::resource::{NamedOf, OwnVerb, ResourceVerb};
+use crate::resource::{NamedOf, ResourceVerb};
 use crate::vm_tables::guest_text;
 
 /// Verbs of `vm`.
@@ -111,15 +112,6 @@ pub(crate) struct MigrateFlags {
     with_files: bool,
     #[command(flatten)]
     change: ChangeFlags,
-}
-
-pub(crate) fn downtime_ms(text: &str) -> Result<u32, String> {
-    let time = humantime::parse_duration(text).ok();
-    time.and_then(|time| u32::try_from(time.as_millis()).ok())
-        .filter(|ms| (1..=DOWNTIME_MS_MAX).contains(ms))
-        .ok_or_else(|| {
-            format!("must be a time from 1ms to {}s, such as 300ms", DOWNTIME_MS_MAX / 1000)
-        })
 }
 
 impl MigrateFlags {

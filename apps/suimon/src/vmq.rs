@@ -9,7 +9,7 @@ use suimon_contract::{
     VmqWorkerStatus,
 };
 
-use crate::cli::ChangeFlags;
+use crate::change_flags::ChangeFlags;
 use crate::columns;
 use crate::exit::Failure;
 use crate::lines::{Lines, word};

@@ -38,8 +38,9 @@ pub struct Arguments {
     pub tool: Option<Tool>,
 
     /// Host file (TOML). It is applied at the start and at SIGHUP if its text has changed since it was
-    /// last applied; otherwise the stored state with later changes by commands remains. SIGHUP also
-    /// reads the files that it names again. If absent, the stored state is used.
+    /// last applied (at a start, at SIGHUP, or by `suimon apply` of this file); otherwise the stored
+    /// state with later changes by commands remains. SIGHUP also reads the files that it names again.
+    /// If absent, the stored state is used.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 

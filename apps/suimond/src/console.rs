@@ -8,118 +8,25 @@
 
 mod access_check;
 mod files;
+mod listener;
 mod live;
 mod logins;
 mod serial;
 mod sessions;
+mod state;
 mod tickets;
 
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::{get, post};
-use suimon_contract::{ApiError, ConsoleConfig, ConsoleLogin, ErrorCode};
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
+pub use self::listener::Console;
 use crate::api::ApiState;
-use crate::remedy;
-use crate::tcp_api::Token;
-
-use logins::{CODE_SPAN, Logins};
-
-/// Console configured by `[console]`.
-pub struct Console {
-    address: SocketAddr,
-    token: Option<Token>,
-    logins: Mutex<Logins>,
-    /// Permits of WebSockets that have not sent the secret of their session.
-    without_secret: Arc<Semaphore>,
-}
-
-/// State available to the console's own endpoints.
-#[derive(Clone)]
-struct ConsoleState {
-    console: Arc<Console>,
-    api: ApiState,
-    /// Endpoints of the REST API.
-    endpoints: Router,
-}
-
-impl Console {
-    /// Loads the files named in `[console]`.
-    ///
-    /// # Errors
-    /// The address or a file cannot be used; the error names the key.
-    pub fn load(config: &ConsoleConfig) -> Result<Self, ApiError> {
-        let address: Option<SocketAddr> = config.listen.parse().ok();
-        let Some(address) = address.filter(|address| address.ip().is_loopback()) else {
-            let text = format!(
-                "`{}` is not a loopback address and port like 127.0.0.1:7446",
-                config.listen
-            );
-            return Err(refused(ErrorCode::InvalidValue, "listen", text));
-        };
-        let token =
-            config.token_file.as_ref().map(|file| Token::load(file, "console", "token_file"));
-        Ok(Self {
-            address,
-            token: token.transpose()?,
-            logins: Mutex::default(),
-            without_secret: Arc::new(Semaphore::new(serial::WITHOUT_SECRET_MAX)),
-        })
-    }
-
-    /// Checks that the address is available by binding it temporarily.
-    ///
-    /// # Errors
-    /// Another process listens on it, or it is not an address of the host.
-    pub(crate) fn probe(&self) -> Result<(), ApiError> {
-        std::net::TcpListener::bind(self.address).map(drop).map_err(|error| self.taken(&error))
-    }
-
-    /// Binds the address and listens.
-    ///
-    /// # Errors
-    /// The address cannot be bound.
-    pub async fn bind(&self) -> Result<TcpListener, ApiError> {
-        TcpListener::bind(self.address).await.map_err(|error| self.taken(&error))
-    }
-
-    fn taken(&self, error: &std::io::Error) -> ApiError {
-        let remedy = remedy::for_listener(error, "console");
-        let text = format!("cannot listen on {}: {error}; {remedy}", self.address);
-        refused(ErrorCode::HostError, "listen", text)
-    }
-
-    /// Creates a code for one login within `CODE_SPAN`.
-    ///
-    /// # Errors
-    /// The system cannot provide random bytes.
-    pub fn new_login(&self) -> Result<ConsoleLogin, ApiError> {
-        let code = self.logins().new_code(Instant::now()).map_err(|error| {
-            let text = format!("the system returned no random bytes: {error}; retry");
-            ApiError::new(ErrorCode::HostError, text).about("console")
-        })?;
-        let url = format!("http://{}/#/login?code={code}", self.address);
-        Ok(ConsoleLogin { url, valid_s: CODE_SPAN.as_secs() })
-    }
-
-    fn logins(&self) -> MutexGuard<'_, Logins> {
-        self.logins.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the name of the session cookie. It contains the port, since browsers share cookies
-    /// between ports.
-    fn cookie(&self) -> String {
-        format!("suimon-session-{}", self.address.port())
-    }
-}
+use crate::console::state::ConsoleState;
 
 /// Returns the console as a service. `endpoints` are those of the REST API.
 pub fn router(console: Arc<Console>, api: ApiState, endpoints: Router) -> Router {
@@ -145,8 +52,4 @@ async fn endpoint_or_file(State(state): State<ConsoleState>, request: Request) -
         return answer;
     }
     files::serve(request.uri())
-}
-
-fn refused(code: ErrorCode, field: &str, text: String) -> ApiError {
-    ApiError::new(code, text).about("console").field(field)
 }

@@ -332,6 +332,7 @@ fn serve_node(
         console: console.clone(),
         lab: Arc::new(Lab::new(config.lab.as_ref())),
         failures: AccessFailures::default(),
+        host_file: arguments.config.as_deref().map(Arc::from),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONTROL_THREADS)

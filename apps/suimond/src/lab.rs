@@ -9,26 +9,25 @@
 
 mod compared;
 mod folder;
+mod json_file;
+mod request_list;
 mod requests;
+mod run_id;
 mod runs;
+mod worker;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
-use serde::de::DeserializeOwned;
 use suimon_contract::{
-    ApiError, ErrorCode, LabConfig, LabPlan, LabRun, LabRunDetails, LabStatus, LabWorker,
+    ApiError, ErrorCode, LabConfig, LabRun, LabRunDetails, LabStatus, LabWorker,
 };
-use suimon_lab_run::folder::{PLANS, WORKER, Worker, is_id};
+use suimon_lab_run::folder::is_id;
 
+use crate::lab::run_id::shown_id;
+use crate::lab::worker::{plans, worker};
 use folder::Folder;
 use runs::Listed;
-
-/// Age of the worker's last heartbeat, in ms, above which the worker counts as absent.
-const WORKER_AGE_MS_MAX: u64 = 10_000;
-/// Largest accepted size of small files in bytes.
-const SMALL_BYTES_MAX: u64 = 1 << 20;
-const PLANS_MAX: usize = 256;
 
 /// Remedy if no worker is running.
 const NOBODY: &str = "no lab worker is running; start it with `systemctl start suimon-lab`, or \
@@ -70,7 +69,7 @@ impl Lab {
         };
         let worker = worker(&folder, now_ms)?;
         let remedy = worker.is_none().then(|| self.remedy());
-        let requests = requests::list(&folder, worker.as_ref())?;
+        let requests = request_list::list(&folder, worker.as_ref())?;
         let worker = worker.map(|of| LabWorker { pid: of.pid });
         Ok(LabStatus { results, worker, remedy, plans: plans(&folder)?, requests })
     }
@@ -124,45 +123,6 @@ impl Lab {
              `Environment=SUIMON_LAB_RESULTS={results}` in a drop-in)"
         )
     }
-}
-
-/// Returns the worker if one is running.
-fn worker(folder: &Folder, now_ms: u64) -> Result<Option<Worker>, ApiError> {
-    let Some(worker) = read::<Worker>(folder, WORKER, SMALL_BYTES_MAX)? else { return Ok(None) };
-    Ok(Some(worker).filter(|of| now_ms.abs_diff(of.at_ms) <= WORKER_AGE_MS_MAX))
-}
-
-fn plans(folder: &Folder) -> Result<Vec<LabPlan>, ApiError> {
-    let mut plans: Vec<LabPlan> = read(folder, PLANS, SMALL_BYTES_MAX)?.unwrap_or_default();
-    plans.truncate(PLANS_MAX);
-    plans.retain(|plan| is_id(&plan.id));
-    Ok(plans)
-}
-
-/// Reads a JSON file; `None` if it does not exist.
-fn read<T: DeserializeOwned>(
-    folder: &Folder,
-    name: &str,
-    bytes_max: u64,
-) -> Result<Option<T>, ApiError> {
-    let Some(bytes) = folder.file(name, bytes_max)? else { return Ok(None) };
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| {
-        let text = format!("is damaged, or was written by another version of suimon-lab: {error}");
-        unread(&folder.path(name), text)
-    })
-}
-
-/// Returns the error for an invalid or unreadable file of the folder.
-fn unread(path: &Path, text: impl Into<String>) -> ApiError {
-    let mut error = ApiError::new(ErrorCode::HostError, text).about("lab");
-    error.file = Some(path.display().to_string());
-    error
-}
-
-/// Returns the first characters of an id given by a client, without control characters.
-fn shown_id(id: &str) -> String {
-    let plain = |of: char| if of.is_ascii_graphic() && of != '/' { of } else { '?' };
-    id.chars().take(64).map(plain).collect()
 }
 
 #[cfg(test)]

@@ -1,31 +1,148 @@
 //! Copying of bytes between a Unix socket on this host and a client or node: serial consoles,
 //! memory of migrating VMs, NBD.
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, OwnedFd};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use suimon_unix_socket::refuse_descriptors;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use rustix::net::{Shutdown, shutdown};
+use suimon_unix_socket::{close_elsewhere, receive, refuse_descriptors};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, ReadBuf};
 use tokio::net::UnixStream;
 
 /// Size of a read in each direction, in bytes: as many bytes as TLS converts to records without
 /// waiting for the socket.
 const BUFFER_BYTES: usize = 256 << 10;
+/// Maximum number of sockets whose close may be in progress when another one is registered.
+const CLOSING_MAX: usize = 64;
 /// Interval of checks for a closed end that has no more data to send.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Unix socket of this host whose peer is a process of a VM or this daemon.
+#[derive(Debug)]
+pub struct LocalEnd(Arc<Socket>);
+
+#[derive(Debug)]
+struct Socket {
+    stream: UnixStream,
+    /// `None` if the kernel refuses descriptors that the peer attaches. Dropped after `stream`.
+    guard: Option<Guard>,
+}
+
+/// Last descriptor of a socket, and the descriptors received through it. Their close may block
+/// (`docs/decisions/0086-descriptors-attached-by-peers.md`).
+#[derive(Debug)]
+struct Guard {
+    socket: Option<OwnedFd>,
+    received: Mutex<Vec<OwnedFd>>,
+}
+
+/// Number of sockets whose close is in progress.
+static CLOSING: AtomicUsize = AtomicUsize::new(0);
 
 /// Registers a Unix socket of this host with the current async runtime.
 ///
 /// # Errors
-/// The descriptor is not a Unix socket, or no descriptor is left.
-pub(crate) fn local(end: OwnedFd) -> io::Result<UnixStream> {
-    // The thread that reads would close descriptors, which may block.
-    refuse_descriptors(&end);
-    let end = std::os::unix::net::UnixStream::from(end);
-    end.set_nonblocking(true)?;
-    UnixStream::from_std(end)
+/// The descriptor is not a Unix socket, no descriptor is left, or peers delay the close of too many
+/// earlier ones.
+pub fn local(end: OwnedFd) -> io::Result<LocalEnd> {
+    let is_guarded = !refuse_descriptors(&end);
+    LocalEnd::new(end, is_guarded)
+}
+
+impl LocalEnd {
+    fn new(end: OwnedFd, is_guarded: bool) -> io::Result<Self> {
+        let guard = is_guarded.then(|| Guard::of(&end)).transpose()?;
+        let end = std::os::unix::net::UnixStream::from(end);
+        end.set_nonblocking(true)?;
+        Ok(Self(Arc::new(Socket { stream: UnixStream::from_std(end)?, guard })))
+    }
+}
+
+impl Guard {
+    fn of(socket: &OwnedFd) -> io::Result<Self> {
+        if CLOSING.load(Ordering::Relaxed) >= CLOSING_MAX {
+            let text = "QEMU processes delay the close of earlier connections; end the VMs whose \
+                        consoles or migrations ended with an error";
+            return Err(io::Error::other(text));
+        }
+        Ok(Self { socket: Some(socket.try_clone()?), received: Mutex::default() })
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let received = self.received.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let values = (self.socket.take(), std::mem::take(received));
+        CLOSING.fetch_add(1, Ordering::Relaxed);
+        close_elsewhere(values, || {
+            CLOSING.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+}
+
+impl Socket {
+    /// Reads data without blocking.
+    fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(guard) = &self.guard else { return self.stream.try_read(buffer) };
+        let mut received = guard.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = self.stream.try_io(Interest::READABLE, || {
+            receive(self.stream.as_fd(), &mut [IoSliceMut::new(buffer)], &mut received)
+        })?;
+        if received.is_empty() {
+            return Ok(count);
+        }
+        let text = "the peer attached a descriptor to its data";
+        Err(io::Error::new(io::ErrorKind::InvalidData, text))
+    }
+}
+
+impl AsyncRead for LocalEnd {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.0.stream.poll_read_ready(context))?;
+            match self.0.try_read(buffer.initialize_unfilled()) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => {
+                    buffer.advance(read?);
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
+    }
+}
+
+impl AsyncWrite for LocalEnd {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.0.stream.poll_write_ready(context))?;
+            match self.0.stream.try_write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => return Poll::Ready(written),
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(shutdown(&self.0.stream, Shutdown::Write).map_err(Into::into))
+    }
 }
 
 /// Copies bytes in both directions. When one end shuts down its writing side, the other end is shut
@@ -34,13 +151,13 @@ pub(crate) fn local(end: OwnedFd) -> io::Result<UnixStream> {
 ///
 /// # Errors
 /// An end failed.
-pub async fn copy<S>(far: S, local: UnixStream) -> io::Result<()>
+pub async fn copy<S>(far: S, local: LocalEnd) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Send,
 {
+    let socket = Arc::clone(&local.0);
     let (far_reads, far_writes) = tokio::io::split(far);
-    let (local_reads, local_writes) = local.into_split();
-    let watched = rustix::io::fcntl_dupfd_cloexec(local_reads.as_ref().as_fd(), 3)?;
+    let (local_reads, local_writes) = tokio::io::split(local);
     let out = copy_one_direction(local_reads, far_writes);
     let back = copy_one_direction(far_reads, local_writes);
     tokio::pin!(out, back);
@@ -49,7 +166,7 @@ where
             ended?;
             tokio::select! {
                 ended = back => ended,
-                () = closed(&watched) => Ok(()),
+                () = closed(&socket) => Ok(()),
             }
         }
         ended = &mut back => {
@@ -76,9 +193,9 @@ where
 }
 
 /// Returns when the other end of a Unix socket is closed.
-async fn closed(socket: &OwnedFd) {
+async fn closed(socket: &Socket) {
     loop {
-        let mut look = [PollFd::new(socket, PollFlags::empty())];
+        let mut look = [PollFd::new(&socket.stream, PollFlags::empty())];
         let looked = poll(&mut look, Some(&Timespec::default()));
         let [look] = look;
         if looked.is_err() || look.revents().intersects(PollFlags::HUP | PollFlags::ERR) {

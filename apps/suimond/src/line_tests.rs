@@ -1,6 +1,10 @@
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream as StdStream;
 use std::time::Instant;
 
+use rustix::net::sockopt::set_socket_linger;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use tokio::io::DuplexStream;
 use tokio::task::JoinHandle;
 
@@ -11,7 +15,12 @@ fn line() -> (DuplexStream, UnixStream, JoinHandle<io::Result<()>>) {
     let (far, carried) = tokio::io::duplex(64 << 10);
     let (near, ours) = StdStream::pair().unwrap();
     let task = tokio::spawn(copy(carried, local(ours.into()).unwrap()));
-    (far, local(near.into()).unwrap(), task)
+    (far, registered(near), task)
+}
+
+fn registered(end: StdStream) -> UnixStream {
+    end.set_nonblocking(true).unwrap();
+    UnixStream::from_std(end).unwrap()
 }
 
 /// Returns bytes that depend on their position.
@@ -114,4 +123,33 @@ async fn an_end_that_reads_nothing_holds_the_other_up_and_no_memory() {
         sent += near.try_write(&chunk).unwrap_or_default();
         assert!(sent < 16 << 20, "bytes are piled up");
     }
+}
+
+/// As on a kernel that cannot refuse descriptors. The last close of the attached socket blocks.
+#[tokio::test]
+async fn a_descriptor_that_a_vm_attaches_ends_the_line_and_blocks_no_thread_of_the_runtime() {
+    let (_far, carried) = tokio::io::duplex(64 << 10);
+    let (near, ours) = StdStream::pair().unwrap();
+    let task = tokio::spawn(copy(carried, LocalEnd::new(ours.into(), true).unwrap()));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut attached = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (peer, _) = listener.accept().unwrap();
+    attached.set_nonblocking(true).unwrap();
+    while std::io::Write::write(&mut attached, &[0; 1 << 16]).is_ok() {}
+    attached.set_nonblocking(false).unwrap();
+    set_socket_linger(&attached, Some(Duration::from_secs(600))).unwrap();
+    for _ in 0..2 {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [attached.as_fd()];
+        assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
+        let bytes = [IoSlice::new(b"x")];
+        // The line may have ended before the second.
+        let _ = sendmsg(&near, &bytes, &mut control, SendFlags::NOSIGNAL);
+    }
+    std::thread::spawn(move || drop(attached));
+    let ended = tokio::time::timeout(Duration::from_secs(60), task).await.expect("the line ends");
+    let error = ended.unwrap().unwrap_err();
+    assert!(error.to_string().contains("attached a descriptor"), "{error}");
+    drop(peer);
 }

@@ -2,6 +2,7 @@
 
 mod client;
 mod connections;
+mod tracked_service;
 mod write_timeout;
 
 use std::future::Future;
@@ -18,18 +19,18 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 
 use suimon_client::enable_keepalive;
+use suimon_socket_runtime::HandshakeLimits;
 
+pub use self::connections::UPGRADED_MAX;
 use crate::api::Notifications;
 pub(crate) use crate::server::client::Client;
-use crate::server::connections::{Connections, Slot, TrackedService};
+use crate::server::connections::{Connections, Slot};
+use crate::server::tracked_service::TrackedService;
 use crate::server::write_timeout::WriteTimeout;
 
 /// Largest number of concurrent connections of one listener. A further connection replaces the one
 /// idle for the longest time; if none is idle, it waits.
 pub const CONNECTIONS_MAX: usize = 256;
-/// Largest number of connections of a listener that are byte streams: serial consoles and migrations.
-/// They last indefinitely and must leave connections for other requests.
-pub const UPGRADED_MAX: usize = 128;
 /// Time limit for a request's head, from the connection's start or the previous response.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time for which a client may read nothing of a pending response.
@@ -98,6 +99,8 @@ pub struct TlsListener {
     pub tcp: TcpListener,
     /// TLS acceptor with certificate and key.
     pub acceptor: tokio_rustls::TlsAcceptor,
+    /// Limits of the clients' TLS handshakes.
+    pub limits: HandshakeLimits,
 }
 
 impl Listener for TlsListener {
@@ -114,7 +117,9 @@ impl Listener for TlsListener {
 
     async fn prepare(&self, accepted: Self::Accepted) -> io::Result<Self::Connection> {
         enable_keepalive(&accepted)?;
-        let handshake = tokio::time::timeout(HEAD_TIMEOUT, self.acceptor.accept(accepted));
+        let peer = peer_of(&accepted).ok_or(io::ErrorKind::NotConnected)?;
+        let handshake = self.limits.run(peer, self.acceptor.accept(accepted));
+        let handshake = tokio::time::timeout(HEAD_TIMEOUT, handshake);
         handshake.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 }

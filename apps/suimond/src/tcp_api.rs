@@ -13,6 +13,7 @@ use subtle::ConstantTimeEq;
 use suimon_client::{TokenError, read_token};
 use suimon_contract::{ApiConfig, ApiError, ErrorCode};
 use suimon_secret_file::{SecretFileError, open_secret};
+use suimon_socket_runtime::HandshakeLimits;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -24,7 +25,7 @@ use crate::remedy;
 use crate::server::{Client, TlsListener};
 
 /// Path of the metrics endpoint.
-const METRICS_PATH: &str = "/metrics";
+pub(crate) const METRICS_PATH: &str = "/metrics";
 
 /// Validated TCP listener, not yet bound.
 pub struct TcpApi {
@@ -89,7 +90,8 @@ impl TcpApi {
         let tcp = tokio::net::TcpListener::bind(self.address).await;
         let tcp = tcp.map_err(|error| self.taken(&error))?;
         let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(self.tls));
-        Ok((TlsListener { tcp, acceptor }, self.tokens))
+        let limits = HandshakeLimits::default();
+        Ok((TlsListener { tcp, acceptor, limits }, self.tokens))
     }
 
     fn taken(&self, error: &std::io::Error) -> ApiError {

@@ -160,7 +160,7 @@ impl VmHost for NoVms {
         self.error()
     }
 
-    fn reclaim_vf(&self, _vf: PciAddress) -> Result<(), VmError> {
+    fn reclaim_vf(&self, _vm: &str, _vf: PciAddress) -> Result<(), VmError> {
         self.error()
     }
 

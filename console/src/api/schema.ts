@@ -234,7 +234,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Creates an address that logs a browser in to the console, once within 1 min. */
+        /** Creates a one-time login URL for the web console, valid for 1 min. */
         post: operations["create_console_login"];
         delete?: never;
         options?: never;
@@ -2110,7 +2110,7 @@ export interface components {
         /** @description Confinement of one kind of thread. */
         ConfinementLayer: {
             /**
-             * @description Kind of thread: `process` (all threads), `worker_cpus` (workers), `front-ends` (threads that
+             * @description Kind of thread: `process` (all threads), `processors` (workers), `front-ends` (threads that
              *     read messages of VMMs), or `nbd-servers` (threads that negotiate with NBD clients and carry
              *     their TLS).
              */
@@ -2247,7 +2247,7 @@ export interface components {
              */
             full_wait_s?: number;
             /**
-             * @description Controller that the VM sees the disk on: `virtio` (virtio-blk), or `ide` or `sata`, which QEMU emulates for guests without virtio drivers. IDE and SATA disks are attached when the VM starts, and need no table `vhost_user` or `nbd`. A change replaces the resource.
+             * @description Controller that the VM sees the disk on: `virtio` (virtio-blk), or `ide` or `sata`, which QEMU emulates for guests without virtio drivers. IDE and SATA disks are attached when the VM starts, and need no keys of `vhost_user` or `nbd`. A change replaces the resource.
              * @default virtio
              */
             controller?: components["schemas"]["DiskController"];
@@ -2299,7 +2299,7 @@ export interface components {
              * @description Time in seconds for which requests of NBD clients are queued while the store is full; 30 if absent. They then fail with `NBD_ENOSPC`.
              */
             full_wait_s?: number | null;
-            /** @description Controller that the VM sees the disk on: `virtio` (virtio-blk), or `ide` or `sata`, which QEMU emulates for guests without virtio drivers. IDE and SATA disks are attached when the VM starts, and need no table `vhost_user` or `nbd`. A change replaces the resource. */
+            /** @description Controller that the VM sees the disk on: `virtio` (virtio-blk), or `ide` or `sata`, which QEMU emulates for guests without virtio drivers. IDE and SATA disks are attached when the VM starts, and need no keys of `vhost_user` or `nbd`. A change replaces the resource. */
             controller?: null | components["schemas"]["DiskController"];
             /** @description vhost-user socket by which a VM of another program uses the disk; none if absent. A change replaces the resource. */
             vhost_user?: null | components["schemas"]["DiskVhostUserPatch"];
@@ -2491,15 +2491,15 @@ export interface components {
         DiskQos: {
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if absent.
+             * @description Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops` is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the bytes of 20 ms (80 ms if `min_iops` is set) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops` is set. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -2509,12 +2509,12 @@ export interface components {
             weight?: number;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent. Requires `burst_s`.
+             * @description Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
+             * @description Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
@@ -2522,15 +2522,15 @@ export interface components {
         DiskQosPatch: {
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if absent.
+             * @description Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops` is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the bytes of 20 ms (80 ms if `min_iops` is set) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops` is set. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -2539,12 +2539,12 @@ export interface components {
             weight?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent. Requires `burst_s`.
+             * @description Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
+             * @description Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
@@ -2639,7 +2639,7 @@ export interface components {
         };
         /** @description `[disk.vhost_user]`: attaches the disk to a VM as a virtio disk. */
         DiskVhostUser: {
-            /** @description Absolute path of the Unix socket. A change replaces the resource. */
+            /** @description Absolute path of the vhost-user socket, by which a VM that another program starts uses the disk. A disk that only a VM of this host names needs none. A change replaces the resource. */
             socket: string;
             /**
              * @description Role of the daemon on the socket: `server` (the daemon listens) or `client` (QEMU listens, and the daemon connects). A change replaces the resource.
@@ -2655,7 +2655,7 @@ export interface components {
         };
         /** @description Merge patch (RFC 7386) of `vhost_user`: keys that are absent stay as they are, null removes a key. */
         DiskVhostUserPatch: {
-            /** @description Absolute path of the Unix socket. A change replaces the resource. */
+            /** @description Absolute path of the vhost-user socket, by which a VM that another program starts uses the disk. A disk that only a VM of this host names needs none. A change replaces the resource. */
             socket?: string;
             /** @description Role of the daemon on the socket: `server` (the daemon listens) or `client` (QEMU listens, and the daemon connects). A change replaces the resource. */
             mode?: null | components["schemas"]["SocketMode"];
@@ -3705,14 +3705,14 @@ export interface components {
             device?: string | null;
             /** @description Backend `tap`: network namespace of the device, as named by `ip netns`; the namespace of the daemon if absent. A change replaces the resource. */
             netns?: string | null;
-            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC and a NIC of a VM get a random address when they are added, which they keep. The guest of any other NIC may use any source address; its first one is bound to the NIC until it disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
+            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC and a NIC that a VM names get a random address when they are added, which they keep. Any other NIC without `mac` accepts any source address; its first source address is protected from use by other ports until the guest disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
             mac?: string | null;
             /**
              * Format: int32
              * @description Access VLAN; with `trunk`, the native VLAN, whose frames are untagged on this port. If absent, untagged frames belong to the untagged network of the switch.
              */
             vlan?: number | null;
-            /** @description VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`. They make the port a trunk port; it is an access port if absent. */
+            /** @description VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`, on the command line `10,20-29`. A port with `trunk` is a trunk port, otherwise an access port. */
             trunk?: (number | string)[] | null;
             /**
              * Format: int32
@@ -3753,7 +3753,7 @@ export interface components {
              */
             learned_max?: number;
             /**
-             * @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key, as long as no feature in use requires the daemon to process each frame. Requires `netns`.
+             * @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key. The switch forwards them while `trunk`, `isolated`, `bandwidth_max_bps`, a capture, or `rx_checksum` or `segmentation` off requires it. Requires `netns`.
              * @default false
              */
             kernel_path?: boolean;
@@ -3765,7 +3765,7 @@ export interface components {
             vmq_weight?: number;
             /**
              * Format: int32
-             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires `mac`. No effect on a switch without `iov`.
+             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires `mac`; the random address that a NIC of a VM has without this key counts. No effect on a switch without `iov`.
              * @default 0
              */
             iov_weight?: number;
@@ -3788,14 +3788,14 @@ export interface components {
             device?: string | null;
             /** @description Backend `tap`: network namespace of the device, as named by `ip netns`; the namespace of the daemon if absent. A change replaces the resource. */
             netns?: string | null;
-            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC and a NIC of a VM get a random address when they are added, which they keep. The guest of any other NIC may use any source address; its first one is bound to the NIC until it disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
+            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC and a NIC that a VM names get a random address when they are added, which they keep. Any other NIC without `mac` accepts any source address; its first source address is protected from use by other ports until the guest disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
             mac?: string | null;
             /**
              * Format: int32
              * @description Access VLAN; with `trunk`, the native VLAN, whose frames are untagged on this port. If absent, untagged frames belong to the untagged network of the switch.
              */
             vlan?: number | null;
-            /** @description VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`. They make the port a trunk port; it is an access port if absent. */
+            /** @description VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`, on the command line `10,20-29`. A port with `trunk` is a trunk port, otherwise an access port. */
             trunk?: (number | string)[] | null;
             /**
              * Format: int32
@@ -3826,7 +3826,7 @@ export interface components {
              * @description Largest number of MAC addresses that the switch learns on this port.
              */
             learned_max?: number | null;
-            /** @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key, as long as no feature in use requires the daemon to process each frame. Requires `netns`. */
+            /** @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key. The switch forwards them while `trunk`, `isolated`, `bandwidth_max_bps`, a capture, or `rx_checksum` or `segmentation` off requires it. Requires `netns`. */
             kernel_path?: boolean | null;
             /**
              * Format: int32
@@ -3835,7 +3835,7 @@ export interface components {
             vmq_weight?: number | null;
             /**
              * Format: int32
-             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires `mac`. No effect on a switch without `iov`.
+             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires `mac`; the random address that a NIC of a VM has without this key counts. No effect on a switch without `iov`.
              */
             iov_weight?: number | null;
             /** @description Offloads between the guest and the switch. */
@@ -3932,17 +3932,17 @@ export interface components {
          */
         OffloadConfig: {
             /**
-             * @description True if transmitted frames may have a partial transport checksum, which the switch completes for a guest, and the device for an uplink.
+             * @description NIC: true if the guest may send frames with a partial transport checksum, which the switch completes. Uplink: true if the switch may leave the checksum to the device.
              * @default true
              */
             tx_checksum?: boolean;
             /**
-             * @description True if received frames may have a partial transport checksum. On an uplink, a checksum that the device reports as valid is then not verified again.
+             * @description NIC: true if frames to the guest may have a partial or already verified transport checksum. Uplink: true if a checksum that the device reports as valid is not verified again.
              * @default true
              */
             rx_checksum?: boolean;
             /**
-             * @description True if transmitted frames may lack the IPv4 header checksum. virtio NICs do not support this offload.
+             * @description NIC: true if frames from the guest may lack the IPv4 header checksum; virtio NICs do not support this offload. Uplink: true if the switch may leave this checksum to the device.
              * @default true
              */
             tx_ip_checksum?: boolean;
@@ -3964,11 +3964,11 @@ export interface components {
         };
         /** @description Merge patch (RFC 7386) of `offload`: keys that are absent stay as they are, null removes a key. */
         OffloadConfigPatch: {
-            /** @description True if transmitted frames may have a partial transport checksum, which the switch completes for a guest, and the device for an uplink. */
+            /** @description NIC: true if the guest may send frames with a partial transport checksum, which the switch completes. Uplink: true if the switch may leave the checksum to the device. */
             tx_checksum?: boolean | null;
-            /** @description True if received frames may have a partial transport checksum. On an uplink, a checksum that the device reports as valid is then not verified again. */
+            /** @description NIC: true if frames to the guest may have a partial or already verified transport checksum. Uplink: true if a checksum that the device reports as valid is not verified again. */
             rx_checksum?: boolean | null;
-            /** @description True if transmitted frames may lack the IPv4 header checksum. virtio NICs do not support this offload. */
+            /** @description NIC: true if frames from the guest may lack the IPv4 header checksum; virtio NICs do not support this offload. Uplink: true if the switch may leave this checksum to the device. */
             tx_ip_checksum?: boolean | null;
             /** @description True if received frames may have an unverified IPv4 header checksum. virtio NICs do not support this offload. */
             rx_ip_checksum?: boolean | null;
@@ -4220,7 +4220,7 @@ export interface components {
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description Poll budget in microseconds: time for which a worker polls its rings after the last frame or request before it sleeps. Up to four times as long while completions of devices arrive within that time.
+             * @description Poll budget in microseconds: time for which a worker polls its rings after the last frame or request before it sleeps. The budget is extended to up to four times while device completions arrive within it.
              */
             poll_us?: number | null;
             /**
@@ -4230,7 +4230,7 @@ export interface components {
             vmq_high_percent?: number | null;
             /**
              * Format: int32
-             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 percentage points below the high mark: all queues of a worker with a load up to it can be moved to others.
+             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 percentage points below the high mark: VMQ may move all queues away from a worker whose load is at or below it.
              */
             vmq_low_percent?: number | null;
         };
@@ -4265,7 +4265,7 @@ export interface components {
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description Poll budget in microseconds: time for which a worker polls its rings after the last frame or request before it sleeps. Up to four times as long while completions of devices arrive within that time.
+             * @description Poll budget in microseconds: time for which a worker polls its rings after the last frame or request before it sleeps. The budget is extended to up to four times while device completions arrive within it.
              */
             poll_us?: number | null;
             /**
@@ -4275,7 +4275,7 @@ export interface components {
             vmq_high_percent?: number | null;
             /**
              * Format: int32
-             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 percentage points below the high mark: all queues of a worker with a load up to it can be moved to others.
+             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 percentage points below the high mark: VMQ may move all queues away from a worker whose load is at or below it.
              */
             vmq_low_percent?: number | null;
         };
@@ -4318,12 +4318,12 @@ export interface components {
             poll_us: number;
             /**
              * Format: int32
-             * @description High-water mark of dynamic VMQ in percent of a worker's time.
+             * @description High mark of dynamic VMQ in percent of a worker's time.
              */
             vmq_high_percent: number;
             /**
              * Format: int32
-             * @description Low-water mark of dynamic VMQ in percent of a worker's time.
+             * @description Low mark of dynamic VMQ in percent of a worker's time.
              */
             vmq_low_percent: number;
         };
@@ -4557,7 +4557,8 @@ export interface components {
             window_ns: number;
             /**
              * Format: int64
-             * @description Guaranteed rate: the disk's minimum during times with demand.
+             * @description Guaranteed rate: the minimum, multiplied by the share of the window in which the disk had
+             *     requests. With an aggregated policy, the guarantee of all its disks in the store.
              */
             guaranteed_iops: number;
             /**
@@ -4683,15 +4684,15 @@ export interface components {
             shared?: boolean;
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if absent.
+             * @description Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops` is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the bytes of 20 ms (80 ms if `min_iops` is set) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops` is set. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -4701,12 +4702,12 @@ export interface components {
             weight?: number;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent. Requires `burst_s`.
+             * @description Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
+             * @description Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
@@ -4720,15 +4721,15 @@ export interface components {
             shared?: boolean | null;
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if absent.
+             * @description Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops` is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the bytes of 20 ms (80 ms if `min_iops` is set) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops` is set. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -4737,12 +4738,12 @@ export interface components {
             weight?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent. Requires `burst_s`.
+             * @description Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
+             * @description Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
@@ -5017,7 +5018,7 @@ export interface components {
             /** @description Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`. The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with `--force`. */
             capacity_iops?: null | number | "measure";
             /**
-             * @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as one operation per started unit. A change replaces the resource.
+             * @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as its size in units, rounded up, wherever it begins. A change replaces the resource.
              * @default 8192
              */
             normalization_bytes?: number | string;
@@ -5034,7 +5035,7 @@ export interface components {
             shared?: boolean;
             /**
              * Format: int32
-             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster. The reservation of the host is the limit if it is higher, or if the key is absent. The limit counts as a reservation, and has no effect if the capacity does not cover it.
+             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster. The reservation of the host is the limit if it is higher, or if the key is absent. The cluster reserves this rate for the host. It has no effect if capacity minus other reservations is lower.
              */
             fallback_iops?: number | null;
             /**
@@ -5056,7 +5057,7 @@ export interface components {
             path?: string;
             /** @description Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`. The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with `--force`. */
             capacity_iops?: null | number | "measure";
-            /** @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as one operation per started unit. A change replaces the resource. */
+            /** @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as its size in units, rounded up, wherever it begins. A change replaces the resource. */
             normalization_bytes?: null | number | string;
             /**
              * Format: int32
@@ -5067,7 +5068,7 @@ export interface components {
             shared?: boolean | null;
             /**
              * Format: int32
-             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster. The reservation of the host is the limit if it is higher, or if the key is absent. The limit counts as a reservation, and has no effect if the capacity does not cover it.
+             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster. The reservation of the host is the limit if it is higher, or if the key is absent. The cluster reserves this rate for the host. It has no effect if capacity minus other reservations is lower.
              */
             fallback_iops?: number | null;
             /**
@@ -5396,7 +5397,7 @@ export interface components {
         TeamConfig: {
             /** @description Name of the team, unique among teams and uplinks. A switch may name either as its `uplink`. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Member uplinks, each in one team only. Earlier members are preferred where no other rule decides. */
+            /** @description Member uplinks, each in one team only. If two members are equally suitable, the one listed first is selected. */
             members: components["schemas"]["Name"][];
             /** @description Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link aggregation group negotiated by LACP) or `switch-independent` (none required). */
             mode: components["schemas"]["TeamMode"];
@@ -5431,7 +5432,7 @@ export interface components {
         TeamConfigPatch: {
             /** @description Name of the team, unique among teams and uplinks. A switch may name either as its `uplink`. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Member uplinks, each in one team only. Earlier members are preferred where no other rule decides. */
+            /** @description Member uplinks, each in one team only. If two members are equally suitable, the one listed first is selected. */
             members?: components["schemas"]["Name"][];
             /** @description Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link aggregation group negotiated by LACP) or `switch-independent` (none required). */
             mode?: components["schemas"]["TeamMode"];
@@ -6331,7 +6332,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description The body of the request was not received within the time limit. */
+        /** @description The body of the request was not received within 10 s. */
         BodyTimeout: {
             headers: {
                 [name: string]: unknown;
@@ -6351,6 +6352,15 @@ export interface components {
         };
         /** @description The object exists already or is in use, or its present state does not permit the request. Codes: `duplicate_name`, `conflict`, `already_exists`, `in_use`, `device_busy`, `cancelled`. */
         Conflict: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        /** @description The token permits reading metrics only (only over TCP), or the host denies the daemon a permission that the request needs. Codes: `permission_denied`. */
+        Forbidden: {
             headers: {
                 [name: string]: unknown;
             };
@@ -6394,7 +6404,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description A key or parameter is unknown or missing, a value is out of its range, or a rule is violated that JSON Schema cannot express, such as a reference to a missing resource. Codes: `unknown_key`, `invalid_value`, `missing_key`, `key_not_applicable`, `overlapping_vlans`, `unknown_reference`, `overcommitted`, `device_missing`, `unreachable`, `permission_denied`, `unsupported`. */
+        /** @description A key or parameter is unknown or missing, a value is out of its range, or a rule is violated that JSON Schema cannot express, such as a reference to a missing resource. Codes: `unknown_key`, `invalid_value`, `missing_key`, `key_not_applicable`, `overlapping_vlans`, `unknown_reference`, `overcommitted`, `device_missing`, `unreachable`, `unsupported`. */
         Unprocessable: {
             headers: {
                 [name: string]: unknown;
@@ -6439,6 +6449,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -6448,8 +6459,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -6487,6 +6499,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -6533,6 +6546,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -6563,6 +6577,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -6591,6 +6606,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -6619,6 +6635,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -6649,6 +6666,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -6679,6 +6697,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -6705,6 +6724,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -6714,8 +6734,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -6762,6 +6783,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -6776,8 +6798,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -6824,6 +6847,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -6838,8 +6862,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -6873,6 +6898,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -6885,8 +6911,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -6924,6 +6951,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -6952,6 +6980,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -6979,6 +7008,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7009,6 +7039,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             422: components["responses"]["Unprocessable"];
             500: components["responses"]["HostError"];
         };
@@ -7033,6 +7064,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7058,6 +7090,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -7067,8 +7100,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -7113,6 +7147,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7143,6 +7178,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -7153,8 +7189,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -7202,6 +7239,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7216,8 +7254,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -7254,6 +7293,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7266,8 +7306,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -7308,6 +7349,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7340,6 +7382,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7370,6 +7413,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7404,6 +7448,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7436,6 +7481,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7466,6 +7512,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7500,6 +7547,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7542,6 +7590,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7580,6 +7629,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7605,6 +7655,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -7633,6 +7684,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7660,6 +7712,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -7683,6 +7736,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -7710,6 +7764,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7739,6 +7794,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -7764,6 +7820,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -7787,6 +7844,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -7796,8 +7854,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -7842,6 +7901,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7872,6 +7932,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -7882,8 +7943,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -7931,6 +7993,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -7945,8 +8008,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -7983,6 +8047,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -7995,8 +8060,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8037,6 +8103,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8076,6 +8143,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -8101,6 +8169,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -8110,8 +8179,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8157,6 +8227,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8187,6 +8258,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -8197,8 +8269,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8247,6 +8320,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8261,8 +8335,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8299,6 +8374,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -8311,8 +8387,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8353,6 +8430,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8402,6 +8480,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8431,6 +8510,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -8456,6 +8536,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -8478,6 +8559,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -8502,6 +8584,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -8527,6 +8610,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -8552,6 +8636,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -8581,6 +8666,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             422: components["responses"]["Unprocessable"];
             500: components["responses"]["HostError"];
@@ -8605,6 +8691,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -8614,8 +8701,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8659,6 +8747,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8689,6 +8778,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -8699,8 +8789,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8747,6 +8838,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8761,8 +8853,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8799,6 +8892,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -8811,8 +8905,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8853,6 +8948,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8880,6 +8976,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -8889,8 +8986,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8933,6 +9031,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -8947,8 +9046,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -8982,6 +9082,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -8994,8 +9095,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9033,6 +9135,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9060,6 +9163,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -9082,6 +9186,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -9091,8 +9196,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9135,6 +9241,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9165,6 +9272,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -9175,8 +9283,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9222,6 +9331,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9236,8 +9346,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9274,6 +9385,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -9286,8 +9398,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9328,6 +9441,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9355,6 +9469,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -9382,6 +9497,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9409,6 +9525,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -9444,6 +9561,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9471,6 +9589,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -9496,6 +9615,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -9519,6 +9639,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -9528,8 +9649,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9573,6 +9695,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9603,6 +9726,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -9613,8 +9737,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9661,6 +9786,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9675,8 +9801,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9713,6 +9840,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -9725,8 +9853,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -9767,6 +9896,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9801,6 +9931,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9835,6 +9966,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9869,6 +10001,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9903,6 +10036,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9939,6 +10073,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -9966,6 +10101,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -9975,8 +10111,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10020,6 +10157,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10050,6 +10188,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -10060,8 +10199,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10108,6 +10248,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10122,8 +10263,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10160,6 +10302,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -10172,8 +10315,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10214,6 +10358,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10243,6 +10388,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -10266,6 +10412,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -10275,8 +10422,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10324,6 +10472,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10354,6 +10503,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -10364,8 +10514,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10416,6 +10567,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10430,8 +10582,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10468,6 +10621,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -10480,8 +10634,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10522,6 +10677,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10549,6 +10705,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -10571,6 +10728,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -10580,8 +10738,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10625,6 +10784,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10655,6 +10815,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -10665,8 +10826,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10713,6 +10875,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10727,8 +10890,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10765,6 +10929,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -10777,8 +10942,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10819,6 +10985,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -10858,6 +11025,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -10883,6 +11051,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -10908,6 +11077,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -10931,6 +11101,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };
@@ -10940,8 +11111,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -10985,6 +11157,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -11015,6 +11188,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             500: components["responses"]["HostError"];
         };
@@ -11025,8 +11199,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -11073,6 +11248,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -11087,8 +11263,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -11125,6 +11302,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11137,8 +11315,9 @@ export interface operations {
                 /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
                 /**
-                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-                 *     cluster although its etcd does not respond.
+                 * @description True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+                 *     join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+                 *     stores. For `/1.0/stores`: also to end `shared` of a store with disks.
                  */
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
@@ -11179,6 +11358,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -11210,6 +11390,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11245,6 +11426,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -11275,6 +11457,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11305,6 +11488,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11333,6 +11517,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11379,6 +11564,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -11411,6 +11597,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11441,6 +11628,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11471,6 +11659,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11501,6 +11690,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11535,6 +11725,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["Conflict"];
@@ -11567,6 +11758,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
@@ -11592,6 +11784,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["HostError"];
         };
     };

@@ -197,7 +197,7 @@ test("a disk's maximum that is set here is what it gets, and the command says so
   const before = (await ask<{ config: { qos?: { max_iops?: number } } }>(page, `/1.0/disks/${disk}`)).config.qos?.max_iops;
   const set = async (maximum: string) => {
     await page.getByRole("button", { name: "Change limits" }).click();
-    await page.getByLabel("Maximum (IOPS)").fill(maximum);
+    await page.getByLabel("Maximum (normalised IOPS)").fill(maximum);
     await page.getByText(`suimon qos set ${disk} max_iops=${maximum || "default"}`).first().waitFor();
     await page.getByRole("button", { name: "Preview" }).click();
     await page.getByText("Steps of the change").waitFor();
@@ -220,9 +220,9 @@ test("a disk's maximum that is set here is what it gets, and the command says so
     return capped > 0 && capped < 1.05 * most;
   }).catch((error: unknown) => assert.fail(`${String(error)}: it gets ${capped} IOPS`));
   await picture(page, "disk-capped");
-  await isLimitedBy(disk, "own maximum");
+  await isLimitedBy(disk, "its own maximum");
   const idle = process.env["SUIMON_CONSOLE_IDLE_DISK"] ?? "";
-  if (idle !== "") await isLimitedBy(idle, "client idle");
+  if (idle !== "") await isLimitedBy(idle, "the client is idle");
   await visit(page, `disks/${disk}`);
   await set(before === undefined ? "" : String(before));
 });
@@ -232,12 +232,12 @@ test("what the daemon refuses is told with what to do, and the form stays", asyn
   if (!disk) return;
   await visit(page, `disks/${disk}`);
   await page.getByRole("button", { name: "Change limits" }).click();
-  await page.getByLabel("Minimum (IOPS)").fill("900000000");
+  await page.getByLabel("Minimum (normalised IOPS)").fill("900000000");
   await page.getByRole("button", { name: "Set limits" }).click();
   await page.getByText("Set the minimums anyway").waitFor();
   await picture(page, "refused");
   assert.deepEqual(await violations(), []);
-  assert.equal(await page.getByLabel("Minimum (IOPS)").inputValue(), "900000000");
+  assert.equal(await page.getByLabel("Minimum (normalised IOPS)").inputValue(), "900000000");
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });
 });

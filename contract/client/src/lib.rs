@@ -16,6 +16,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod arrivals;
+mod captures;
 mod certificates;
 mod client;
 mod cluster;
@@ -23,7 +24,11 @@ mod console;
 mod disks;
 mod drain;
 mod error;
+mod events;
+mod host;
+mod operations;
 mod power;
+mod query;
 mod resources;
 mod stores;
 mod stream;
@@ -33,8 +38,10 @@ mod transport_stream;
 mod vms;
 
 pub use arrivals::{ArrivalLine, MEMORY_PROTOCOL, NBD_PROTOCOL};
-pub use client::{CaptureOptions, Captured, Client, EventQuery};
+pub use captures::{CaptureOptions, Captured};
+pub use client::Client;
 pub use error::ClientError;
+pub use events::EventQuery;
 pub use resources::{ChangeOptions, Outcome};
 pub use stream::{Capture, Follow};
 pub use token::{TOKEN_CHARS_MIN, TokenError, read_token};

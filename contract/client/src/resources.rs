@@ -3,7 +3,7 @@
 use hyper::Method;
 use suimon_contract::{ApplyRequest, Name, Operation, Plan, Resource};
 
-use crate::client::with_query;
+use crate::query::with_query;
 use crate::transport::{self, Call};
 use crate::{Client, ClientError};
 

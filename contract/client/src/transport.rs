@@ -93,6 +93,16 @@ pub(crate) async fn json<T: DeserializeOwned>(
         .map_err(|error| ClientError::NotUnderstood { path, reason: error.to_string() })
 }
 
+impl Client {
+    /// Reads the JSON document at `path`.
+    pub(crate) async fn json<T: DeserializeOwned>(
+        &self,
+        path: impl Into<String>,
+    ) -> Result<T, ClientError> {
+        json(self, Call::get(path)).await
+    }
+}
+
 /// Upgrades a connection to this protocol, which carries bytes unchanged.
 pub(crate) async fn upgrade(
     client: &Client,

@@ -1,6 +1,6 @@
 //! Keys of `[cluster]`.
 
-use crate::keys::{optional, required};
+use crate::key::{optional, required};
 use crate::{Effect, Form, Key, Kind};
 
 /// Twice the largest recommended number of members (7 according to etcd's documentation), rounded

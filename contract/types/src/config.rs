@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 use suimon_frame::{MacAddr, VlanId};
 use utoipa::ToSchema;
 
+use crate::host_section::HostSection;
+use crate::socket_mode::SocketMode;
 use crate::{
-    ByteSize, ClusterConfig, DiskConfig, LAB_RESULTS_DEFAULT, Name, NodeConfig, PfConfig,
-    PowerConfig, QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans, VmConfig, VmqConfig,
+    ClusterConfig, DiskConfig, LAB_RESULTS_DEFAULT, Name, NodeConfig, PfConfig, PowerConfig,
+    QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans, VmConfig, VmqConfig,
 };
 
 /// Desired state of one host: the content of the host file.
@@ -64,51 +66,6 @@ pub struct HostConfig {
     /// Other hosts, as destinations of live migration.
     #[serde(rename = "node", skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeConfig>,
-}
-
-/// `[host]`: settings of the host itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct HostSection {
-    /// Name of the host in output and events; the host name of the machine if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Logical CPUs of the workers (data-plane threads): one worker is pinned to each. If absent,
-    /// `floating_workers` sets the number of workers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub worker_cpus: Option<Vec<u16>>,
-    /// Number of workers that are not pinned to a CPU, used if `worker_cpus` is absent; 1 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub floating_workers: Option<u16>,
-    /// Absolute path of the folder that contains one folder per VM with its sockets and log;
-    /// `/run/suimon/vms` if absent. A running VM keeps its folder until its next start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub vm_folder: Option<PathBuf>,
-    /// Maximum number of connections of NBD clients to all disks, 1 to 16 384; 1024 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nbd_connections_max: Option<u32>,
-    /// Maximum buffer memory of NBD connections to all disks in bytes, 1 MiB to 1 TiB; 1 GiB if
-    /// absent. 512 KiB of it are set aside for each connection that `nbd_connections_max` permits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nbd_buffer_max_bytes: Option<ByteSize>,
-    /// Maximum number of NBD connections of one peer, 1 to 16 384; 512 if absent. A peer is a user
-    /// of this host, an IPv4 address or an IPv6 network of 64 bits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nbd_peer_connections_max: Option<u32>,
-    /// Maximum buffer memory of the NBD connections of one peer in bytes, 1 MiB to 1 TiB; 512 MiB if
-    /// absent. 512 KiB of it are set aside for each connection that `nbd_peer_connections_max`
-    /// permits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nbd_peer_buffer_max_bytes: Option<ByteSize>,
-}
-
-impl HostSection {
-    /// Returns the configured number of workers.
-    pub fn worker_count(&self) -> usize {
-        let floating = || usize::from(self.floating_workers.unwrap_or(1));
-        self.worker_cpus.as_ref().map_or_else(floating, Vec::len)
-    }
 }
 
 /// `[api]`: a TCP listener in addition to the Unix socket. Requires TLS and a token. Read when the
@@ -290,16 +247,6 @@ pub enum NicBackend {
     Legacy,
 }
 
-/// Role of the daemon on a vhost-user socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum SocketMode {
-    /// The daemon listens and the VMM connects.
-    Server,
-    /// The VMM listens. The daemon connects, and retries after failures.
-    Client,
-}
-
 /// `[[nic]]`: a virtual NIC on a switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -330,9 +277,9 @@ pub struct NicConfig {
     pub netns: Option<String>,
     /// MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other
     /// addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC
-    /// and a NIC of a VM get a random address when they are added, which they keep. The guest of
-    /// any other NIC may use any source address; its first one is bound to the NIC until it
-    /// disconnects.
+    /// and a NIC that a VM names get a random address when they are added, which they keep. Any
+    /// other NIC without `mac` accepts any source address; its first source address is protected
+    /// from use by other ports until the guest disconnects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "52:54:00:12:34:56")]
     pub mac: Option<MacAddr>,
@@ -341,8 +288,8 @@ pub struct NicConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u16>, minimum = 1, maximum = 4094)]
     pub vlan: Option<VlanId>,
-    /// VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`.
-    /// They make the port a trunk port; it is an access port if absent.
+    /// VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`, on
+    /// the command line `10,20-29`. A port with `trunk` is a trunk port, otherwise an access port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trunk: Option<TrunkVlans>,
     /// Number of queue pairs.
@@ -369,8 +316,8 @@ pub struct NicConfig {
     #[serde(default = "default_learned_max")]
     pub learned_max: u32,
     /// Backend `tap`: true if the kernel may forward frames directly between this NIC and other
-    /// NICs with this key, as long as no feature in use requires the daemon to process each frame.
-    /// Requires `netns`.
+    /// NICs with this key. The switch forwards them while `trunk`, `isolated`, `bandwidth_max_bps`, a
+    /// capture, or `rx_checksum` or `segmentation` off requires it. Requires `netns`.
     #[serde(default)]
     pub kernel_path: bool,
     /// Weight of the NIC in the assignment of queues to workers (VMQ). With 0, the NIC has no
@@ -378,8 +325,8 @@ pub struct NicConfig {
     #[serde(default = "default_vmq_weight")]
     pub vmq_weight: u8,
     /// Priority of the NIC in the assignment of virtual functions (VFs); the highest value is
-    /// served first. With 0, the NIC gets no VF. Requires `mac`. No effect on a switch without
-    /// `iov`.
+    /// served first. With 0, the NIC gets no VF. Requires `mac`; the random address that a NIC of a
+    /// VM has without this key counts. No effect on a switch without `iov`.
     #[serde(default)]
     pub iov_weight: u8,
     /// Offloads between the guest and the switch.
@@ -419,14 +366,14 @@ impl NicConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadConfig {
-    /// True if transmitted frames may have a partial transport checksum, which the switch completes
-    /// for a guest, and the device for an uplink.
+    /// NIC: true if the guest may send frames with a partial transport checksum, which the switch
+    /// completes. Uplink: true if the switch may leave the checksum to the device.
     pub tx_checksum: bool,
-    /// True if received frames may have a partial transport checksum. On an uplink, a checksum that
-    /// the device reports as valid is then not verified again.
+    /// NIC: true if frames to the guest may have a partial or already verified transport checksum.
+    /// Uplink: true if a checksum that the device reports as valid is not verified again.
     pub rx_checksum: bool,
-    /// True if transmitted frames may lack the IPv4 header checksum. virtio NICs do not support
-    /// this offload.
+    /// NIC: true if frames from the guest may lack the IPv4 header checksum; virtio NICs do not
+    /// support this offload. Uplink: true if the switch may leave this checksum to the device.
     pub tx_ip_checksum: bool,
     /// True if received frames may have an unverified IPv4 header checksum. virtio NICs do not
     /// support this offload.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::disk_format::{DiskFormat, DiskKind};
 use crate::{ByteSize, DiskNbd, DiskQos, Name, SocketMode, StoreCapacity, StoreFile};
 
 /// `VIRTIO_BLK_T_GET_ID` returns 20 bytes of a serial number (virtio 1.2, 5.2.6.2).
@@ -26,7 +27,7 @@ pub struct StoreConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_iops: Option<StoreCapacity>,
     /// Bytes of a read or write that count as one normalised operation, a power of two. A larger
-    /// request counts as one operation per started unit.
+    /// request counts as its size in units, rounded up, wherever it begins.
     #[serde(default = "default_normalization_bytes")]
     pub normalization_bytes: ByteSize,
     /// Largest number of requests in flight at the device.
@@ -39,8 +40,8 @@ pub struct StoreConfig {
     pub shared: bool,
     /// Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact
     /// with the cluster. The reservation of the host is the limit if it is higher, or if the key is
-    /// absent. The limit counts as a reservation, and has no effect if the capacity does not cover
-    /// it.
+    /// absent. The cluster reserves this rate for the host. It has no effect if capacity minus other
+    /// reservations is lower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_iops: Option<u64>,
     /// Used space in percent of the size of the store above which the store is reported as nearly
@@ -68,61 +69,6 @@ impl DiskOnFull {
     const fn is_default(&self) -> bool {
         matches!(self, Self::Wait)
     }
-}
-
-/// Image format of a disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DiskFormat {
-    /// Raw image: the file's bytes are the disk's bytes.
-    Raw,
-    /// VHD image (Virtual Hard Disk, up to 2040 GiB).
-    Vhd,
-    /// VHDX image (Virtual Hard Disk v2).
-    Vhdx,
-    /// No file: the disk is the store's whole block device.
-    PassThrough,
-}
-
-impl DiskFormat {
-    /// Returns the file name extension of the format; `None` without a file.
-    pub const fn extension(self) -> Option<&'static str> {
-        match self {
-            Self::Raw => Some("raw"),
-            Self::Vhd => Some("vhd"),
-            Self::Vhdx => Some("vhdx"),
-            Self::PassThrough => None,
-        }
-    }
-
-    /// Returns the kind of a new disk if the configuration names none.
-    pub const fn default_kind(self) -> DiskKind {
-        match self {
-            Self::Raw | Self::PassThrough => DiskKind::Fixed,
-            Self::Vhd | Self::Vhdx => DiskKind::Dynamic,
-        }
-    }
-
-    /// Returns the default block size in bytes; `None` for formats without blocks.
-    const fn default_block_bytes(self) -> Option<u64> {
-        match self {
-            Self::Raw | Self::PassThrough => None,
-            Self::Vhd => Some(2 << 20),
-            Self::Vhdx => Some(32 << 20),
-        }
-    }
-}
-
-/// Allocation of a disk's content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum DiskKind {
-    /// The file has space for the whole disk.
-    Fixed,
-    /// The file holds written blocks only.
-    Dynamic,
-    /// The file holds written blocks; other blocks are read from a parent.
-    Differencing,
 }
 
 /// Controller that the VM sees the disk on.
@@ -238,7 +184,7 @@ pub struct DiskConfig {
     pub full_wait_s: u32,
     /// Controller that the VM sees the disk on: `virtio` (virtio-blk), or `ide` or `sata`, which
     /// QEMU emulates for guests without virtio drivers. IDE and SATA disks are attached when the VM
-    /// starts, and need no table `vhost_user` or `nbd`.
+    /// starts, and need no keys of `vhost_user` or `nbd`.
     #[serde(default, skip_serializing_if = "DiskController::is_default")]
     pub controller: DiskController,
     /// vhost-user socket by which a VM of another program uses the disk; none if absent.
@@ -323,7 +269,8 @@ impl DiskConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskVhostUser {
-    /// Absolute path of the Unix socket.
+    /// Absolute path of the vhost-user socket, by which a VM that another program starts uses the
+    /// disk. A disk that only a VM of this host names needs none.
     #[schema(value_type = String)]
     pub socket: PathBuf,
     /// Role of the daemon on the socket: `server` (the daemon listens) or `client` (QEMU listens,

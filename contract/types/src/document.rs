@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::disk_fits::{disk_fits, store_fits};
-use crate::finding::{Finding, FindingLocation};
+use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
 use crate::node_fits::node_fits;
 use crate::pf_fits::pf_fits;
 use crate::qos_fits::policy_fits;
@@ -14,7 +14,7 @@ use crate::renamed_input::accept_table;
 use crate::renames::OldName;
 use crate::team_fits::team_fits;
 use crate::uplink_fits::uplink_fits;
-use crate::validate::{ERRORS_MAX, check_relations, nic_fits, switch_fits};
+use crate::validate::{check_relations, nic_fits, switch_fits};
 use crate::vm_fits::vm_fits;
 use crate::{ApiError, Form, HostConfig, Kind, shape};
 

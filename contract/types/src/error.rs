@@ -119,6 +119,7 @@ impl ErrorCode {
         match self {
             Self::Malformed => 400,
             Self::Unauthorized => 401,
+            Self::PermissionDenied => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::DuplicateName
@@ -136,7 +137,6 @@ impl ErrorCode {
             | Self::Overcommitted
             | Self::DeviceMissing
             | Self::Unreachable
-            | Self::PermissionDenied
             | Self::Unsupported => 422,
             Self::HostError | Self::Internal => 500,
         }
@@ -176,7 +176,9 @@ impl ErrorCode {
             }
             Self::DeviceBusy => "Another process uses a device.",
             Self::Unreachable => "Another host that the request names does not respond.",
-            Self::PermissionDenied => "The host denies the daemon a permission.",
+            Self::PermissionDenied => {
+                "The token does not permit the request, or the host denies the daemon a permission."
+            }
             Self::Unsupported => "The device or host does not support the request.",
             Self::HostError => {
                 "A system call failed; the message contains the error of the kernel."

@@ -53,23 +53,23 @@ catalogue! {
     1003 DesiredStateChanged "desired_state_changed" Info
         "The configuration was changed and saved to the state directory.";
     1004 ChangeRolledBack "change_rolled_back" Error
-        "A change of the configuration failed and was rolled back: the former configuration is in effect. The text contains the error.";
+        "A change of the configuration failed and was rolled back: the former configuration is in effect. The text contains the error. Remove its cause, and repeat the change.";
     1005 StoreOpened "store_opened" Info
         "The daemon read its configuration from the state directory at its start, after a crash as well.";
     1006 StateNotWritable "state_not_writable" Error
-        "The state directory cannot be written: it is full, read-only, or permission is missing. The host works as configured; changes of the configuration are refused and VMs are not started until it can be written.";
+        "The state directory cannot be written: it is full, read-only, or permission is missing. The host works as configured; changes of the configuration are refused and VMs are not started until it can be written. Free space, remount the file system writable, or correct its permissions; `suimon host show` shows the reason.";
     1007 StateWritable "state_writable" Info
         "The state directory can be written again, and events and changes that were kept in memory are stored.";
     1008 HostFileNotApplied "host_file_not_applied" Error
-        "The host file differs from the stored configuration and was not applied at the start because the state directory cannot be written. The stored configuration is in effect.";
+        "The host file differs from the stored configuration and was not applied at the start because the state directory cannot be written. The stored configuration is in effect. Make the state directory writable, then run `suimon apply` or `systemctl reload suimond`.";
     1010 ConfinementInEffect "confinement_in_effect" Info
         "The daemon and its workers dropped the capabilities, system calls and file access that they do not need; the fields list what is in effect.";
     1011 ConfinementIncomplete "confinement_incomplete" Warning
-        "The daemon is not confined, or only in part: it was started with confinement off, or the kernel lacks seccomp or Landlock; the fields list what is missing.";
+        "The daemon is not confined, or only in part: it was started with confinement off, or the kernel lacks seccomp or Landlock; the fields list what is missing. Start the daemon without `--no-confine`, or use a kernel with seccomp and Landlock.";
     1012 SystemCallRefused "system_call_refused" Error
-        "A thread of the daemon called a system call outside of its allow list, which the kernel denied. The daemon has a defect or was compromised: report it. At most one event in 10 s.";
+        "A thread of the daemon called a system call outside of its allow list, which the kernel denied. The daemon has a defect or was compromised: save its log, restart it, and report the defect. At most one event in 10 s.";
     1020 AccessRefused "access_refused" Warning
-        "A peer sent wrong tokens or login codes to the TCP listener of the API or to the console. The fields contain the listener, the peer, the number of wrong tokens or codes and the seconds from the first to the last. The first event is emitted 2 s after the first wrong token or code, further ones at intervals of at least 60 s.";
+        "A peer sent wrong tokens or login codes to the TCP listener of the API or to the console. Update the token of the client, or block the peer in the firewall. The fields contain the listener, the peer, the number of wrong tokens or codes and the seconds from the first to the last. The first event is emitted 2 s after the first wrong token or code, further ones at intervals of at least 60 s.";
     1101 NodeCreated "node_created" Info
         "A node was added to the configuration; VMs can migrate to it.";
     1102 NodeChanged "node_changed" Info
@@ -78,10 +78,10 @@ catalogue! {
         "A node was removed from the configuration.";
     1110 NodeDrained "node_drained" Info
         "Draining of the host began: it accepts no VM, and its running VMs migrate to other nodes.";
-    1111 NodeEmptied "node_emptied" Info
+    1111 NodeEmptied "node_drain_completed" Info
         "Draining is complete: no VM runs on the host.";
-    1112 NodeNotEmptied "node_not_emptied" Warning
-        "Draining is incomplete: VMs still run on the host. The text lists each VM and the reason.";
+    1112 NodeNotEmptied "node_drain_incomplete" Warning
+        "Draining is incomplete: VMs still run on the host. The text lists each VM and the reason. Remove the reasons and repeat `suimon node drain`, or end draining with `suimon node undrain`.";
     1113 NodeUndrained "node_undrained" Info
         "Draining ended: the host accepts VMs again.";
     1201 ClusterJoined "cluster_joined" Info
@@ -93,7 +93,7 @@ catalogue! {
     1204 ClusterReachable "cluster_reachable" Info
         "The etcd of the cluster responds again.";
     1205 ClusterRefused "cluster_refused" Error
-        "The host cannot join the cluster: another host has the same node name, or etcd rejects the host's credentials. The daemon retries.";
+        "The host cannot join the cluster: another host has the same node name, or etcd rejects the host's credentials. The daemon retries. Set another `node` name in `[cluster]`, or check `user`, `password_file` and the client certificate (`tls`).";
     1210 ClusterLeads "cluster_leads" Info
         "This node was elected leader of a shared store: it divides the IOPS of the store among the nodes.";
     1211 ClusterLeadLost "cluster_lead_lost" Info
@@ -103,7 +103,7 @@ catalogue! {
     1213 NodeOfOtherVersion "node_of_other_version" Warning
         "A node has another cluster protocol version, or another `normalization_bytes`. It gets no leases and keeps its reservation. Run the same version with the same setting on all nodes.";
     1214 NodeUnaccounted "node_unaccounted" Warning
-        "A node holds a reservation that the cluster has no record of granting. The leader counts it from now on.";
+        "A node holds a reservation that the cluster has no record of granting, for example because `suimon cluster remove` removed the node while it was running. The leader counts the reservation from now on. Check the nodes and their reservations with `suimon cluster status`.";
     2001 SwitchCreated "switch_created" Info
         "A switch was created.";
     2002 SwitchChanged "switch_changed" Info
@@ -121,17 +121,17 @@ catalogue! {
     3004 NicConnected "nic_connected" Info
         "A VM connected to the socket of a NIC.";
     3005 NicDisconnected "nic_disconnected" Warning
-        "The VM disconnected from the socket of a NIC.";
+        "The VM disconnected from the socket of a NIC. This is expected if the VM was stopped; otherwise check the log of its QEMU.";
     3006 NicDriverReady "nic_driver_ready" Info
         "The guest's driver negotiated features; the queues of the NIC are in use.";
     3007 NicProtocolViolation "nic_protocol_violation" Error
-        "The guest or VMM violated the virtio or vhost-user protocol; only its own queue or connection was closed.";
+        "The guest or VMM violated the virtio or vhost-user protocol; only its own queue or connection was closed. Reset the VM, and update its virtio driver or VMM.";
     3008 NicFailed "nic_failed" Error
-        "A NIC failed; the text contains the reason. The daemon retries.";
+        "A NIC failed; the text contains the reason. Remove the cause; the daemon retries.";
     3009 NicRecovered "nic_recovered" Info
         "A NIC that had failed is in service again.";
     3010 NicAddressRefused "nic_address_refused" Warning
-        "A port sent frames from a source address that port security does not allow or that belongs to another NIC; the frames are dropped. The subject is the sending port. At most one event per port in 10 s.";
+        "A port sent frames from a source address that port security does not allow or that belongs to another NIC; the frames are dropped. The subject is the sending port. Check the guest; if it may use other addresses, set `mac_spoofing` of its NIC. At most one event per port in 10 s.";
     3011 CaptureStarted "capture_started" Info
         "A capture of a port's frames started.";
     3012 CaptureStopped "capture_stopped" Info
@@ -151,7 +151,7 @@ catalogue! {
     4005 UplinkLinkDown "uplink_link_down" Warning
         "The device of an uplink lost carrier. Check the cable and the switch port.";
     4006 UplinkFailed "uplink_failed" Error
-        "An uplink failed; the text contains the reason. The daemon retries.";
+        "An uplink failed; the text contains the reason. Remove the cause; the daemon retries.";
     4007 UplinkRecovered "uplink_recovered" Info
         "An uplink that had failed is in service again.";
     4101 TeamCreated "team_created" Info
@@ -167,9 +167,9 @@ catalogue! {
     4106 TeamMemberUsable "team_member_usable" Info
         "A member of a team became usable.";
     4107 TeamMemberFailed "team_member_failed" Warning
-        "A member of a team failed; its traffic moved to the other members.";
+        "A member of a team failed; its traffic moved to the other members. Check its cable, switch port and LACP with `suimon team show`.";
     4108 TeamStandbyTookOver "team_standby_took_over" Warning
-        "The standby member of a team replaced a failed member.";
+        "The standby member of a team replaced a failed member. Check the cable and switch port of the failed member.";
     4109 TeamStandbyReleased "team_standby_released" Info
         "The standby member of a team is idle again: the failed member recovered.";
     4110 TeamPrimaryChanged "team_primary_changed" Info
@@ -185,7 +185,7 @@ catalogue! {
     4115 LacpLoopEnded "lacp_loop_ended" Info
         "The link of a team's member is not looped back to this host any more.";
     4116 LacpPartnerChanged "lacp_partner_changed" Warning
-        "The LACP partner on the link of a team's member changed: another system (cables were changed, or LACPDUs are forged), or another key, port or priority of the same system (its configuration was changed). At most one event per member in 10 s.";
+        "The LACP partner on the link of a team's member changed: another system (cables were changed, or LACPDUs are forged), or another key, port or priority of the same system (its configuration was changed). If the change was not intended, check cables and switch. At most one event per member in 10 s.";
     5001 QueueMoved "queue_moved" Info
         "A queue was moved to another worker.";
     5002 ProcessorStarted "worker_started" Info
@@ -195,9 +195,9 @@ catalogue! {
     5004 QueueMoveMeasured "queue_move_measured" Info
         "Measured loads of both workers after VMQ moved a queue; the fields also contain the predicted loads.";
     5005 QueueMoveFailed "queue_move_failed" Warning
-        "VMQ could not move a queue to another worker; the queue stays where it is.";
+        "VMQ could not move a queue to another worker; the queue stays where it is. The text contains the reason. VMQ retries; if the event repeats, check both workers with `suimon worker list`.";
     5006 WorkerStalled "worker_stalled" Error
-        "A worker has not finished a round for 5 s: the queues that it owns are not served. The text names the device that it serves, if that is known.";
+        "A worker has made no progress for 5 s: the queues that it owns are not served. The text names the device that it serves, if that is known. Check that device and the kernel log; if the worker does not resume, restart the daemon.";
     5007 WorkerResumed "worker_resumed" Info
         "A worker that was stalled serves its queues again.";
     6001 StoreCreated "store_created" Info
@@ -207,7 +207,7 @@ catalogue! {
     6003 StoreDeleted "store_deleted" Info
         "A store was removed from the configuration; its files were kept.";
     6004 StoreFailed "store_failed" Error
-        "A store failed; the text contains the reason. The daemon retries.";
+        "A store failed; the text contains the reason. Remove the cause; the daemon retries.";
     6005 StoreRecovered "store_recovered" Info
         "A store that had failed is in service again.";
     6006 StoreMeasured "store_measured" Info
@@ -221,43 +221,43 @@ catalogue! {
     6104 DiskConnected "disk_connected" Info
         "A VM connected to the socket of a disk.";
     6105 DiskDisconnected "disk_disconnected" Warning
-        "The VM disconnected from the socket of a disk.";
+        "The VM disconnected from the socket of a disk. This is expected if the VM was stopped; otherwise check the log of its QEMU.";
     6106 DiskDriverReady "disk_driver_ready" Info
         "The guest's driver negotiated features; the queues of the disk are in use.";
     6107 DiskProtocolViolation "disk_protocol_violation" Error
-        "The guest, VMM or NBD client of a disk violated the protocol; only its own queue or connection was closed.";
+        "The guest, VMM or NBD client of a disk violated the protocol; only its own queue or connection was closed. Reset the VM or reconnect the client, and update its driver, VMM or client.";
     6108 DiskFailed "disk_failed" Error
-        "A disk failed; the text contains the reason. The daemon retries.";
+        "A disk failed; the text contains the reason. Remove the cause; the daemon retries.";
     6109 DiskRecovered "disk_recovered" Info
         "A disk that had failed is in service again.";
     6110 DiskIoFailed "disk_io_failed" Error
         "The store failed a request of a disk, which was completed with an I/O error; the fields contain the error and the offset. Check the device of the store. At most one event per disk in 10 s.";
-    6111 DiskFileMade "disk_file_made" Info
+    6111 DiskFileMade "disk_file_created" Info
         "The image file of a disk did not exist and was created.";
     6112 DiskResized "disk_resized" Info
         "A disk was grown, and its guest was notified of the new size.";
     6113 DiskChecked "disk_checked" Info
         "The image file of a disk was checked; the fields contain the result.";
     6114 NbdClientRefused "nbd_client_refused" Warning
-        "An NBD client was rejected; the fields contain its address and the reason.";
+        "An NBD client was rejected; the fields contain its address and the reason. If the client is permitted to connect, check `users`, `groups`, `addresses` and the certificates in `[disk.nbd]`.";
     6115 DiskNotOffered "disk_not_offered" Error
-        "A disk cannot be exported over NBD, for example because its size is not a multiple of its sector size; a VM of the disk is not affected.";
+        "A disk cannot be exported over NBD, for example because its size is not a multiple of its sector size; a VM of the disk is not affected. The text contains the reason. Enlarge the disk to a multiple of its sector size (`suimon disk resize`).";
     6116 DiskStalled "disk_stalled" Error
         "The store has not completed requests of a disk for 5 s; they stay pending. Other disks are not affected. Check the device of the store.";
-    6117 DiskAnswered "disk_answered" Info
+    6117 DiskAnswered "disk_resumed" Info
         "The store completes requests of a disk that was stalled.";
     6118 DiskOpeningStalled "disk_opening_stalled" Error
         "The store did not respond while a disk was being opened; the disk opens as soon as it responds. Other disks are not affected. Check the device of the store.";
     6119 DiskQueueFailed "disk_queue_failed" Error
-        "The host has too few file descriptors or too little memory to serve a queue of a VM's disk or a connection of an NBD client. That queue or connection was closed; others are not affected.";
-    6120 DiskWorkResumed "disk_work_resumed" Info
+        "The host has too few file descriptors or too little memory to serve a queue of a VM's disk or a connection of an NBD client. That queue or connection was closed; others are not affected. Raise `LimitNOFILE` of the suimond service, or free memory; then reset the VM or reconnect the client.";
+    6120 DiskWorkResumed "disk_job_resumed" Info
         "A job on a disk that the exit of the previous daemon interrupted was resumed.";
-    6121 DiskWorkGivenUp "disk_work_given_up" Warning
-        "A job on a disk that the exit of the previous daemon interrupted was abandoned; its partial results were removed, and the disk is unchanged.";
+    6121 DiskWorkGivenUp "disk_job_abandoned" Warning
+        "A job on a disk that the exit of the previous daemon interrupted was abandoned; its partial results were removed, and the disk is unchanged. The text contains the reason. Run the command of the job again.";
     6122 DiskHasManyLayers "disk_has_many_layers" Warning
         "A disk has 48 or more layers (image files, its own and its parents'). Snapshots are refused from 64 layers on: merge layers (`suimon disk merge`).";
     6123 NbdLimitReached "nbd_limit_reached" Warning
-        "The NBD server rejected a client because a limit of connections, negotiations or buffer memory was reached. The fields contain the client and the limit.";
+        "The NBD server rejected a client because a limit of connections, negotiations or buffer memory was reached. The fields contain the client and the limit. Close clients, or raise the limit: `connections_max` or `buffer_max_bytes` in `[disk.nbd]`, or the `nbd_` keys in `[host]`.";
     6124 DiskFlushFailed "disk_flush_failed" Error
         "A flush of a disk failed, so that writes since the last flush may be lost: its writes and flushes fail until it is reopened (`suimon disk reopen`). Reads continue.";
     6140 ImageRepaired "image_repaired" Info
@@ -283,17 +283,17 @@ catalogue! {
     6203 QosPolicyDeleted "qos_policy_deleted" Info
         "A QoS policy was deleted.";
     6204 MinimumUnmet "minimum_unmet" Warning
-        "A disk or policy has had less than its minimum for 60 s although it had enough demand; the fields name the limiting factor.";
+        "For 60 s a disk or policy was delivered less than 98 % of its guaranteed IOPS while it had requests for more than half of the time. The field `cause` contains the limiting factor: `other-disks`, `foreign-load` (external load of the store), `device-latency` (too few requests in flight) or `own-maximum`. Check LIMITED BY in `suimon qos flows`; lower minimums, or move disks to another store.";
     6205 MinimumMet "minimum_met" Info
-        "A disk or policy gets its minimum again.";
+        "A disk or policy gets its minimum again, or has requests for less than half of the time.";
     6206 PromiseForced "overcommit_forced" Warning
-        "A forced change made the minimums on a store exceed 90 % of its capacity; they may not all be met at the same time. The text contains the sums.";
+        "A forced change made the minimums on a store exceed 90 % of its capacity; they may not all be met at the same time. The text contains the sums. Lower minimums, or measure the capacity of the store.";
     6207 CapabilityLow "capacity_low" Warning
         "For 60 s a store delivered over 5 % less than the sum of its minimums requires, with requests queued; not all minimums can be met at once. Reduce the external load, or lower minimums.";
     6208 CapabilityEnough "capacity_sufficient" Info
         "A store delivers enough for the sum of its minimums again, or that sum was lowered.";
     6211 SharedMinimumUnmet "shared_minimum_unmet" Warning
-        "A disk on a shared store has had less than its guaranteed IOPS for 60 s; the fields name the cause and the disks and nodes that exceed their own guarantee most.";
+        "For 60 s a disk on a shared store was delivered less than 95 % of its guaranteed IOPS. The field `cause` contains the limiting factor: `not-admitted`, `other-nodes`, `own-node`, `foreign-load` (external load of the store) or `store-latency`; further fields name the disks and nodes that exceed their own guarantee most. Check LIMITED BY in `suimon qos flows`; lower minimums, or move disks to another store.";
     6212 SharedMinimumMet "shared_minimum_met" Info
         "A disk on a shared store gets its minimum again, or has less demand than that.";
     6213 SharedForeignLoad "shared_external_load" Warning
@@ -308,12 +308,12 @@ catalogue! {
         "The lease of spare IOPS on a shared store expired and was not renewed, while this host's disks have more demand than their reservation: they are limited to the reservation. Check the leader and etcd (`suimon cluster status`).";
     6218 SharedClockSlow "shared_clock_slow" Warning
         "This host's clock runs over 1 % slower than that of a shared store's leader; the host uses no lease until both run at the same rate. Check whether the host was suspended, and its clock source.";
-    6219 SharedStoreWrong "shared_store_wrong" Error
+    6219 SharedStoreWrong "shared_store_mismatch" Error
         "A shared store has another identity than the cluster has recorded for this name, or belongs to another cluster: this host gets no leases on it and keeps its reservation. Check the path of the store.";
-    6220 SharedStoreRight "shared_store_right" Info
+    6220 SharedStoreRight "shared_store_matches" Info
         "A shared store has the identity again that the cluster has recorded for it.";
     6221 SharedPolicyInUse "shared_policy_in_use" Warning
-        "A policy of the cluster was deleted while disks of a node use it. It stays in effect until these disks get another policy, or none.";
+        "A policy of the cluster was deleted while disks of a node use it. It stays in effect until these disks get another policy, or none. Set another policy for these disks, or create the policy again.";
     6222 SharedPolicyUnknown "shared_policy_unknown" Warning
         "Disks use a policy that the cluster does not have. Disks of an aggregated policy may be limited to 0 IOPS on shared stores: create the policy, or set another one.";
     7001 VmCreated "vm_created" Info
@@ -327,23 +327,23 @@ catalogue! {
     7011 VmEnded "vm_ended" Info
         "A VM ended: its guest shut down, or the VM was stopped or killed on request.";
     7012 VmFailed "vm_failed" Error
-        "A VM could not be started, or its QEMU process ended unexpectedly; the text contains the reason.";
+        "A VM could not be started, or its QEMU process ended unexpectedly; the text contains the reason. Check `qemu.log` in the folder of the VM, and start the VM again.";
     7013 VmPaused "vm_paused" Info
         "The CPUs of a VM were paused.";
     7014 VmResumed "vm_resumed" Info
         "The CPUs of a VM were resumed.";
     7015 VmReset "vm_reset" Info
         "A VM was reset, by its guest or on request. At most one event in 10 s.";
-    7016 VmFound "vm_found" Info
+    7016 VmFound "vm_adopted" Info
         "The daemon adopted a VM that continued to run while the daemon was restarted.";
-    7017 VmLost "vm_lost" Error
-        "The QEMU process of a VM exists but does not respond to the daemon, which retries.";
+    7017 VmLost "vm_not_responding" Error
+        "The QEMU process of a VM exists but does not respond to the daemon, which retries. Check the process and its log; `suimon vm kill` ends it.";
     7018 VmDevicePlugged "vm_device_plugged" Info
         "A NIC, disk or CPU was hot-plugged into a running VM.";
     7019 VmDeviceUnplugged "vm_device_unplugged" Info
         "The guest of a running VM released a NIC or disk, which was hot-unplugged.";
     7020 VmDeviceRefused "vm_device_refused" Warning
-        "Hot-plug or hot-unplug of a NIC, disk or CPU failed; the change takes effect at the next start of the VM.";
+        "Hot-plug or hot-unplug of a NIC, disk or CPU failed; the text contains the reason. Stop and start the VM: the change takes effect at its next start.";
     7021 VmPanicked "vm_panicked" Error
         "The guest of a VM reported a kernel panic; its CPUs are stopped. Reset or kill the VM.";
     7022 VmFrozen "vm_frozen" Info
@@ -352,32 +352,32 @@ catalogue! {
         "The file systems of a VM's guest were thawed; the fields say whether on request or after the time limit.";
     7024 VmNotThawed "vm_not_thawed" Error
         "The file systems of a VM's guest may be frozen and could not be thawed; the daemon retries. `suimon vm reset` restarts the guest.";
-    7030 VmLeaves "vm_leaves" Info
+    7030 VmLeaves "vm_migration_started" Info
         "Migration of a VM to another node began; the VM runs here meanwhile.";
-    7031 VmLeft "vm_left" Info
+    7031 VmLeft "vm_migrated" Info
         "A VM migrated to another node and was removed from this host.";
-    7032 VmStays "vm_stays" Warning
-        "Migration of a VM to another node failed, and the VM continues to run here; the text contains the reason.";
+    7032 VmStays "vm_migration_failed" Warning
+        "Migration of a VM to another node failed, and the VM continues to run here. The text contains the reason. Remove it, and migrate the VM again.";
     7033 VmHandedOver "vm_handed_over" Warning
         "A VM was handed over to another node, which does not respond; the VM runs nowhere until it does. The daemon retries. If that node is gone for good, run `suimon node delete`: the VM then resumes here.";
-    7034 VmArrives "vm_arrives" Info
+    7034 VmArrives "vm_incoming_migration_started" Info
         "Migration of a VM from another node began; its NICs and disks were created here.";
-    7035 VmArrived "vm_arrived" Info
+    7035 VmArrived "vm_incoming_migration_completed" Info
         "A VM migrated from another node and runs here.";
-    7036 VmDidNotArrive "vm_did_not_arrive" Warning
-        "Migration of a VM from another node failed; the NICs and disks created for it were removed.";
+    7036 VmDidNotArrive "vm_incoming_migration_failed" Warning
+        "Migration of a VM from another node failed; the NICs and disks created for it were removed. The text contains the reason. Remove it, and migrate the VM again.";
     7037 VmWaitsForDisks "vm_waits_for_disks" Warning
-        "A VM with `autostart` is not started until its disks are in service; the text names the disk and the reason.";
+        "A VM with `autostart` is not started until its disks are in service. The text names the disk and the reason; check that disk and its store.";
     8001 PowerPlanInEffect "power_plan_in_effect" Info
         "The settings of the selected power plan are in effect on all CPUs.";
     8002 PowerPlanIncomplete "power_plan_incomplete" Warning
-        "Some settings of the selected power plan are not available on this host; the fields list each with the reason. The part of the plan that concerns workers is in effect.";
+        "Some settings of the selected power plan are not available on this host; the fields list each with the reason. The part of the plan that concerns workers is in effect. Follow the reasons (`suimon power show`), or select a custom plan without these settings.";
     8003 PowerRestored "power_restored" Info
         "CPU settings that the daemon had changed were restored to their former values.";
     8004 PowerSettingLeft "power_setting_left" Warning
-        "Another program changed CPU settings after the daemon did; the daemon does not restore them. `suimon power set` sets them again.";
+        "Another program changed CPU settings after the daemon did; the daemon does not restore them. Stop the other program; `suimon power set` then sets them again.";
     8005 PowerRestoreFailed "power_restore_failed" Error
-        "CPU settings that the daemon had changed could not be restored; it retries when CPUs come online or the daemon starts.";
+        "CPU settings that the daemon had changed could not be restored; it retries when CPUs come online or the daemon starts. The fields list each file with the reason; `suimon power show` lists the former values, which can be written by hand.";
     8006 PowerCpusChanged "power_cpus_changed" Info
         "CPUs came online or went offline; the power plan is applied to new ones.";
     9001 PfCreated "pf_created" Info
@@ -387,7 +387,7 @@ catalogue! {
     9003 PfDeleted "pf_deleted" Info
         "An SR-IOV adapter was removed from the configuration; its VFs stay as they are.";
     9004 PfFailed "pf_failed" Error
-        "The configuration of an SR-IOV adapter could not be applied; the text contains the reason. The daemon retries.";
+        "The configuration of an SR-IOV adapter could not be applied; the text contains the reason. Remove the cause; the daemon retries.";
     9005 PfRecovered "pf_recovered" Info
         "The configuration of an SR-IOV adapter that had failed is in effect again.";
     9006 VfsEnabled "vfs_enabled" Info
@@ -396,17 +396,21 @@ catalogue! {
         "A VF was configured; the fields contain the settings read back from the adapter.";
     9008 NicOnVf "nic_on_vf" Info
         "A VF was attached to the VM of a NIC; the NIC's traffic uses it.";
-    9009 NicOnSynthetic "nic_on_synthetic" Info
+    9009 NicOnSynthetic "nic_on_switch" Info
         "The traffic of a NIC returned from its VF to the switch, on request; the VF is free.";
     9010 NicLostVf "nic_lost_vf" Warning
-        "The VF of a NIC failed or was removed; the NIC's traffic uses the switch. A VF is reassigned 10 s after one becomes available.";
+        "The VF of a NIC failed or was removed; the NIC's traffic uses the switch. A VF is reassigned 10 s after one becomes available. Check the adapter and the kernel log.";
     9011 NicWithoutVf "nic_without_vf" Warning
-        "No VF is free for a NIC with `iov_weight`; its traffic uses the switch until one becomes free.";
+        "No VF is free for a NIC with `iov_weight`; its traffic uses the switch until one becomes free. Add VFs (`suimon vf enable`), or set `iov_weight` of the NIC to 0.";
+    9012 VfHeld "vf_held" Warning
+        "QEMU of a VM keeps a VF open that was unplugged. The VF can be assigned when QEMU closes it; `suimon vm kill` ends QEMU.";
+    9013 VfReturned "vf_returned" Info
+        "A VF that QEMU had kept open after its unplug was returned to the host.";
 }
 
 #[cfg(test)]
 mod tests {
-    use super::EventKind;
+    use super::{EventKind, Severity};
 
     #[test]
     fn numbers_and_names_are_unique_and_lead_back() {
@@ -420,6 +424,23 @@ mod tests {
             assert_eq!(EventKind::from_id(kind.id()), Some(*kind));
         }
         assert_eq!(EventKind::from_id(1000), None);
+    }
+
+    /// Fails if a warning or error names no next step.
+    #[test]
+    fn warnings_and_errors_name_the_next_step() {
+        const VERBS: [&str; 24] = [
+            "Add", "Check", "Close", "Enlarge", "Find", "Follow", "Free", "Look", "Lower", "Make",
+            "Raise", "Reduce", "Remove", "Reset", "Run", "Set", "Start", "Stop", "Update", "run",
+            "check", "create", "merge", "save",
+        ];
+        let has_step = |text: &str| {
+            let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '`');
+            words.any(|word| VERBS.contains(&word)) || text.contains("`suimon ")
+        };
+        let kinds = EventKind::ALL.iter().filter(|kind| kind.severity() != Severity::Info);
+        let without: Vec<_> = kinds.filter(|kind| !has_step(kind.meaning())).collect();
+        assert!(without.is_empty(), "{without:?}");
     }
 
     /// Fails if a published number changes its meaning.

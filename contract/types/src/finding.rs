@@ -3,6 +3,9 @@
 
 use crate::{ApiError, ErrorCode, HostConfig, Kind};
 
+/// Largest number of reported errors.
+pub(crate) const ERRORS_MAX: usize = 256;
+
 /// Position of a table among the tables of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FindingLocation {

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use crate::document::{old_names_of_document, read_document};
 use crate::finding::FindingLocation;
 use crate::json_tree::JsonTree;
+use crate::quote::quote;
 use crate::renamed_input::accept_table;
 use crate::renames::OldName;
 use crate::strict::{Found, Strict};
@@ -242,7 +243,7 @@ fn wrong_request(error: serde_json::Error) -> ApiError {
     let text = format!("the body cannot be read: {error}");
     if let Some(name) = text.split("unknown field `").nth(1).and_then(|rest| rest.split('`').next())
     {
-        return ApiError::new(ErrorCode::UnknownKey, &text).field(shape::quote(name));
+        return ApiError::new(ErrorCode::UnknownKey, &text).field(quote(name));
     }
     let violates = SCHEMA_VIOLATIONS.iter().any(|violation| text.contains(violation));
     let code = if violates { ErrorCode::Malformed } else { ErrorCode::InvalidValue };
@@ -316,13 +317,21 @@ fn wrong_in_apply(key: &str, value: &Value) -> Option<ApiError> {
             "the key does not exist; the keys here are `toml`, `file`, `config`",
         ),
     };
-    Some(error.field(shape::quote(key)))
+    Some(error.field(quote(key)))
 }
 
 /// Returns true if the body of `POST /1.0/apply` contains the host file as text. Errors in the text
 /// do not violate the API's schema.
 pub fn applies_a_file(body: &[u8]) -> bool {
-    matches!(serde_json::from_slice(body), Ok(ApplyRequest { toml: Some(_), config: None, .. }))
+    file_of_apply(body).is_some()
+}
+
+/// Returns the host file in the body of `POST /1.0/apply`, if the body contains it as text.
+pub fn file_of_apply(body: &[u8]) -> Option<String> {
+    match serde_json::from_slice(body) {
+        Ok(ApplyRequest { toml, config: None, .. }) => toml,
+        _ => None,
+    }
 }
 
 /// Adds file and line to errors found after the body of `POST /1.0/apply` was parsed, if the body

@@ -8,7 +8,7 @@ use core::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::shape::quote;
+use crate::quote::quote;
 
 /// JSON value without duplicate keys in its objects.
 pub(crate) struct JsonTree(pub(crate) Value);

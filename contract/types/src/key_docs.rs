@@ -1,8 +1,12 @@
 //! Meanings of keys for help texts and reference pages, taken from the documentation comments of
 //! the configuration types.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use serde_json::Value;
 use utoipa::PartialSchema;
+use utoipa::openapi::{RefOr, Schema};
 
 use crate::{
     ApiConfig, ByteSize, ClusterConfig, ClusterTls, ConsoleConfig, DiskConfig, DiskNbd, DiskQos,
@@ -11,10 +15,31 @@ use crate::{
     UplinkConfig, VfConfig, VmConfig, VmqConfig,
 };
 
+/// Meanings of the keys of one kind of table, by key.
+type Meanings = BTreeMap<String, String>;
+
 /// Returns the meaning of a key in one or more sentences on one line; `None` if the key does not
 /// exist.
 pub fn docs_of(kind: Kind, key: &str) -> Option<String> {
-    let schema = match kind {
+    // The command line asks for every key at each start; building a schema takes long.
+    static MEANINGS: Mutex<BTreeMap<Kind, Meanings>> = Mutex::new(BTreeMap::new());
+    let mut meanings = MEANINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    meanings.entry(kind).or_insert_with(|| read_meanings(kind)).get(key).cloned()
+}
+
+/// Reads the meanings of all keys of a kind from its type's schema.
+fn read_meanings(kind: Kind) -> Meanings {
+    let RefOr::T(Schema::Object(table)) = schema_of(kind) else { return Meanings::new() };
+    let meaning = |property: &RefOr<Schema>| {
+        let property = serde_json::to_value(property).ok()?;
+        Some(description(&property)?.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let keys = table.properties.iter();
+    keys.filter_map(|(key, property)| Some((key.clone(), meaning(property)?))).collect()
+}
+
+fn schema_of(kind: Kind) -> RefOr<Schema> {
+    match kind {
         Kind::File => HostConfig::schema(),
         Kind::Host => HostSection::schema(),
         Kind::Api => ApiConfig::schema(),
@@ -39,10 +64,7 @@ pub fn docs_of(kind: Kind, key: &str) -> Option<String> {
         Kind::DiskQos => DiskQos::schema(),
         Kind::DiskVhostUser => DiskVhostUser::schema(),
         Kind::DiskNbd => DiskNbd::schema(),
-    };
-    let schema = serde_json::to_value(schema).ok()?;
-    let description = description(schema.get("properties")?.get(key)?)?;
-    Some(description.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
 }
 
 /// Returns the description of a property. For an optional key of a named type it is part of one of

@@ -3,6 +3,8 @@
 
 use crate::cluster_keys::{CLUSTER, CLUSTER_TLS};
 use crate::form::{HOST_ADDRESSES_MAX, WORKERS_MAX};
+use crate::key::{Effect, Key, QUEUES, defaulted, optional, required};
+use crate::kind::Kind;
 use crate::pf_keys::{PF, VF};
 use crate::power_keys::POWER;
 use crate::storage_keys::{
@@ -11,187 +13,7 @@ use crate::storage_keys::{
 use crate::vm_keys::VM;
 use crate::{Form, TEAM_MEMBERS_MAX};
 
-/// Table of the host file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// Top level of the file.
-    File,
-    /// `[host]`.
-    Host,
-    /// `[api]`.
-    Api,
-    /// `[console]`.
-    Console,
-    /// `[lab]`.
-    Lab,
-    /// `[power]`.
-    Power,
-    /// `[cluster]`.
-    Cluster,
-    /// `[[uplink]]`.
-    Uplink,
-    /// `[[team]]`.
-    Team,
-    /// `[[switch]]`.
-    Switch,
-    /// `[[nic]]`.
-    Nic,
-    /// `[[store]]`.
-    Store,
-    /// `[[qos_policy]]`.
-    QosPolicy,
-    /// `[[disk]]`.
-    Disk,
-    /// `[[vm]]`.
-    Vm,
-    /// `[[pf]]`.
-    Pf,
-    /// `[[node]]`.
-    Node,
-    /// `[nic.offload]`, `[uplink.offload]` and `[switch.host_offload]`.
-    Offload,
-    /// `[team.vmq]` and `[uplink.vmq]`.
-    Vmq,
-    /// `[disk.qos]`.
-    DiskQos,
-    /// `[disk.vhost_user]`.
-    DiskVhostUser,
-    /// `[disk.nbd]`.
-    DiskNbd,
-    /// `[cluster.tls]`.
-    ClusterTls,
-    /// `[[pf.vf]]`.
-    Vf,
-}
-
-/// Effect of changing a key's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// The change applies without interrupting traffic.
-    Live,
-    /// As `Live` on a TAP device. A vhost-user VM reads the value only when it connects, so the
-    /// port is replaced and the VM reconnects.
-    LiveOnTap,
-    /// The resource is replaced: its traffic is interrupted.
-    Replace,
-    /// A running VM is unchanged; the value applies at its next start.
-    NextBoot,
-    /// The daemon reads the value when it starts.
-    NextStart,
-    /// The value identifies the resource: a different value denotes a different resource.
-    Identity,
-}
-
-/// Key of a table in the host file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
-    /// Name of the key in the file.
-    pub name: &'static str,
-    /// Form of the key's values.
-    pub form: Form,
-    /// True if the key is required.
-    pub required: bool,
-    /// True if an absent key has a default value ([`default_of`](crate::default_of)). For other
-    /// optional keys, absence or null has a meaning of its own.
-    pub has_default: bool,
-    /// Effect of changing its value.
-    pub effect: Effect,
-}
-
-impl Key {
-    /// Returns true if null is permitted, which is equivalent to an absent key.
-    pub const fn takes_null(&self) -> bool {
-        !self.required && !self.has_default
-    }
-}
-
 impl Kind {
-    /// Kinds of table, the file included.
-    pub const ALL: [Self; 24] = [
-        Self::File,
-        Self::Host,
-        Self::Api,
-        Self::Console,
-        Self::Lab,
-        Self::Power,
-        Self::Cluster,
-        Self::Uplink,
-        Self::Team,
-        Self::Switch,
-        Self::Nic,
-        Self::Store,
-        Self::QosPolicy,
-        Self::Disk,
-        Self::Vm,
-        Self::Pf,
-        Self::Node,
-        Self::Offload,
-        Self::Vmq,
-        Self::DiskQos,
-        Self::DiskVhostUser,
-        Self::DiskNbd,
-        Self::ClusterTls,
-        Self::Vf,
-    ];
-
-    /// Kinds of resource: tables with a name of which a host may have several.
-    pub const RESOURCES: [Self; 10] = [
-        Self::Switch,
-        Self::Uplink,
-        Self::Team,
-        Self::Nic,
-        Self::Store,
-        Self::QosPolicy,
-        Self::Disk,
-        Self::Vm,
-        Self::Pf,
-        Self::Node,
-    ];
-
-    /// Returns true if a host may have several of this kind, each with a name.
-    pub fn is_resource(self) -> bool {
-        Self::RESOURCES.contains(&self)
-    }
-
-    /// Returns the words of the command line for resources of this kind, such as `qos policy` in
-    /// `suimon qos policy list`.
-    pub const fn command(self) -> &'static str {
-        match self {
-            Self::QosPolicy => "qos policy",
-            _ => self.word(),
-        }
-    }
-
-    /// Returns the word that denotes resources of this kind, such as `nic` in `nic/web`.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Host => "host",
-            Self::Api => "api",
-            Self::Console => "console",
-            Self::Lab => "lab",
-            Self::Power => "power",
-            Self::Cluster => "cluster",
-            Self::Switch => "switch",
-            Self::Uplink => "uplink",
-            Self::Team => "team",
-            Self::Nic => "nic",
-            Self::Store => "store",
-            Self::QosPolicy => "qos_policy",
-            Self::Disk => "disk",
-            Self::Vm => "vm",
-            Self::Pf => "pf",
-            Self::Node => "node",
-            Self::Vf => "vf",
-            Self::Offload => "offload",
-            Self::Vmq => "vmq",
-            Self::DiskQos => "qos",
-            Self::DiskVhostUser => "vhost_user",
-            Self::DiskNbd => "nbd",
-            Self::ClusterTls => "tls",
-        }
-    }
-
     /// Returns the keys of a table of this kind, in the order in which they are written.
     pub const fn keys(self) -> &'static [Key] {
         match self {
@@ -228,22 +50,8 @@ impl Kind {
     }
 }
 
-pub(crate) const fn required(name: &'static str, form: Form, effect: Effect) -> Key {
-    Key { name, form, required: true, has_default: false, effect }
-}
-
-pub(crate) const fn optional(name: &'static str, form: Form, effect: Effect) -> Key {
-    Key { name, form, required: false, has_default: false, effect }
-}
-
-/// Returns an optional key with a default value.
-pub(crate) const fn defaulted(name: &'static str, form: Form, effect: Effect) -> Key {
-    Key { name, form, required: false, has_default: true, effect }
-}
-
 /// Linux supports at most 1024 NUMA nodes (`NODES_SHIFT` is at most 10).
 const NUMA_NODE_MAX: u64 = 1023;
-pub(crate) const QUEUES: Form = Form::Number { least: 1, most: 64 };
 const MTU: Form = Form::Number { least: 68, most: 9216 };
 /// Number of a worker, counted from 0.
 const PROCESSOR: Form = Form::Number { least: 0, most: WORKERS_MAX as u64 - 1 };

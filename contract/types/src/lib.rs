@@ -101,12 +101,14 @@ mod cluster_fits;
 mod cluster_keys;
 mod cluster_status;
 mod commands;
+mod condition;
 mod config;
 mod confinement;
 mod console_login;
 mod diff;
 mod disk_config;
 mod disk_fits;
+mod disk_format;
 mod disk_status;
 mod document;
 mod drain;
@@ -117,15 +119,18 @@ mod examples;
 mod finding;
 mod form;
 mod form_schema;
+mod host_section;
 mod image_report;
 mod iov_fits;
 mod iov_status;
 mod json_body;
 mod json_tree;
 mod kernel_path_status;
+mod key;
 mod key_docs;
 mod key_schema;
 mod keys;
+mod kind;
 mod lab_run;
 mod lab_status;
 mod lacp_status;
@@ -151,6 +156,7 @@ mod power_status;
 mod qos_config;
 mod qos_fits;
 mod qos_status;
+mod quote;
 mod references;
 mod renamed_input;
 mod renamed_output;
@@ -158,6 +164,7 @@ mod renamed_schema;
 mod renames;
 mod request;
 mod shape;
+mod socket_mode;
 mod sriov_status;
 mod status;
 mod steering_status;
@@ -180,6 +187,7 @@ mod trunk;
 mod uplink_fits;
 mod validate;
 mod vm_config;
+mod vm_devices;
 mod vm_fits;
 mod vm_guest;
 mod vm_keys;
@@ -200,16 +208,16 @@ pub use cluster_status::{
     ClusterStatus, ClusterStore,
 };
 pub use commands::command_of;
+pub use condition::{Condition, Health};
 pub use config::{
-    ApiConfig, ConsoleConfig, HostConfig, HostSection, LabConfig, NicBackend, NicConfig,
-    OffloadConfig, SocketMode, SwitchConfig, SwitchKind, UplinkConfig, UplinkDriver,
+    ApiConfig, ConsoleConfig, HostConfig, LabConfig, NicBackend, NicConfig, OffloadConfig,
+    SwitchConfig, SwitchKind, UplinkConfig, UplinkDriver,
 };
 pub use confinement::{ConfinementLayer, ConfinementMode, ConfinementStatus};
 pub use console_login::ConsoleLogin;
-pub use disk_config::{
-    DiskConfig, DiskController, DiskFormat, DiskKind, DiskOnFull, DiskVhostUser, StoreConfig,
-};
+pub use disk_config::{DiskConfig, DiskController, DiskOnFull, DiskVhostUser, StoreConfig};
 pub use disk_fits::STORE_DISKS_MAX;
+pub use disk_format::{DiskFormat, DiskKind};
 pub use disk_status::{
     DiskCounters, DiskFullStatus, DiskNbdClient, DiskNbdStatus, DiskNbdTransport,
     DiskRequestCounters, DiskStatus, DiskVhostUserStatus, StorageState, StoreStatus,
@@ -220,20 +228,22 @@ pub use event::{Event, EventFilter, Severity};
 pub use event_kinds::EventKind;
 pub use examples::example_of;
 pub use form::Form;
+pub use host_section::HostSection;
 pub use image_report::{
     ImageChange, ImageChanges, ImageCheck, ImageFinding, ImageInfo, ImageParent, ImageRequest,
     ImageSeverity, ImageVerdict,
 };
 pub use iov_status::{IovPath, IovStatus};
 pub use json_body::{
-    JSON_BYTES_MAX, Resource, applies_a_file, check_patch, locate_errors_of_apply, old_names_of,
-    old_names_of_apply, parse_apply, parse_cluster, parse_power, parse_request,
+    JSON_BYTES_MAX, Resource, applies_a_file, check_patch, file_of_apply, locate_errors_of_apply,
+    old_names_of, old_names_of_apply, parse_apply, parse_cluster, parse_power, parse_request,
     parse_request_noting, parse_resource, patch_cluster, patch_power, patch_resource,
 };
 pub use kernel_path_status::KernelPathStatus;
+pub use key::{Effect, Key};
 pub use key_docs::{default_text, docs_of};
 pub use key_schema::{Components, describe_keys, patch_name};
-pub use keys::{Effect, Key, Kind};
+pub use kind::Kind;
 pub use lab_run::{
     LabAgreement, LabCompared, LabComparison, LabEstimate, LabFigure, LabFinding, LabRunDetails,
     LabSimulatedFigure,
@@ -279,11 +289,11 @@ pub use request::{
     ApplyRequest, ConvertDiskRequest, MEASURE_SECONDS_DEFAULT, MEASURE_SECONDS_MAX,
     MeasureStoreRequest, MoveQueueRequest, SnapshotDiskRequest,
 };
+pub use socket_mode::SocketMode;
 pub use sriov_status::{PfStatus, SriovAdapter, SriovSupport, VfStatus};
 pub use status::{
-    AddressStatus, Condition, DropCounter, Health, HostStatus, NicStatus, PortCounters,
-    QueueStatus, StateStoreStatus, SwitchStatus, TopPort, TopSnapshot, TopTeam, UplinkStatus,
-    WorkerStatus,
+    AddressStatus, DropCounter, HostStatus, NicStatus, PortCounters, QueueStatus, StateStoreStatus,
+    SwitchStatus, TopPort, TopSnapshot, TopTeam, UplinkStatus, WorkerStatus,
 };
 pub use steering_status::{SteeredNic, SteeringMode, SteeringStatus};
 pub use store_capacity::{

@@ -1,6 +1,6 @@
 //! Keys of SR-IOV adapters and of their virtual functions.
 
-use crate::keys::{Key, defaulted, optional, required};
+use crate::key::{Key, defaulted, optional, required};
 use crate::pf_config::VF_RATE_STEP_BPS;
 use crate::{Effect, Form, Kind};
 

@@ -102,8 +102,8 @@ pub struct PowerConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parking: Option<bool>,
     /// Poll budget in microseconds: time for which a worker polls its rings after the last frame or
-    /// request before it sleeps. Up to four times as long while completions of devices arrive
-    /// within that time.
+    /// request before it sleeps. The budget is extended to up to four times while device completions
+    /// arrive within it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll_us: Option<u32>,
     /// High mark of dynamic VMQ in percent of the time of a worker: queues are moved away from a
@@ -111,7 +111,7 @@ pub struct PowerConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmq_high_percent: Option<u8>,
     /// Low mark of dynamic VMQ in percent of the time of a worker, at least 30 percentage points
-    /// below the high mark: all queues of a worker with a load up to it can be moved to others.
+    /// below the high mark: VMQ may move all queues away from a worker whose load is at or below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmq_low_percent: Option<u8>,
 }

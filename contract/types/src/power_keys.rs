@@ -1,6 +1,6 @@
 //! Keys of `[power]`.
 
-use crate::keys::{optional, required};
+use crate::key::{optional, required};
 use crate::{Effect, Form, Key};
 
 /// `CPUIDLE_NAME_LEN` of Linux is 16, including the terminating zero (include/linux/cpuidle.h).

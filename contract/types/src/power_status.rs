@@ -79,9 +79,9 @@ pub struct PowerDataPlaneStatus {
     pub parking: bool,
     /// Poll budget of a worker in microseconds.
     pub poll_us: u32,
-    /// High-water mark of dynamic VMQ in percent of a worker's time.
+    /// High mark of dynamic VMQ in percent of a worker's time.
     pub vmq_high_percent: u8,
-    /// Low-water mark of dynamic VMQ in percent of a worker's time.
+    /// Low mark of dynamic VMQ in percent of a worker's time.
     pub vmq_low_percent: u8,
 }
 

@@ -32,27 +32,30 @@ pub struct QosPolicyConfig {
     /// limits across nodes. No effect on a host without cluster.
     #[serde(default, skip_serializing_if = "is_not")]
     pub shared: bool,
-    /// Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if
+    /// Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
-    /// Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most
-    /// the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
+    /// Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most
+    /// `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops`
+    /// is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the
-    /// bytes of 20 ms (80 ms if `min_iops` is set) and one request.
+    /// Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most
+    /// `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops`
+    /// is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
     /// Weight in the distribution of capacity beyond the minimums, relative to the weights of other
     /// disks.
     #[serde(default = "default_weight")]
     pub weight: u16,
-    /// Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent.
-    /// Requires `burst_s`.
+    /// Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts
+    /// if absent. Requires `max_iops` and `burst_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_iops: Option<u64>,
-    /// Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
+    /// Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The
+    /// disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_s: Option<u32>,
 }
@@ -97,26 +100,29 @@ impl QosPolicyConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DiskQos {
-    /// Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if
+    /// Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
-    /// Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most
-    /// the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
+    /// Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most
+    /// `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops`
+    /// is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the
-    /// bytes of 20 ms (80 ms if `min_iops` is set) and one request.
+    /// Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most
+    /// `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops`
+    /// is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
     /// Weight in the distribution of capacity beyond the minimums, relative to the weights of other
     /// disks.
     pub weight: u16,
-    /// Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent.
-    /// Requires `burst_s`.
+    /// Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts
+    /// if absent. Requires `max_iops` and `burst_s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_iops: Option<u64>,
-    /// Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
+    /// Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The
+    /// disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_s: Option<u32>,
 }

@@ -66,7 +66,8 @@ pub struct QosFlowStatus {
 pub struct QosDelivery {
     /// Length of the window in ns; shorter than nominal after the disk was opened.
     pub window_ns: u64,
-    /// Guaranteed rate: the disk's minimum during times with demand.
+    /// Guaranteed rate: the minimum, multiplied by the share of the window in which the disk had
+    /// requests. With an aggregated policy, the guarantee of all its disks in the store.
     pub guaranteed_iops: u64,
     /// Demanded rate: the rate of the client's requests.
     pub demand_iops: u64,
@@ -124,7 +125,8 @@ pub enum QosLimitingFactor {
     OthersMinimums,
     /// Requests were queued for the device or in flight at it: its queue depth is exhausted.
     DeviceSaturated,
-    /// The device took more than twice its baseline latency at the same depth.
+    /// The device took more than twice its baseline latency at the same depth, and at least 0.1 ms
+    /// more.
     DeviceSlow,
     /// Requests were flushes, or durable writes that waited for a flush.
     Flushes,
@@ -132,8 +134,8 @@ pub enum QosLimitingFactor {
     Metadata,
     /// Requests were discards or writes of zeros.
     Discards,
-    /// Requests were queued in the engine behind other requests of the disk, without a measured
-    /// cause.
+    /// Requests were queued in the storage engine behind a discard or write of zeros of the same
+    /// disk with an overlapping range.
     Unmeasured,
     /// The worker's thread was runnable, but other threads occupied its CPU.
     Worker,
@@ -196,7 +198,8 @@ impl QosLimitingFactor {
                  depth."
             }
             Self::DeviceSlow => {
-                "Requests took more than twice the device's own latency at the same depth."
+                "Requests took more than twice the device's own latency at the same depth, and at \
+                 least 0.1 ms more."
             }
             Self::Flushes => "Flushes, and durable writes that wait for one.",
             Self::Metadata => {
@@ -204,7 +207,8 @@ impl QosLimitingFactor {
             }
             Self::Discards => "Discards and writes of zeros.",
             Self::Unmeasured => {
-                "Queued in the storage engine behind a discard or write of zeros of the same disk with an overlapping range."
+                "Requests were queued in the storage engine behind a discard or write of zeros of the same \
+                 disk with an overlapping range."
             }
             Self::Worker => "The worker was runnable, but other threads had its CPU.",
             Self::QueueDepth => {
@@ -252,7 +256,7 @@ impl QosLimitingFactor {
             Self::Flushes => "flushes and durable writes",
             Self::Metadata => "image metadata",
             Self::Discards => "discards and writes of zeros",
-            Self::Unmeasured => "no measured cause",
+            Self::Unmeasured => "an overlapping discard or write of zeros",
             Self::Worker => "the worker is not scheduled",
             Self::QueueDepth => "the client's queue depth",
             Self::ClientIdle => "the client is idle",

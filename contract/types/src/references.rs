@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::finding::{Finding, FindingLocation};
-use crate::validate::ERRORS_MAX;
+use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
 use crate::{ErrorCode, HostConfig, Kind, Name};
 
 /// Reports duplicate names within a kind. Uplinks and teams share one namespace, since a switch

@@ -3,13 +3,11 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::finding::{Finding, FindingLocation};
+use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
+use crate::quote::quote;
 use crate::renamed_input::accept_table;
-use crate::validate::ERRORS_MAX;
 use crate::{ErrorCode, Form, Key, Kind};
 
-/// Largest number of characters of an invalid value quoted in messages.
-const QUOTED_CHARS_MAX: usize = 64;
 /// Largest length in characters of an unknown key for which a similar key is searched.
 const SUGGESTION_CHARS_MAX: usize = 40;
 
@@ -177,20 +175,6 @@ fn unknown_key(kind: Kind, name: &str) -> String {
             format!("the key does not exist; the keys here are {}", keys.join(", "))
         }
     }
-}
-
-/// Returns the first characters of a user's text, without control characters that could affect a
-/// terminal.
-pub(crate) fn quote(text: &str) -> String {
-    let mut quoted: String = text
-        .chars()
-        .take(QUOTED_CHARS_MAX)
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect();
-    if text.chars().nth(QUOTED_CHARS_MAX).is_some() {
-        quoted.push('…');
-    }
-    quoted
 }
 
 #[cfg(test)]

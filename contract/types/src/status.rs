@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
 use utoipa::ToSchema;
 
+use crate::condition::{Condition, Health};
 use crate::{
     ConfinementStatus, DeviceFeaturesStatus, DrainStatus, IovStatus, KernelPathStatus, Name,
     NbdStatus, NicConfig, OffloadStatus, SteeringStatus, SwitchConfig, TopDisk, TopPower,
@@ -78,28 +79,6 @@ impl Default for StateStoreStatus {
     fn default() -> Self {
         Self { writable: true, reason: None }
     }
-}
-
-/// Agreement of desired and observed state of a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Health {
-    /// As desired and able to carry traffic.
-    Up,
-    /// As desired, but the other side is absent: no VM, no carrier.
-    Down,
-    /// Not as desired; `reason` states the cause, and the daemon retries.
-    Failed,
-}
-
-/// Health of a resource with its reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Condition {
-    /// Health of the resource.
-    pub health: Health,
-    /// Reason why the health is not `up`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
 }
 
 /// Counters of one port since its creation, as seen by the switch: `rx` frames came from the port,

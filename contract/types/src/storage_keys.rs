@@ -1,7 +1,7 @@
 //! Keys of stores, disks and QoS policies.
 
 use crate::disk_config::SERIAL_BYTES_MAX;
-use crate::keys::{Key, QUEUES, defaulted, optional, required};
+use crate::key::{Key, QUEUES, defaulted, optional, required};
 use crate::{Effect, Form, Kind};
 
 const KIB: u64 = 1 << 10;

@@ -57,7 +57,7 @@ impl FromStr for StoreFile {
         if is_file {
             Ok(Self(text.to_owned()))
         } else {
-            Err(StoreFileError { text: crate::shape::quote(text) })
+            Err(StoreFileError { text: crate::quote::quote(text) })
         }
     }
 }

@@ -55,8 +55,8 @@ pub enum LacpTimer {
 pub struct TeamConfig {
     /// Name of the team, unique among teams and uplinks. A switch may name either as its `uplink`.
     pub name: Name,
-    /// Member uplinks, each in one team only. Earlier members are preferred where no other rule
-    /// decides.
+    /// Member uplinks, each in one team only. If two members are equally suitable, the one listed
+    /// first is selected.
     pub members: Vec<Name>,
     /// Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link
     /// aggregation group negotiated by LACP) or `switch-independent` (none required).

@@ -2,6 +2,8 @@
 //! reference, without defaults.
 
 use core::fmt::Write;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,7 +11,7 @@ use serde_json::{Map, Value};
 use toml_edit::{Array, InlineTable, Value as TomlValue};
 
 use crate::examples::example_of;
-use crate::{ByteSize, Form, HostConfig, Kind};
+use crate::{ByteSize, Form, HostConfig, Key, Kind};
 
 /// Returns the host file that [`parse_toml`](crate::parse_toml) parses to `config`, provided that
 /// `config` is valid.
@@ -70,13 +72,20 @@ pub fn to_toml(config: &HostConfig) -> String {
 /// Returns the default value of a key; `None` if the key is required or absence is not equivalent
 /// to any value.
 pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
+    // Asked for each key of each object that is written, and for help at each start of a program.
+    static DEFAULTS: Mutex<BTreeMap<(Kind, &str), Option<Value>>> = Mutex::new(BTreeMap::new());
     let known = kind.key(key)?;
+    let mut defaults = DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner);
+    defaults.entry((kind, known.name)).or_insert_with(|| find_default(kind, known)).clone()
+}
+
+fn find_default(kind: Kind, known: &Key) -> Option<Value> {
     if known.required {
         return None;
     }
     let minimal = example_of(kind)?;
     let full = filled_in_as(kind, &minimal)?;
-    if let Some(value) = full.get(key) {
+    if let Some(value) = full.get(known.name) {
         return Some(value.clone());
     }
     if !known.has_default {
@@ -86,7 +95,7 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
     candidates(known.form).into_iter().find(|value| {
         let mut written = minimal.clone();
         if let Value::Object(table) = &mut written {
-            table.insert(key.to_owned(), value.clone());
+            table.insert(known.name.to_owned(), value.clone());
         }
         filled_in_as(kind, &written).as_ref() == Some(&full)
     })

@@ -12,7 +12,7 @@ use crate::disk_fits::{
     check_disks_per_store, check_parents_unwritten, check_pass_through_exclusive, disk_fits,
     limits_of_disk_fit, store_fits,
 };
-use crate::finding::{Finding, FindingLocation};
+use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
 use crate::iov_fits::iov_fits;
 use crate::nbd_fits::check_shared_servers;
 use crate::node_fits::node_fits;
@@ -28,9 +28,6 @@ use crate::{
     ApiError, ErrorCode, Form, HostConfig, HostSection, Kind, Name, NicBackend, NicConfig,
     SwitchConfig, SwitchKind, VlanRange, shape,
 };
-
-/// Largest number of reported errors.
-pub(crate) const ERRORS_MAX: usize = 256;
 
 /// Largest number of reported overlaps of one trunk.
 const OVERLAPS_MAX: usize = 8;

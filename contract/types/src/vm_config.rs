@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{
-    ByteSize, DiskConfig, DiskVhostUser, HostConfig, HostSection, Name, NicConfig, SocketMode,
-};
+use crate::{ByteSize, HostSection, Name};
 
 /// Default folder of VM folders.
 pub const VM_FOLDER_DEFAULT: &str = "/run/suimon/vms";
@@ -119,12 +117,12 @@ impl VmConfig {
     }
 
     /// Returns the default socket of one of the VM's NICs.
-    fn nic_socket(&self, host: &HostSection, nic: &Name) -> PathBuf {
+    pub(crate) fn nic_socket(&self, host: &HostSection, nic: &Name) -> PathBuf {
         host.folder_of(&self.name).join(format!("n-{nic}"))
     }
 
     /// Returns the default socket of one of the VM's disks.
-    fn disk_socket(&self, host: &HostSection, disk: &Name) -> PathBuf {
+    pub(crate) fn disk_socket(&self, host: &HostSection, disk: &Name) -> PathBuf {
         host.folder_of(&self.name).join(format!("d-{disk}"))
     }
 }
@@ -138,70 +136,6 @@ impl HostSection {
     /// Returns the folder of a VM.
     pub fn folder_of(&self, vm: &Name) -> PathBuf {
         self.effective_vm_folder().join(vm.as_str())
-    }
-}
-
-impl HostConfig {
-    /// Returns the VM with this name.
-    pub fn vm(&self, name: &str) -> Option<&VmConfig> {
-        self.vms.iter().find(|vm| vm.name.as_str() == name)
-    }
-
-    /// Returns the VM that the NIC belongs to.
-    pub fn vm_of_nic(&self, nic: &Name) -> Option<&VmConfig> {
-        self.vms.iter().find(|vm| vm.nics.contains(nic))
-    }
-
-    /// Returns the VM that the disk belongs to.
-    pub fn vm_of_disk(&self, disk: &Name) -> Option<&VmConfig> {
-        self.vms.iter().find(|vm| vm.disks.contains(disk))
-    }
-
-    /// Returns the path of a NIC's socket: the configured one, or the default in the folder of its
-    /// VM. `None` for other backends, and without either.
-    pub fn socket_of_nic(&self, nic: &NicConfig) -> Option<PathBuf> {
-        if !nic.has_socket() {
-            return None;
-        }
-        let of_vm = || Some(self.vm_of_nic(&nic.name)?.nic_socket(&self.host, &nic.name));
-        nic.socket.clone().or_else(of_vm)
-    }
-
-    /// Returns true if the NIC has a TAP device, a socket or a VM.
-    pub fn is_connected(&self, nic: &NicConfig) -> bool {
-        !nic.has_socket() || self.socket_of_nic(nic).is_some()
-    }
-
-    /// Returns the vhost-user settings of a disk: the configured ones, or a default socket in the
-    /// folder of its VM. `None` without either.
-    pub fn vhost_user_of_disk(&self, disk: &DiskConfig) -> Option<DiskVhostUser> {
-        let of_vm = || {
-            if disk.controller.is_emulated() {
-                return None;
-            }
-            let socket = self.vm_of_disk(&disk.name)?.disk_socket(&self.host, &disk.name);
-            Some(DiskVhostUser { socket, mode: SocketMode::Server, queues: 1 })
-        };
-        disk.vhost_user.clone().or_else(of_vm)
-    }
-
-    /// Returns the socket in the VM's folder over which the VM's QEMU accesses a disk with an
-    /// emulated controller as an NBD client. `None` for other disks.
-    pub fn emulated_disk_socket(&self, disk: &DiskConfig) -> Option<PathBuf> {
-        let vm = self.vm_of_disk(&disk.name).filter(|_| disk.controller.is_emulated())?;
-        Some(vm.disk_socket(&self.host, &disk.name))
-    }
-
-    /// Returns a copy with all settings that NICs and disks derive from their VMs made explicit.
-    pub fn with_sockets_of_vms(&self) -> Self {
-        let mut full = self.clone();
-        for nic in &mut full.nics {
-            nic.socket = self.socket_of_nic(nic).or(nic.socket.take());
-        }
-        for disk in &mut full.disks {
-            disk.vhost_user = self.vhost_user_of_disk(disk);
-        }
-        full
     }
 }
 

@@ -1,6 +1,6 @@
 //! Keys of VMs.
 
-use crate::keys::{Key, defaulted, optional, required};
+use crate::key::{Key, defaulted, optional, required};
 use crate::vm_config::VM_DEVICES_MAX;
 use crate::{Effect, Form};
 

@@ -3,8 +3,8 @@
 use crate::export_error::ExportError;
 use crate::flags::TransmissionFlags;
 use crate::framing::Framing;
+use crate::header::PAYLOAD_BYTES_MAX;
 use crate::text::STRING_BYTES_MAX;
-use crate::transmission::PAYLOAD_BYTES_MAX;
 
 /// Maximum size of an export in bytes; clients use signed 64-bit offsets.
 pub const EXPORT_BYTES_MAX: u64 = i64::MAX as u64;

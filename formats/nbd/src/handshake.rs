@@ -3,25 +3,27 @@
 mod answer;
 mod code;
 mod error;
+mod export_lookup;
 mod fields;
 mod haggle;
 mod info;
 mod meta;
+mod negotiated;
 mod option_error;
 
 use core::mem;
 
-use self::haggle::NegotiatedState;
 use self::option_error::OptionError as Refusal;
-use crate::export::Export;
 use crate::export_list::ExportList;
-use crate::flags::TransmissionFlags;
 use crate::framing::Framing;
+use crate::handshake::fields::OPTION_HEADER_BYTES;
+use crate::handshake::negotiated::NegotiatedState;
 
 pub use self::code::OptionCode;
 pub use self::error::HandshakeError;
 pub(crate) use self::meta::ALLOCATION as ALLOCATION_NAME;
 pub use self::meta::QUERIES_MAX;
+pub use self::negotiated::Negotiated;
 pub use self::option_error::OptionError;
 
 /// Greeting of a server: `NBDMAGIC`, `IHAVEOPT` and the handshake flags `NBD_FLAG_FIXED_NEWSTYLE`
@@ -38,8 +40,6 @@ pub const OPTION_BYTES_MAX: u32 = 64 * 1024;
 /// `IHAVEOPT`, the magic number of an option.
 const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
 const FLAGS_BYTES: usize = 4;
-/// Length of an option header in bytes: magic, code, data length.
-const OPTION_HEADER_BYTES: usize = 16;
 /// `NBD_FLAG_C_FIXED_NEWSTYLE`.
 const CLIENT_FIXED_NEWSTYLE: u32 = 1;
 /// `NBD_FLAG_C_NO_ZEROES`.
@@ -82,21 +82,6 @@ pub enum ServerStep {
     Aborted,
     /// The handshake is complete; the remaining input consists of requests.
     Negotiated(Box<Negotiated>),
-}
-
-/// Result of a completed handshake.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Negotiated {
-    /// Selected export, a copy of its properties at selection.
-    pub export: Export,
-    /// Transmission flags sent to the client.
-    pub flags: TransmissionFlags,
-    /// Negotiated format of requests and replies.
-    pub framing: Framing,
-    /// True if `base:allocation` was selected, so that `NBD_CMD_BLOCK_STATUS` is permitted.
-    pub base_allocation: bool,
-    /// True if the connection is encrypted.
-    pub tls: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

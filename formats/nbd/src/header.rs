@@ -3,6 +3,10 @@
 use crate::framing::Framing;
 use crate::octets::Reader;
 
+/// Maximum payload after a header in bytes; longer payloads end the connection. The protocol
+/// requires implementations to accept this size (section "Size constraints").
+pub const PAYLOAD_BYTES_MAX: u32 = 32 * 1024 * 1024;
+
 /// Length of a compact request header in bytes.
 pub const REQUEST_BYTES: usize = 28;
 /// Length of an extended request header in bytes.

@@ -74,11 +74,11 @@ pub use handshake::{
     GREETING, HandshakeError, Negotiated, OPTION_BYTES_MAX, OPTIONS_MAX, OptionCode, OptionError,
     QUERIES_MAX, ServerHandshake, ServerProgress, ServerStep, TlsMode,
 };
-pub use header::{REQUEST_BYTES, REQUEST_BYTES_EXTENDED};
+pub use header::{PAYLOAD_BYTES_MAX, REQUEST_BYTES, REQUEST_BYTES_EXTENDED};
 pub use octets::BufferTooShort;
 pub use rejected_request::RejectedRequest;
 pub use reply::{REPLY_BYTES_MAX, ReplyTo};
 pub use request_error::RequestError;
 pub use status::{ALLOCATION_CONTEXT, EXTENTS_MAX, STATUS_BYTES_MIN, StatusReply};
 pub use text::STRING_BYTES_MAX;
-pub use transmission::{HeaderError, PAYLOAD_BYTES_MAX, ParsedHeader, RequestParser};
+pub use transmission::{HeaderError, ParsedHeader, RequestParser};

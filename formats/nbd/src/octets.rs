@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// Output buffer too short; nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("a buffer of {bytes} bytes is too short; pass {required} or more")]
+#[error("NBD output buffer of {bytes} bytes is too short; {required} bytes are required")]
 pub struct BufferTooShort {
     /// Length of the buffer in bytes.
     pub bytes: usize,

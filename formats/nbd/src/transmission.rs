@@ -8,16 +8,14 @@ use crate::extent::Extent;
 use crate::flags::TransmissionFlags;
 use crate::framing::Framing;
 use crate::handshake::Negotiated;
-use crate::header::{Header, HeaderDecodeError, REQUEST_BYTES, REQUEST_BYTES_EXTENDED, flag, kind};
+use crate::header::{
+    Header, HeaderDecodeError, PAYLOAD_BYTES_MAX, REQUEST_BYTES, REQUEST_BYTES_EXTENDED, flag, kind,
+};
 use crate::octets::{BufferTooShort, Reader};
 use crate::rejected_request::RejectedRequest;
 use crate::reply::ReplyTo;
 use crate::request_error::RequestError;
 use crate::status::{ALLOCATION_CONTEXT, StatusReply};
-
-/// Maximum payload after a header in bytes; longer payloads end the connection. The protocol
-/// requires implementations to accept this size (section "Size constraints").
-pub const PAYLOAD_BYTES_MAX: u32 = 32 * 1024 * 1024;
 
 /// Length of a block status payload that selects one context: 64-bit length, 32-bit context id.
 const CONTEXTS_BYTES: u32 = 12;

@@ -50,7 +50,7 @@ pub use migration::{Migration, MigrationCapability, MigrationStage, machine_name
 pub use reader::{LINE_BYTES_MAX, QmpReadError, QmpReader, ReadErrorKind};
 pub use results::{
     Chardev, CpuSlot, QomProperty, ResultError, RunState, base_memory, chardevs, cpu_count,
-    cpu_slots, has_standby, is_kvm_enabled, qom_properties, run_state,
+    cpu_slots, has_standby, is_driver_ready, is_kvm_enabled, qom_properties, run_state,
 };
 pub use text::TEXT_CHARS_MAX;
 pub use version::Version;

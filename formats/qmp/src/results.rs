@@ -95,6 +95,17 @@ pub fn has_standby(value: &Value) -> Result<bool, ResultError> {
     Ok(features.iter().take(ITEMS_MAX).any(is_standby))
 }
 
+/// Decodes the result of `x-query-virtio-status`: true if the guest's driver has set
+/// `VIRTIO_CONFIG_S_DRIVER_OK`. False if the result has no status.
+#[must_use]
+pub fn is_driver_ready(value: &Value) -> bool {
+    let statuses = value.get("status").and_then(|of| of.get("statuses")).and_then(Value::as_array);
+    let is_ready = |name: &Value| {
+        name.as_str().and_then(|name| name.split(':').next()) == Some("VIRTIO_CONFIG_S_DRIVER_OK")
+    };
+    statuses.is_some_and(|statuses| statuses.iter().take(ITEMS_MAX).any(is_ready))
+}
+
 /// Slot for a hot-pluggable CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuSlot {

@@ -21,7 +21,9 @@ pub enum RecordingError {
         version: u32,
     },
     /// The length of a block exceeds the limit.
-    #[error("offset {offset}: a block of {length} bytes exceeds the limit of {BLOCK_BYTES_MAX}")]
+    #[error(
+        "recording, block at offset {offset}: {length} bytes exceed the maximum of {BLOCK_BYTES_MAX}"
+    )]
     BlockTooLong {
         /// Offset of the block, in bytes.
         offset: u64,
@@ -30,7 +32,7 @@ pub enum RecordingError {
     },
     /// The checksum of a block does not match its body.
     #[error(
-        "offset {offset}: the block's checksum is {stored:08x}, computed {computed:08x}; the block \
+        "recording, block at offset {offset}: checksum {stored:08x} instead of {computed:08x}; the block \
          was changed after it was recorded"
     )]
     Checksum {
@@ -42,7 +44,7 @@ pub enum RecordingError {
         computed: u32,
     },
     /// A record of a block is invalid.
-    #[error("offset {offset}: {fault}")]
+    #[error("recording, record at offset {offset}: {fault}")]
     Record {
         /// Offset of the record, in bytes.
         offset: u64,
@@ -59,7 +61,7 @@ pub enum RecordError {
     #[error("a record extends beyond the end of its block")]
     Truncated,
     /// A number exceeds the range of its field.
-    #[error("a number exceeds the range of its field")]
+    #[error("a number exceeds the 64 bits of its field")]
     NumberTooLarge,
     /// The record type is unknown.
     #[error("unknown kind of record {0}")]

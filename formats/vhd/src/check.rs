@@ -8,10 +8,11 @@ use crate::bitmap;
 use crate::fields::{SECTOR, index};
 use crate::find::{Footers, footers};
 use crate::footer::{DiskType, SizeSource};
+use crate::gap::tail;
 use crate::layout::Layout;
 use crate::locator;
 use crate::open::Structures;
-use crate::space::{exceeds_room, tail};
+use crate::space::exceeds_room;
 use crate::table::{self, UNUSED};
 
 /// Maximum number of findings in a report; further ones are only counted.

@@ -8,7 +8,8 @@ use crate::geometry::Geometry;
 use crate::header::{
     DynamicHeader, HEADER, LOCATORS, blocks, check_block_size, encode_table, table_bytes,
 };
-use crate::locator::{LOCATOR_BYTES_MAX, LocatorEntry, Parent};
+use crate::locator::{LOCATOR_BYTES_MAX, Parent};
+use crate::locator_entry::LocatorEntry;
 use crate::table::UNUSED;
 
 /// Default block size in bytes, which all programs support.

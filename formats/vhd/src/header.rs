@@ -3,7 +3,7 @@
 use suimon_image::{ImageError, ImageFault};
 
 use crate::fields::{checksum, field, index, put, u32_at, u64_at};
-use crate::locator::LocatorEntry;
+use crate::locator_entry::LocatorEntry;
 
 /// Length of the header in bytes.
 pub(crate) const HEADER: u64 = 1024;

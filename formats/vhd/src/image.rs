@@ -5,6 +5,7 @@ use suimon_image::{
     Linear, MetadataChange, Translation,
 };
 
+use crate::disk_shape::shape;
 use crate::footer::Footer;
 use crate::locator::Parent;
 use crate::sparse::Sparse;
@@ -30,13 +31,6 @@ impl Body {
     pub(crate) fn fixed(size: u64, is_writable: bool) -> Self {
         Self::Fixed(Linear::new(shape(size, 0, size % 4096 == 0), 0, !is_writable))
     }
-}
-
-/// Returns the guest-visible shape of a disk. `is_aligned`: 4096-byte sectors of the disk are
-/// aligned in the file.
-pub(crate) const fn shape(size: u64, block: u64, is_aligned: bool) -> DiskGeometry {
-    let physical_sector = if is_aligned { 4096 } else { 512 };
-    DiskGeometry { size, logical_sector: 512, physical_sector, block }
 }
 
 impl Vhd {

@@ -8,11 +8,12 @@ use suimon_image::{FileError, ImageError, ImageFault, ImageFile, RedoChanges};
 use crate::fields::{SECTOR, field, index};
 use crate::find::{Footers, footers};
 use crate::footer::{DiskType, FOOTER, Footer, SizeSource};
+use crate::gap::Gap;
 use crate::header::{DynamicHeader, HEADER};
 use crate::image::{Body, Vhd};
 use crate::layout::{Layout, Region};
 use crate::locator::{self, Parent};
-use crate::space::{Gap, Space};
+use crate::space::Space;
 use crate::sparse::Sparse;
 use crate::table;
 

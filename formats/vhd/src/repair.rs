@@ -5,10 +5,12 @@ use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
 use crate::fields::SECTOR;
 use crate::find::{Footers, footers};
 use crate::footer::{DiskType, FOOTER, SizeSource};
+use crate::gap::tail;
 use crate::header::{LOCATORS, NAME_UNITS};
-use crate::locator::{LOCATOR_BYTES_MAX, LocatorEntry, Parent};
+use crate::locator::{LOCATOR_BYTES_MAX, Parent};
+use crate::locator_entry::LocatorEntry;
 use crate::open::Structures;
-use crate::space::{exceeds_room, tail};
+use crate::space::exceeds_room;
 use crate::table;
 
 /// Repair that was carried out.

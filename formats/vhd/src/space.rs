@@ -11,6 +11,7 @@ use std::collections::{BTreeSet, VecDeque};
 use suimon_image::ByteRange;
 
 use crate::fields::SECTOR;
+use crate::gap::Gap;
 use crate::layout::Layout;
 use crate::table::UNUSED;
 
@@ -21,20 +22,6 @@ const GROWTH_BYTES_MAX: u64 = 64 << 20;
 /// Maximum size of one range that is zeroed in bytes, but at least a block. File systems block direct
 /// I/O on a file while they deallocate a range of it.
 const ZEROING_BYTES_MAX: u64 = 64 << 20;
-
-/// Range of unused sectors in the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Gap {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-}
-
-/// Returns the gap directly before the footer at `place`; may be empty.
-pub(crate) fn tail(gaps: &[Gap], place: u64) -> Gap {
-    let place = place / SECTOR;
-    let last = gaps.last().copied().filter(|gap| gap.end == place);
-    last.unwrap_or(Gap { start: place, end: place })
-}
 
 /// Returns true if the gap before the footer exceeds the reserve for new blocks that a growing
 /// image keeps.

@@ -1,18 +1,20 @@
 //! Open dynamic or differencing image.
 
+mod translate;
+
 use std::collections::BTreeMap;
 
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, DiskGeometry, Extent, Image, ImageError, ImageFault,
-    Location, MetadataChange, Translation, push_extent,
+    ByteRange, DiskGeometry, Extent, ImageError, ImageFault, Location, MetadataChange, Translation,
+    push_extent,
 };
 
 use crate::bitmap;
 use crate::bitmap_cache::{BitmapCache, SectorMap};
 use crate::blocks::BlockSet;
 use crate::changes::{Changes, Committing};
+use crate::disk_shape::shape;
 use crate::fields::{SECTOR, index};
-use crate::image::shape;
 use crate::layout::{Layout, PAYLOAD_ALIGNMENT};
 use crate::space::Space;
 use crate::table::UNUSED;
@@ -290,210 +292,6 @@ impl Sparse {
         self.maps.remove(block);
         self.changes.freed(block, sector);
     }
-}
-
-impl Image for Sparse {
-    fn disk_geometry(&self) -> DiskGeometry {
-        self.shape
-    }
-
-    fn linear_offset(&self) -> Option<u64> {
-        None
-    }
-
-    fn translate_read(
-        &mut self,
-        range: ByteRange,
-        extents: &mut Vec<Extent>,
-    ) -> Result<Translation, ImageError> {
-        self.shape.check(range)?;
-        let before = (extents.len(), extents.last().copied());
-        for (block, piece) in self.pieces(range) {
-            let Some(sector) = self.sector(block) else {
-                push_extent(extents, self.absent_location(), piece.len());
-                continue;
-            };
-            // In a dynamic disk, sectors with a clear bit are zero in the file.
-            if !self.is_differencing || self.complete.contains(block) {
-                push_extent(extents, Location::File(self.offset(sector, piece)), piece.len());
-                continue;
-            }
-            let Some(map) = self.maps.map(block) else {
-                extents.truncate(before.0);
-                if let (Some(last), Some(was)) = (extents.last_mut(), before.1) {
-                    *last = was;
-                }
-                self.wanted_maps = self.block_span(range);
-                return Ok(self.request_bitmap(block, sector));
-            };
-            self.push_runs(sector, piece, map, extents);
-        }
-        Ok(Translation::Ready)
-    }
-
-    fn translate_write(
-        &mut self,
-        range: ByteRange,
-        extents: &mut Vec<Extent>,
-    ) -> Result<Translation, ImageError> {
-        self.check_writable(range)?;
-        let mut places = 0_u64;
-        let mut is_complete = true;
-        for (block, _) in self.pieces(range) {
-            if self.complete.contains(block) {
-                continue;
-            }
-            is_complete = false;
-            match self.write_requirement(block) {
-                WriteRequirement::Yes => {}
-                WriteRequirement::Allocate => places += 1,
-                WriteRequirement::Bitmap(bitmap) => {
-                    self.wanted_maps = self.block_span(range);
-                    self.maps.begin_read(bitmap, block);
-                    return Ok(Translation::NeedsMetadata(bitmap));
-                }
-            }
-        }
-        if !is_complete && self.is_commit_due(places)? {
-            return Ok(Translation::NeedsCommit);
-        }
-        for (block, piece) in self.pieces(range) {
-            let Some(sector) = self.place(block) else {
-                // The space was reserved by `is_commit_due` above.
-                return Err(too_large_error(&self.layout));
-            };
-            push_extent(extents, Location::File(self.offset(sector, piece)), piece.len());
-        }
-        Ok(Translation::Ready)
-    }
-
-    fn logged_changes_max(&self, range: ByteRange) -> u64 {
-        let changing = self.pieces(range).filter(|(block, _)| !self.complete.contains(*block));
-        // Per block: the table entry, and bitmap bytes (the whole bitmap, or both ends and the
-        // middle).
-        (changing.count() as u64).saturating_mul(if self.is_differencing { 4 } else { 2 })
-    }
-
-    fn handle_written(&mut self, range: ByteRange) {
-        for (block, piece) in self.pieces(range) {
-            if self.complete.contains(block) {
-                continue;
-            }
-            if let Some(placed) = self.placed.remove(&block) {
-                self.allocate(block, &placed);
-            }
-            self.set_written(block, piece);
-        }
-    }
-
-    fn handle_failed(&mut self, range: ByteRange) {
-        for (block, _) in self.pieces(range) {
-            if let Some(map) = self.maps.map_mut(block) {
-                map.writes = map.writes.saturating_sub(1);
-            }
-            let Some(placed) = self.placed.get_mut(&block) else { continue };
-            placed.writes = placed.writes.saturating_sub(1);
-            if placed.writes == 0 {
-                self.changes.freed.push(placed.sector);
-                self.placed.remove(&block);
-            }
-        }
-    }
-
-    fn discard(
-        &mut self,
-        range: ByteRange,
-        kept: &mut Vec<ByteRange>,
-    ) -> Result<Translation, ImageError> {
-        self.check_writable(range)?;
-        if self.is_differencing {
-            // An absent block is read from the parent; the format cannot mark it as zero.
-            kept.push(range);
-            return Ok(Translation::Ready);
-        }
-        for (block, piece) in self.pieces(range) {
-            let is_whole = piece.len() == self.layout.sectors_of(block) * SECTOR;
-            match self.sector(block) {
-                Some(sector) if is_whole => self.free(block, sector),
-                Some(_) => push_range(kept, piece),
-                None => {}
-            }
-        }
-        Ok(Translation::Ready)
-    }
-
-    fn handle_metadata(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), ImageError> {
-        if range.len() != self.layout.bitmap || bytes.len() as u64 != range.len() {
-            let fault = ImageFault::InvalidValue {
-                value: range.len(),
-                allowed: "a bitmap of the requested block",
-            };
-            return Err(ImageError::new("sector bitmap", range.offset(), fault));
-        }
-        let Some(block) = self.maps.end_read(range) else { return Ok(()) };
-        let is_there = |sector| self.layout.bitmap_range(sector) == Some(range);
-        if !self.sector(block).is_some_and(is_there)
-            || self.complete.contains(block)
-            || self.maps.map(block).is_some()
-        {
-            return Ok(());
-        }
-        if bitmap::is_full(bytes, self.layout.sectors_of(block)) {
-            self.complete.insert(block);
-        } else {
-            let (first, last) = self.wanted_maps;
-            self.maps.insert_read(block, bytes, first..=last);
-        }
-        Ok(())
-    }
-
-    fn handle_metadata_failure(&mut self, range: ByteRange) {
-        self.maps.end_read(range);
-    }
-
-    fn uncommitted_bytes(&self) -> u64 {
-        self.changed_bytes()
-    }
-
-    fn begin_commit(&mut self) -> Option<Commit> {
-        self.commit_steps()
-    }
-
-    fn handle_commit(&mut self, outcome: CommitOutcome) {
-        self.end_commit(outcome);
-    }
-
-    fn poll_zeroing(&mut self) -> Option<ByteRange> {
-        self.space.as_mut()?.poll_zeroing()
-    }
-
-    fn handle_zeroed(&mut self, is_zero: bool) {
-        if let Some(space) = &mut self.space {
-            space.handle_zeroed(is_zero);
-        }
-    }
-
-    fn enable_change_log(&mut self) {
-        self.remembered = Some(Vec::new());
-    }
-
-    fn take_logged_changes(&mut self, changes: &mut Vec<MetadataChange>) {
-        if let Some(own) = &mut self.remembered {
-            changes.append(own);
-        }
-    }
-}
-
-/// Appends a range, merging it with the last one if adjacent.
-fn push_range(ranges: &mut Vec<ByteRange>, range: ByteRange) {
-    if let Some(last) = ranges.last_mut().filter(|last| last.end() == range.offset()) {
-        if let Some(joined) = ByteRange::new(last.offset(), last.len().saturating_add(range.len()))
-        {
-            *last = joined;
-            return;
-        }
-    }
-    ranges.push(range);
 }
 
 /// Returns the error for sectors that table entries cannot represent.

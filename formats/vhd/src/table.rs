@@ -5,8 +5,8 @@ use core::ops::ControlFlow;
 use suimon_image::{ImageError, ImageFault, ImageFile};
 
 use crate::fields::{SECTOR, field, index};
+use crate::gap::Gap;
 use crate::layout::{Layout, Region};
-use crate::space::Gap;
 
 /// Table entry of an unallocated block.
 pub(crate) const UNUSED: u32 = u32::MAX;

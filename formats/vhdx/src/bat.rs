@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use suimon_image::{ByteRange, ImageError, ImageFault, MetadataChange};
 
-use crate::fields::{MB, PAGE, PAGE_LEN, put, to_usize, u64_at};
+use crate::fields::{FILE_MB_MAX, MB, PAGE, PAGE_LEN, put, to_usize, u64_at};
 use crate::geometry::{Geometry, PAGE_ENTRIES, Slot};
 use crate::space::Occupancy;
 use crate::view::View;
@@ -13,8 +13,6 @@ const STATE_MASK: u64 = 7;
 /// Code of the unmapped state in version 0.95 of the format.
 const UNMAPPED_V095: u64 = 5;
 const MB_SHIFT: u32 = 20;
-/// Maximum file length in megabytes (512 TB): an [`Entry`] has 29 bits for the offset.
-pub(crate) const FILE_MB_MAX: u64 = 1 << 29;
 /// Chunk size for reading the BAT, in bytes.
 const READ_LEN: u64 = MB;
 

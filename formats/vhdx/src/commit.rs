@@ -22,52 +22,14 @@
 //! the BAT in descending order, so that the entry of a chunk's sector bitmap precedes those of the
 //! blocks that need it.
 
-use core::ops::Range;
 use std::collections::BTreeSet;
 
 use suimon_image::{Commit, CommitOutcome, RangeSet, Step};
 
 use crate::Vhdx;
-use crate::log::{Page, Writer};
+use crate::committing::{Committing, Entry};
+use crate::log::Page;
 use crate::vhdx::WriteState;
-
-/// State of a commit in progress.
-#[derive(Debug)]
-pub(crate) struct Committing {
-    bitmap_pages: BTreeSet<u64>,
-    bat_pages: BTreeSet<u64>,
-    fresh: BTreeSet<u64>,
-    freed: Vec<u32>,
-    unreferenced: Vec<u32>,
-    /// Number of steps after which the pages of the log's last entry are durable in their places; `None`:
-    /// this commit does not write them first.
-    steps_to_applied: Option<usize>,
-    /// The log before this commit.
-    log_before: Writer,
-    pages: Vec<Page>,
-    entries: Vec<Entry>,
-    file_len: u64,
-}
-
-/// Log entry of a commit.
-#[derive(Debug)]
-struct Entry {
-    /// Number of steps after which the entry is durable.
-    steps_to_durable: usize,
-    /// Number of steps after which its pages are durable in their places; `None`: the next commit's first
-    /// flush makes them so.
-    steps_to_applied: Option<usize>,
-    /// Range of the entry in the commit's pages.
-    pages: Range<usize>,
-    /// The log behind the entry.
-    log: Writer,
-}
-
-impl Committing {
-    pub(crate) fn pages(&self) -> u64 {
-        (self.bitmap_pages.len() as u64).saturating_add(self.bat_pages.len() as u64)
-    }
-}
 
 impl Vhdx {
     pub(crate) fn commit_steps(&mut self) -> Option<Commit> {

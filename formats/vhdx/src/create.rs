@@ -2,8 +2,8 @@
 
 use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
 
-use crate::bat::{FILE_MB_MAX, State};
-use crate::fields::{MB, WRITTEN_MAX, put, round_up_mb, to_usize};
+use crate::bat::State;
+use crate::fields::{FILE_MB_MAX, MB, WRITTEN_MAX, put, round_up_mb, to_usize};
 use crate::geometry::{Geometry, Slot};
 use crate::header::{HEADER_OFFSETS, Header, encode_identifier};
 use crate::metadata::{Metadata, check_block, check_sector, check_size};

@@ -1,5 +1,8 @@
 //! Little-endian fields of structures, and their checksum.
 
+/// Maximum file length in megabytes (512 TB): an entry of the BAT has 29 bits for the offset.
+pub(crate) const FILE_MB_MAX: u64 = 1 << 29;
+
 /// Unit of space in bytes; regions and blocks are multiples of it.
 pub(crate) const MB: u64 = 1 << 20;
 /// Metadata up to this length in bytes is written, which allocates its space in advance: the log,

@@ -28,7 +28,9 @@
 mod bat;
 mod check;
 mod commit;
+mod committing;
 mod create;
+mod discard;
 mod fields;
 mod geometry;
 mod guid;
@@ -45,6 +47,7 @@ mod space;
 mod translate;
 mod vhdx;
 mod view;
+mod written;
 
 pub use check::{CheckReport, check};
 pub use create::NewImage;

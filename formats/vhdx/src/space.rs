@@ -2,8 +2,7 @@
 
 use suimon_image::{ByteRange, ImageError, ImageFault, RangeSet};
 
-use crate::bat::FILE_MB_MAX;
-use crate::fields::MB;
+use crate::fields::{FILE_MB_MAX, MB};
 
 /// Maximum number of blocks prepared from a gap at a time.
 const GAP_BLOCKS_MAX: u32 = 64;

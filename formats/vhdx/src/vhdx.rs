@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use suimon_image::{ByteRange, DiskGeometry};
 
 use crate::bat::Bat;
-use crate::commit::Committing;
+use crate::committing::Committing;
 use crate::geometry::Geometry;
 use crate::header::Headers;
 use crate::log::{Page, Writer};

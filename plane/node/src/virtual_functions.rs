@@ -36,7 +36,9 @@ pub(crate) enum VfReport {
     Ready { nic: Name, vf: VfAddress },
     /// The VF could not be attached, or has disappeared.
     Failed { nic: Name, vf: VfAddress, reason: String },
-    /// The VF is detached from the VM.
+    /// The VF was detached from the VM, whose QEMU keeps it open.
+    Unplugged { nic: Name, vf: VfAddress },
+    /// The VF was detached from the VM and returned to the host.
     Released { nic: Name, vf: VfAddress },
     /// A migration of the NIC's VM has started or ended.
     Migrating { nic: Name, is_moving: bool },

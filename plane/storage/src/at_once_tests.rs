@@ -11,9 +11,9 @@ use suimon_storage_qos::{Assignment, Capacity, Limits, Proposal, Store, StoreSpe
 
 use crate::command::{Command, DetachedDisk, DetachedQueueState, Mirrored};
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
-use crate::full::FullPolicy;
+use crate::full_store::FullPolicy;
 use crate::kinds::KINDS;
-use crate::plane_stores::Mailbox;
+use crate::mailbox::Mailbox;
 use crate::plane_suspend_tests::{DISK, NoWaker, Sleepless, ask};
 use crate::resident::StorageWorker;
 use crate::{DiskCounterCells, DiskLayer, DiskLocation, DiskSpec, QueueKey, StoreRole};
@@ -77,6 +77,11 @@ impl Worker {
         self.poll();
         equipped.1.recv().unwrap().unwrap();
         assert!(added.1.recv().unwrap().is_ok());
+    }
+
+    /// Returns the number of stores that the worker keeps.
+    pub(crate) fn stores(&self) -> usize {
+        self.resident.stores.len()
     }
 
     /// Runs a turn. Returns the completions published by its end.

@@ -10,14 +10,15 @@ use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_qos::{Change, DiskSlot, StoreSpec};
 
 use crate::dirty::DirtyMap;
-use crate::disk::{DiskLocation, DiskSpec, NotAdded};
-use crate::full::FullPolicy;
-use crate::plane::PlaneError;
-use crate::plane_stores::Peers;
-use crate::plane_views::Looked;
+use crate::disk_location::DiskLocation;
+use crate::disk_spec::{DiskSpec, NotAdded};
+use crate::full_store::FullPolicy;
+use crate::mailbox::Peers;
+use crate::plane_error::PlaneError;
 use crate::queue_key::{QueueKey, Which};
 use crate::request::FoundFull;
-use crate::store::StoreRole;
+use crate::store_status::StoreRole;
+use crate::worker_view::Looked;
 
 /// Disk that no worker serves, with its queues.
 pub(crate) struct DetachedDisk {

@@ -5,10 +5,10 @@ use std::io;
 use suimon_ports::DiskOutcome;
 
 use crate::disk::BlockedBy;
+use crate::engine::StorageEngine;
 use crate::running_commit::{FailedStep, NextStep, RunningCommit};
 use crate::token::Purpose;
 use crate::transfer::outcome_of;
-use crate::work::StorageEngine;
 
 /// Uncommitted metadata in bytes above which a commit begins without a flush. This bounds the
 /// duration of a flush.

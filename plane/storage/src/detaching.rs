@@ -14,7 +14,9 @@ use suimon_ports::{AlreadyDetached, DetachingQueue};
 use suimon_quantity::DiskId;
 
 use crate::command::Command;
-use crate::plane::{PlaneError, Record, StoragePlane, lock};
+use crate::disk_record::Record;
+use crate::plane::{StoragePlane, lock};
+use crate::plane_error::PlaneError;
 use crate::queue_key::Which;
 
 /// Queues of a disk that are being detached.

@@ -4,88 +4,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use suimon_image::{ByteRange, Image};
-use suimon_ports::{DiskFile, DiskQueue, FileSlot};
-use suimon_quantity::{DiskId, StoreId, Time};
-use suimon_storage_qos::DiskSlot;
+use suimon_image::ByteRange;
+use suimon_quantity::Time;
 
 use crate::dirty::DirtyMap;
-use crate::flush_failure::has_failed_flush;
-use crate::freeing::PendingFree;
-use crate::full::FullStore;
-use crate::idle::Calm;
-use crate::looking::BusyPoll;
+use crate::disk_location::DiskIndex;
+use crate::full_store::FullStore;
+use crate::idle_look::Calm;
+use crate::layer::{Layer, OnePiece, has_failed_flush};
 use crate::notices::FaultPace;
+use crate::pending_free::PendingFree;
 use crate::queued_list::QueuedList;
-use crate::request::FoundFull;
-use crate::respite::PollPause;
 use crate::running_commit::RunningCommit;
 use crate::tally::DiskCounts;
-
-/// One image of a disk, with its file.
-pub struct DiskLayer {
-    /// Translation of disk ranges to file ranges.
-    pub image: Box<dyn Image>,
-    /// File that contains the image.
-    pub file: Arc<dyn DiskFile>,
-}
-
-/// Images that form a disk.
-pub struct DiskSpec {
-    /// The disk's own image, followed by its parent, the parent's parent and so on. Parents are
-    /// only read. Empty for a suspended disk only.
-    pub layers: Vec<DiskLayer>,
-}
-
-/// Space that requests of a disk can free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Freeing {
-    /// True if a discard can free space, in the image or in the store.
-    pub can_discard: bool,
-    /// True if ranges can be zeroed without writing zeros.
-    pub can_zero_fast: bool,
-}
-
-impl DiskSpec {
-    /// Returns the space that requests can free; none without images.
-    #[must_use]
-    pub fn freeing(&self) -> Freeing {
-        let own = self.layers.first();
-        let can_zero_fast = own.is_some_and(|own| own.file.properties().can_punch);
-        let has_blocks = own.is_some_and(|own| own.image.linear_offset().is_none());
-        Freeing { can_discard: can_zero_fast || has_blocks, can_zero_fast }
-    }
-}
-
-/// Disk that could not be added.
-pub struct NotAdded {
-    /// Error because of which the operation failed.
-    pub error: std::io::Error,
-    /// Disk that was to be added.
-    pub spec: DiskSpec,
-}
-
-impl std::fmt::Debug for NotAdded {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-/// Slot of a disk in Storage QoS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiskLocation {
-    /// Store that contains the disk.
-    pub store: StoreId,
-    /// Slot in the store's scheduler.
-    pub slot: DiskSlot,
-}
-
-/// Slot of a disk, with the store's number on the worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct DiskIndex {
-    pub(crate) store: usize,
-    pub(crate) slot: DiskSlot,
-}
 
 /// State of a disk copy: its requests are separate from those of the disk's clients in Storage QoS.
 #[derive(Default)]
@@ -106,161 +37,6 @@ pub(crate) enum Service {
     Suspending,
     /// The disk has no files, and its queues are not read.
     Suspended,
-}
-
-/// One image with its file in the worker's I/O.
-pub(crate) struct Layer {
-    pub(crate) image: Box<dyn Image>,
-    /// File that the image was opened on; returned with the image.
-    pub(crate) source: Arc<dyn DiskFile>,
-    pub(crate) file: FileSlot,
-    pub(crate) can_punch: bool,
-    /// True if I/O bypasses the host's page cache.
-    pub(crate) is_direct: bool,
-}
-
-/// Disk that is contiguous in its file. Requests are translated without its image.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OnePiece {
-    pub(crate) file: FileSlot,
-    start: u64,
-    size: u64,
-    /// Bits of an offset or length that are zero for whole sectors.
-    within_sector: u64,
-}
-
-impl OnePiece {
-    fn of(layers: &[Layer]) -> Option<Self> {
-        let own = layers.first()?;
-        let start = own.image.linear_offset()?;
-        let shape = own.image.disk_geometry();
-        let sector = u64::from(shape.logical_sector);
-        let within_sector = sector.checked_sub(1).filter(|_| sector.is_power_of_two())?;
-        Some(Self { file: own.file, start, size: shape.size, within_sector })
-    }
-
-    /// Returns the file offset of a range; `None` for an invalid range, for which the image returns
-    /// the error.
-    #[inline]
-    pub(crate) fn locate(&self, range: ByteRange) -> Option<u64> {
-        let is_whole = (range.offset() | range.len()) & self.within_sector == 0;
-        let is_sound = is_whole && !range.is_empty() && range.is_within(self.size);
-        is_sound.then(|| self.start.saturating_add(range.offset()))
-    }
-}
-
-/// Kind of a queue, by the client that submits its requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QueueKind {
-    /// Virtqueue of a VM.
-    Ring,
-    /// Connection of an NBD client.
-    Client,
-    /// Connection of a VM's QEMU, which pauses the VM if the store is full.
-    EmulatedDisk,
-    /// Copy of the disk.
-    Mirror,
-}
-
-/// Queue of a disk on this worker.
-pub(crate) struct QueueState {
-    pub(crate) queue: Box<dyn DiskQueue>,
-    /// Number of the disk on this worker.
-    pub(crate) disk: usize,
-    /// Identifier of the disk in the control plane, if it is known here.
-    pub(crate) id: Option<DiskId>,
-    /// Requests of the queue that have not completed.
-    pub(crate) in_flight: usize,
-    /// True if there are completions that are not yet published.
-    pub(crate) has_answers: bool,
-    /// True if the queue is not polled, and its descriptor is waited for.
-    pub(crate) is_waiting: bool,
-    /// Consecutive polls without requests while the worker did other work.
-    pub(crate) empty_polls: u32,
-    /// State that decides whether polling the queue for a short time before waiting is worthwhile.
-    pub(crate) looking: BusyPoll,
-    /// State that decides whether a pause between polls benefits the client.
-    pub(crate) respite: PollPause,
-    /// Source of the queue's requests.
-    pub(crate) kind: QueueKind,
-    /// End of the current pause between polls.
-    pub(crate) left_alone: Option<Time>,
-    /// Requests of the queue that are queued for their store.
-    pub(crate) queued: u32,
-    /// Requests of the queue that are queued because their store is full.
-    pub(crate) full_queued: u32,
-    /// Limit of `held`.
-    pub(crate) held_max: u32,
-    /// Slot of the queue's requests in Storage QoS.
-    pub(crate) index: Option<DiskIndex>,
-    /// True if the disk is not in service.
-    pub(crate) is_stopped: bool,
-    /// True if the queue is neither read nor waited for, because there is no room for its requests.
-    pub(crate) is_paused: bool,
-    /// True if the descriptor of the queue is not watched.
-    pub(crate) is_unwatched: bool,
-    /// True if the queue is being closed or is faulty: no further requests are taken from it.
-    pub(crate) is_closing: bool,
-    /// True if the queue is returned together with its disk: the disk's next worker receives the requests
-    /// again that the queue takes back.
-    pub(crate) is_moving: bool,
-    /// Requests that found the store full on the queue's previous worker and were not yet received here,
-    /// or that the queue has taken back.
-    pub(crate) found_full: FoundFull,
-}
-
-impl QueueState {
-    /// Returns the number of requests of the queue that are in flight or queued for their store, except
-    /// those that wait for space.
-    pub(crate) fn in_progress(&self) -> usize {
-        self.in_flight.saturating_sub(self.full_queued as usize)
-    }
-
-    /// Returns true if the queue's requests belong to a copy of the disk.
-    #[inline]
-    pub(crate) fn is_mirror(&self) -> bool {
-        self.kind == QueueKind::Mirror
-    }
-
-    /// Resumes polling of a queue that waits for its descriptor, because a request has completed.
-    /// Its client will probably submit further requests, and would otherwise have to wake the
-    /// worker. A queue whose poll costs a system call is polled again only when all its requests
-    /// have completed. Returns true if polling was resumed.
-    #[inline]
-    pub(crate) fn is_polled_behind_answer(&mut self) -> bool {
-        let is_polled = self.is_waiting
-            && !self.is_closing
-            && (self.in_flight == 0 || !self.queue.is_polled_by_fd());
-        if is_polled {
-            self.is_waiting = false;
-            self.empty_polls = 0;
-            self.queue.disarm_lazily();
-        }
-        is_polled
-    }
-
-    /// Accounts for a poll of the queue that returned `requests` requests. `is_all`: the queue is
-    /// empty now. `is_busy`: the worker did other work.
-    pub(crate) fn handle_looked(
-        &mut self,
-        now: Time,
-        (requests, is_all): (usize, bool),
-        is_busy: bool,
-    ) {
-        let is_all_answered = self.in_flight == 0;
-        self.in_flight += requests;
-        if requests == 0 {
-            self.empty_polls = self.empty_polls.saturating_add(u32::from(is_busy));
-            self.respite.handle_nothing();
-            return;
-        }
-        self.empty_polls = 0;
-        self.looking.handle_found();
-        if self.queue.is_polled_by_fd() && is_all_answered {
-            let has_answers = || self.queue.has_unconsumed_completions();
-            self.left_alone = self.respite.handle_found(now, requests, is_all, has_answers);
-        }
-    }
 }
 
 /// Operation that must end before further requests of a disk are translated.

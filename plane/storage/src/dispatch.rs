@@ -17,11 +17,12 @@ use suimon_ports::{DiskOp, DiskOutcome};
 use suimon_quantity::Time;
 use suimon_storage_qos::{BatchSubmitted, Completed, Next, Submitted};
 
-use crate::disk::{DiskIndex, DiskState};
+use crate::disk::DiskState;
+use crate::disk_location::DiskIndex;
+use crate::engine::{REQUESTS_MAX, StorageEngine};
 use crate::notices::StorageNotice;
 use crate::request::EngineRequest;
 use crate::store::WorkerStore;
-use crate::work::{REQUESTS_MAX, StorageEngine};
 
 /// Bit in the scheduler's tag that marks requests of a disk copy.
 const MIRROR_TAG: u32 = 1 << 31;

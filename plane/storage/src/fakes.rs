@@ -353,18 +353,11 @@ impl FakeIo {
 
     fn execute(&self, pending: &Pending) -> Vec<u8> {
         let memory = self.file(pending.file).memory();
-        let read = |offset: u64, len: usize| {
-            let bytes = memory.bytes();
-            let start = (offset as usize).min(bytes.len());
-            let mut found = bytes[start..(start + len).min(bytes.len())].to_vec();
-            found.resize(len, 0);
-            found
-        };
         match &pending.effect {
             Effect::Nothing | Effect::Unsupported | Effect::Flush => Vec::new(),
-            Effect::ReadBytes { offset, len } => read(*offset, *len),
+            Effect::ReadBytes { offset, len } => memory.padded(*offset, *len),
             Effect::ReadInto { offset, payloads, tag, from, len } => {
-                let found = read(*offset, *len);
+                let found = memory.padded(*offset, *len);
                 payloads.lock().unwrap()[*tag as usize][*from..*from + *len]
                     .copy_from_slice(&found);
                 Vec::new()

@@ -8,15 +8,10 @@ use std::io;
 
 use suimon_ports::{DiskOp, DiskOutcome, is_transient};
 
-use crate::disk::{BlockedBy, DiskState, Layer};
+use crate::disk::{BlockedBy, DiskState};
+use crate::engine::StorageEngine;
 use crate::notices::StorageNotice;
 use crate::request::EngineRequest;
-use crate::work::StorageEngine;
-
-/// Returns true if a flush of the disk's own file has failed since it was opened.
-pub(crate) fn has_failed_flush(layers: &[Layer]) -> bool {
-    layers.first().is_some_and(|own| own.source.failed_flush().is_some())
-}
 
 impl DiskState {
     /// Returns true if the operation fails because a flush has failed.

@@ -12,7 +12,7 @@ use suimon_ports::testing::MemoryRecords;
 use suimon_ports::{DiskOp, DiskOutcome, RedoRecords};
 
 use crate::fakes::{Dice, FakeFile, FakeIo, FakeQueue};
-use crate::full::FullPolicy;
+use crate::full_store::FullPolicy;
 use crate::images::{self, RecordedImage};
 use crate::kinds::{CHILDREN, KINDS, Kind, VHDX};
 use crate::work_tests::{Bench, Model, SIZE, TAGS, WRITE, range};
@@ -253,7 +253,7 @@ fn a_disk_is_suspended_only_to_be_reopened() {
         bench.poll();
         let (_, spec) = bench.work.poll_suspended_disk().unwrap();
         let parent = spec.unwrap().layers.into_iter().nth(1);
-        let memory = MemoryFile::new(bench.file.memory().bytes());
+        let memory = MemoryFile::new(bench.file.memory().content());
         let image = (kind.open)(&memory);
         bench.file = FakeFile::new(memory);
         let own = DiskLayer { image, file: Arc::clone(&bench.file) as _ };
@@ -271,7 +271,7 @@ fn a_failed_flush_loses_no_flushed_write() {
     for kind in kinds() {
         for seed in 0..12 {
             let mut bench = Bench::new(kind, seed, [3, 64][seed as usize % 2]);
-            let before = bench.file.memory().bytes();
+            let before = bench.file.memory().content();
             let mut model = Model::new(kind, seed);
             for turn in 0..200 {
                 set_failing(&bench, (turn > 100).then_some(ErrorKind::Other));

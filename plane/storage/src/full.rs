@@ -14,11 +14,12 @@ use std::collections::VecDeque;
 use suimon_ports::{DiskOutcome, DiskRequest};
 use suimon_quantity::Time;
 
-use crate::disk::{QueueKind, Service};
+use crate::disk::Service;
 use crate::dispatch::report_to_store;
+use crate::engine::StorageEngine;
+use crate::full_store::{FULL_FOR, FullPolicy, FullView};
 use crate::notices::{FullChange, StorageNotice};
 use crate::request::{EngineRequest, Full};
-use crate::work::StorageEngine;
 
 /// Largest number of queued requests of one disk that are repeated at a time.
 const REPEATED_MAX: usize = 256;
@@ -28,120 +29,6 @@ pub const FULL_RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// Interval at which a repetition is retried while the store's scheduler has no room for it.
 const ROOM_RETRY_EVERY: Duration = Duration::from_millis(10);
-
-/// Time for which a disk without queued requests counts as full after a request found no space.
-const FULL_FOR: Duration = Duration::from_secs(10);
-
-/// Waiting times of requests for which their store has no space. Zero: such requests fail at once.
-///
-/// Requests of a disk copy, and requests of a QEMU that pauses its VM, always fail at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FullPolicy {
-    /// Waiting time of requests of a VM's rings; `None` if unlimited.
-    pub ring_wait: Option<Duration>,
-    /// Waiting time of requests of NBD clients.
-    pub client_wait: Duration,
-}
-
-impl Default for FullPolicy {
-    fn default() -> Self {
-        Self::ERROR
-    }
-}
-
-impl FullPolicy {
-    /// Policy with which all requests fail at once.
-    pub const ERROR: Self = Self { ring_wait: Some(Duration::ZERO), client_wait: Duration::ZERO };
-
-    fn wait(&self, kind: QueueKind) -> Option<Duration> {
-        match kind {
-            QueueKind::Ring => self.ring_wait,
-            QueueKind::Client => Some(self.client_wait),
-            QueueKind::EmulatedDisk | QueueKind::Mirror => Some(Duration::ZERO),
-        }
-    }
-}
-
-/// State of a disk on a full store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FullView {
-    /// Requests that are queued for space or being repeated.
-    pub queued: usize,
-    /// Time since the first request for which there was no space.
-    pub lasts: Duration,
-}
-
-/// Requests of one disk for which its store has no space.
-#[derive(Debug, Default)]
-pub(crate) struct FullStore {
-    policy: FullPolicy,
-    /// Queued requests in the order of their repetition.
-    queued: VecDeque<usize>,
-    /// Number of requests being repeated.
-    repeated: usize,
-    /// Largest number of requests repeated at a time: 1 until a repetition succeeds.
-    window: usize,
-    /// Time since when the store has been full.
-    since: Option<Time>,
-    /// Time when a request or a commit last found no space.
-    found: Time,
-    /// True if a repeated request succeeded since then.
-    has_space: bool,
-    /// Time of the next repetition.
-    repeat_at: Time,
-    /// Time at which the first queued request expires, or an earlier time.
-    expires: Option<Time>,
-    /// Time before which no commit begins without a request that waits for it.
-    commit_at: Time,
-    /// True if queued requests go to the disk's next worker.
-    is_moving: bool,
-}
-
-impl FullStore {
-    /// Returns true if a commit without a waiting request would probably find no space again.
-    pub(crate) fn defers_commit(&self, now: Time) -> bool {
-        self.since.is_some() && now < self.commit_at
-    }
-
-    /// Has queued requests repeated from now on.
-    pub(crate) fn repeat_at_once(&mut self, now: Time) {
-        self.repeat_at = now;
-    }
-
-    fn note_found(&mut self, now: Time) {
-        (self.found, self.has_space) = (now, false);
-    }
-
-    /// Records that a request that found the store full at another worker is carried out here. Returns
-    /// true if it is the first one of the disk on this worker.
-    pub(crate) fn note_found_before(&mut self, first: Time, now: Time) -> bool {
-        self.repeated += 1;
-        let is_first = self.since.is_none();
-        if is_first {
-            self.note_found(now);
-        }
-        self.since = Some(self.since.map_or(first, |since| since.min(first)));
-        is_first
-    }
-
-    /// Returns the notice of a disk that is returned while its store counts as full, unless its queued
-    /// requests go to the disk's next worker.
-    pub(crate) fn end(&self, disk: usize, now: Time) -> Option<StorageNotice> {
-        let since = self.since.filter(|_| !self.is_moving)?;
-        let change = FullChange::NotNeeded;
-        Some(StorageNotice::DiskFull { disk, change, lasted: now.since(since) })
-    }
-
-    /// Returns the time of the next action. `is_served`: requests can be repeated.
-    fn deadline(&self, is_served: bool) -> Option<Time> {
-        self.since?;
-        let has_work = is_served && self.repeated == 0 && !self.queued.is_empty();
-        let repeat = has_work.then_some(self.repeat_at);
-        let ends = self.queued.is_empty() && self.repeated == 0;
-        let end = ends.then(|| self.found + FULL_FOR);
-        repeat.into_iter().chain(self.expires).chain(end).min()
-    }
-}
 
 fn expiry(first: Time, wait: Option<Duration>) -> Option<Time> {
     wait.map(|wait| first + wait)

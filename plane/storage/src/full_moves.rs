@@ -4,8 +4,8 @@
 //! The time at which each first found the store full moves with the queue, so that no request is queued
 //! longer than [`FullPolicy`](crate::FullPolicy) says, however often its disk moves.
 
+use crate::engine::StorageEngine;
 use crate::request::{FoundFull, Full};
-use crate::work::StorageEngine;
 
 impl StorageEngine {
     /// Requests that a queue has taken back and that the next worker receives. Called once for each

@@ -10,9 +10,9 @@ use suimon_storage_qos::{
     Assignment, Capacity, DiskFlow, DiskSlot, Limits, Proposal, Store, StoreSpec,
 };
 
-use crate::disk::DiskIndex;
+use crate::disk_location::DiskIndex;
 use crate::fakes::FakeQueue;
-use crate::full::FullPolicy;
+use crate::full_store::FullPolicy;
 use crate::kinds::KINDS;
 use crate::qos_bench::{self, Load, SECOND, STORE, deep, limits};
 use crate::request::Full;

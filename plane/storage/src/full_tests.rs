@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use suimon_ports::{DiskOp, DiskOutcome, DiskRequest};
 
-use crate::disk::QueueKind;
 use crate::fakes::{Client, FakeQueue, Payloads};
-use crate::full::{FULL_RETRY_EVERY, FullPolicy};
+use crate::full::FULL_RETRY_EVERY;
+use crate::full_store::FullPolicy;
 use crate::kinds::{CHILDREN, KINDS, Kind};
 use crate::notices::FullChange;
+use crate::queue_state::QueueKind;
 use crate::work_tests::{Bench, SIZE, WRITE, range};
 use crate::{StorageEngine, StorageNotice};
 

@@ -6,7 +6,8 @@ use core::time::Duration;
 use suimon_quantity::Time;
 
 use crate::disk::DiskState;
-use crate::work::StorageEngine;
+use crate::engine::StorageEngine;
+use crate::idle_look::{Calm, IdleLook};
 
 /// Time without writes after which a disk is idle.
 pub const IDLE_AFTER: Duration = Duration::from_secs(2);
@@ -16,22 +17,6 @@ const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 /// Interval of the check for idle disks, while any disk has uncommitted metadata.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-
-/// State of the check for idle disks.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct IdleLook {
-    /// True if a disk may have uncommitted metadata.
-    pub(crate) is_wanted: bool,
-    looked: Time,
-}
-
-/// Time since when a disk has not been written to.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Calm {
-    since: Option<Time>,
-    /// Number of changes completed at that time.
-    changes: u64,
-}
 
 impl DiskState {
     /// Returns true if the disk's metadata must be committed without a request.

@@ -65,6 +65,7 @@
 
 #[cfg(test)]
 mod at_once_tests;
+mod closing;
 mod command;
 mod commit;
 #[cfg(test)]
@@ -74,8 +75,12 @@ mod dirty;
 #[cfg(test)]
 mod dirty_tests;
 mod disk;
+mod disk_location;
+mod disk_record;
+mod disk_spec;
 mod dispatch;
 mod ended;
+mod engine;
 #[cfg(test)]
 mod fakes;
 mod flush_failure;
@@ -88,9 +93,11 @@ mod full;
 mod full_moves;
 #[cfg(test)]
 mod full_qos_tests;
+mod full_store;
 #[cfg(test)]
 mod full_tests;
 mod idle;
+mod idle_look;
 #[cfg(test)]
 mod idle_tests;
 pub mod images;
@@ -99,10 +106,13 @@ pub mod jobs;
 #[cfg(test)]
 mod kinds;
 mod latency;
+mod layer;
 #[cfg(test)]
 mod limiting_tests;
 mod looking;
+mod lost_time;
 mod mail;
+mod mailbox;
 pub mod measure;
 pub mod mirror;
 #[cfg(test)]
@@ -111,12 +121,16 @@ mod mirror_use;
 mod notices;
 #[cfg(test)]
 mod outliving_tests;
+mod parked;
+mod pending_free;
 mod phases;
 mod plane;
+mod plane_error;
 mod plane_mirror;
 mod plane_notices;
 #[cfg(test)]
 mod plane_retire_tests;
+mod plane_store;
 mod plane_stores;
 mod plane_suspend;
 #[cfg(test)]
@@ -129,6 +143,7 @@ mod qos_roles_tests;
 #[cfg(test)]
 mod qos_tests;
 mod queue_key;
+mod queue_state;
 mod queued_list;
 mod request;
 mod resident;
@@ -143,6 +158,7 @@ mod service;
 mod service_tests;
 mod slab;
 mod spare;
+mod spare_look;
 mod stall;
 #[cfg(test)]
 mod stall_tests;
@@ -150,7 +166,9 @@ mod status;
 #[cfg(test)]
 mod status_tests;
 mod store;
+mod store_message;
 mod store_roles;
+mod store_status;
 mod stores;
 mod tally;
 mod token;
@@ -161,22 +179,27 @@ mod unwatched_tests;
 mod work;
 #[cfg(test)]
 mod work_tests;
+mod worker_channel;
+mod worker_view;
 mod zeroing;
 
 pub use dirty::DirtyMap;
-pub use disk::{DiskLayer, DiskLocation, DiskSpec, Freeing, NotAdded};
-pub use full::{FULL_RETRY_EVERY, FullPolicy, FullView};
+pub use disk_location::DiskLocation;
+pub use disk_spec::{DiskLayer, DiskSpec, Freeing, NotAdded};
+pub use engine::{REQUESTS_MAX, StorageEngine};
+pub use full::FULL_RETRY_EVERY;
+pub use full_store::{FullPolicy, FullView};
 pub use idle::IDLE_AFTER;
 pub use latency::Latencies;
-pub use mail::StoreMessage;
 pub use notices::{FAULT_EVERY, FullChange, NOTICES_MAX, StorageNotice};
-pub use plane::{PlaneError, StoragePlane};
+pub use plane::StoragePlane;
+pub use plane_error::PlaneError;
 pub use plane_mirror::copied_disk;
 pub use plane_notices::PlaneNotice;
 pub use plane_suspend::NotResumed;
-pub use plane_views::{DiskView, StoreView};
 pub use queue_key::QueueKey;
 pub use stall::STALLED_AFTER;
-pub use store::{StoreRole, StoreStatus};
+pub use store_message::StoreMessage;
+pub use store_status::{StoreRole, StoreStatus};
 pub use tally::{DiskCounterCells, OpTally};
-pub use work::{REQUESTS_MAX, StorageEngine};
+pub use worker_view::{DiskView, StoreView};

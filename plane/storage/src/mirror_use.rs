@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::dirty::DirtyMap;
-use crate::disk::{DiskIndex, DiskLocation};
-use crate::work::StorageEngine;
+use crate::disk_location::{DiskIndex, DiskLocation};
+use crate::engine::StorageEngine;
 
 impl StorageEngine {
     /// Sets or ends the copy of a disk. `index` is the slot in the disk's store of the copy's

@@ -77,9 +77,9 @@ fn run_on(kind: Kind, seed: u64, mut bench: Bench, records: &MemoryRecords) -> C
         }
         // Also during a commit. Data that a killed process has passed to the kernel persists,
         // whether synchronized or not.
-        let file = MemoryFile::new(bench.file.memory().bytes());
+        let file = MemoryFile::new(bench.file.memory().content());
         (kind.redo)(&file, &records.load(KEY).unwrap().unwrap_or_default());
-        model.check_crash(kind, file.bytes());
+        model.check_crash(kind, file.content());
     }
     for _ in 0..10_000 {
         if model.under_way.is_empty() && model.flush.is_none() {
@@ -152,7 +152,7 @@ fn zeros_over_many_parts_need_room_for_one_write_only() {
             let zeros = DiskOp::WriteZeroes { may_unmap, is_durable: false, only_if_fast: false };
             assert_eq!(bench.run(zeros, all, Vec::new()), DiskOutcome::Done, "{}", kind.name);
             assert!(bench.read(all).iter().all(|byte| *byte == 0), "{}", kind.name);
-            let file = MemoryFile::new(bench.file.memory().bytes());
+            let file = MemoryFile::new(bench.file.memory().content());
             (kind.redo)(&file, &records.load(KEY).unwrap().unwrap_or_default());
             let mut again = Bench::on(kind, file, 1, 64);
             assert!(again.read(all).iter().all(|byte| *byte == 0), "{}", kind.name);

@@ -3,7 +3,7 @@
 use suimon_storage_qos::Phase;
 
 use crate::disk::DiskState;
-use crate::work::StorageEngine;
+use crate::engine::StorageEngine;
 
 impl StorageEngine {
     /// Moves a request to another phase, and reports the change to its store.

@@ -1,95 +1,37 @@
 //! Control handle of all disks: which worker has which disk, and the channels to the workers.
 
+mod workers;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use suimon_ports::{
-    DetachingQueue, DiskQueue, DiskQueueHost, FileIoSource, Waker, WorkerTask, WorkerTasks,
-};
+use suimon_ports::{DetachingQueue, DiskQueue, DiskQueueHost, FileIoSource};
 use suimon_quantity::{DiskId, StoreId, WorkerId};
 use suimon_recording::Sink;
-use suimon_storage_qos::Refusal;
-use thiserror::Error;
 
 use crate::command::{Command, DetachedDisk, Mirrored};
-use crate::disk::{DiskLocation, DiskSpec};
-use crate::full::FullPolicy;
-use crate::images;
-use crate::plane_mirror::MirrorRecord;
+use crate::disk_location::DiskLocation;
+use crate::disk_record::Record;
+use crate::disk_spec::DiskSpec;
+use crate::full_store::FullPolicy;
+use crate::plane_error::PlaneError;
 use crate::plane_notices::{NoticeSender, PlaneNotice};
-use crate::plane_stores::{Mailbox, PlaneStore};
+use crate::plane_store::PlaneStore;
 use crate::queue_key::{QueueKey, Which};
-use crate::resident::StorageWorker;
-
-/// Number of checks whether a retiring worker has returned its grants, and the time between two
-/// checks.
-const SETTLES_MAX: usize = 100;
-const SETTLES_EVERY: Duration = Duration::from_millis(10);
+use crate::worker_channel::WorkerChannel;
 
 /// Longest time for which the attachment of a client waits while its disk is moved, suspended or
-/// closed, and the time between two attempts.
+/// closed.
 pub(crate) const ATTACH_MAX: Duration = Duration::from_secs(10);
-const ATTACH_EVERY: Duration = Duration::from_millis(5);
-
-/// Reason why an operation on a disk failed.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum PlaneError {
-    /// No disk with this identifier is in service.
-    #[error("the disk is not in service")]
-    NoSuchDisk,
-    /// A disk with this identifier is in service.
-    #[error("the disk is already in service")]
-    InService,
-    /// The store does not exist, or has no limits for the disk.
-    #[error("the store does not exist, or has no limits for the disk")]
-    NoSuchStore,
-    /// No worker runs that could serve the disk.
-    #[error("no worker is running that could serve the disk")]
-    NoWorker,
-    /// The system refused to create the I/O of a worker.
-    #[error(
-        "a worker cannot create an io_uring: {0}; check `kernel.io_uring_disabled` and \
-         RLIMIT_NOFILE"
-    )]
-    Io(io::Error),
-    /// The worker's I/O refused a file of the disk.
-    #[error("a worker cannot use the disk's file: {0}")]
-    File(io::Error),
-    /// Another operation has suspended the disk.
-    #[error("the disk is suspended while a job works on its files; retry when it has ended")]
-    Suspended,
-    /// Another operation is copying the disk.
-    #[error("the disk is being copied; wait until that has ended, or cancel it")]
-    Mirrored,
-    /// The disk's store has no free slot for a copy of the disk.
-    #[error("the store of the disk has no free slot for the copy: {0}")]
-    NoRoom(Refusal),
-    /// Changes of the image could not be written. The disk remains in service, and a notice states
-    /// the reason.
-    #[error("the disk's file could not be written, so the disk stays in service unchanged")]
-    NotDurable,
-    /// A flush of the disk has failed. The disk remains in service for reads.
-    #[error(
-        "a flush of the disk has failed, so that its writes fail ({0}); repair the store and reopen the disk (suimon disk reopen)"
-    )]
-    FlushFailed(String),
-    /// The store does not complete the disk's requests. The operation is carried out when it does.
-    #[error("the store does not complete the disk's requests; its file is in use until it does")]
-    Stalled,
-    /// The disk could be given neither to another worker nor back. It is out of service.
-    #[error("the disk could not be moved and is out of service: {0}")]
-    Lost(io::Error),
-}
 
 /// Handle of all disks of a host that are in service. Clones are handles of the same disks.
 ///
-/// Workers are added and removed by [`WorkerTasks`], queues of disks by [`DiskQueueHost`] and
-/// [`StoragePlane::attach_client`].
+/// Workers are added and removed by [`WorkerTasks`](suimon_ports::WorkerTasks), queues of disks by
+/// [`DiskQueueHost`] and [`StoragePlane::attach_client`].
 #[derive(Clone)]
 pub struct StoragePlane(pub(crate) Arc<Inner>);
 
@@ -104,60 +46,6 @@ pub(crate) struct Inner {
     disks: Mutex<BTreeMap<DiskId, Arc<Record>>>,
     told: Arc<NoticeSender>,
     clients: AtomicU64,
-}
-
-/// Channel for commands to one worker.
-pub(crate) struct WorkerChannel {
-    commands: Sender<Command>,
-    waker: Arc<dyn Waker>,
-    mailbox: Arc<Mailbox>,
-    has_io: AtomicBool,
-}
-
-/// Disk with its worker; `owner` is `None` after the disk was taken out of service.
-pub(crate) struct Record {
-    pub(crate) owner: Mutex<Option<WorkerId>>,
-    /// Store on which the disk has limits.
-    pub(crate) store: Option<StoreId>,
-    /// True while the disk is suspended: its worker has none of its files. Changed only with
-    /// `owner` locked.
-    pub(crate) is_suspended: AtomicBool,
-    /// State of a copy of the disk. Changed only with `owner` locked.
-    pub(crate) mirror: Mutex<MirrorRecord>,
-    /// True if detaching queues does not wait for a stalled disk any more.
-    pub(crate) is_ending: AtomicBool,
-}
-
-impl WorkerChannel {
-    pub(crate) fn send(&self, command: Command) {
-        // An ended worker is detected by the next command with a reply.
-        let _ = self.commands.send(command);
-        self.waker.wake();
-    }
-
-    pub(crate) fn call<T>(
-        &self,
-        command: impl FnOnce(Sender<T>) -> Command,
-    ) -> Result<T, PlaneError> {
-        let (reply, answer) = channel();
-        self.send(command(reply));
-        answer.recv().map_err(|_| PlaneError::NoWorker)
-    }
-}
-
-impl Record {
-    /// Locks `owner`; returns `None` if another thread holds it for longer than `limit`.
-    fn owner_within(&self, limit: Duration) -> Option<MutexGuard<'_, Option<WorkerId>>> {
-        let deadline = Instant::now() + limit;
-        loop {
-            match self.owner.try_lock() {
-                Ok(owner) => return Some(owner),
-                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
-                Err(TryLockError::WouldBlock) => std::thread::sleep(ATTACH_EVERY),
-            }
-        }
-    }
 }
 
 impl StoragePlane {
@@ -435,19 +323,6 @@ impl StoragePlane {
         Ok(taken)
     }
 
-    /// Sends the current set of workers to each worker.
-    fn introduce(&self) {
-        let worker_channels = lock(&self.0.channels);
-        let peers = worker_channels
-            .iter()
-            .map(|(id, worker_channel)| (*id, Arc::clone(&worker_channel.mailbox)))
-            .collect();
-        let peers = Arc::new(peers);
-        for worker_channel in worker_channels.values() {
-            worker_channel.send(Command::Peers(Arc::clone(&peers)));
-        }
-    }
-
     pub(crate) fn attach_queue(
         &self,
         disk: DiskId,
@@ -466,46 +341,6 @@ impl StoragePlane {
             owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
         worker_channel.send(Command::AddQueue(disk, key, queue));
         Ok(())
-    }
-
-    /// Blocks until a worker has returned the grants of all stores, for a bounded time.
-    fn wait_for_settled(&self, processor: WorkerId) {
-        for _ in 0..SETTLES_MAX {
-            let stores = self.stores();
-            let has_loans = stores.iter().any(|view| view.worker == processor);
-            if !has_loans {
-                return;
-            }
-            std::thread::sleep(SETTLES_EVERY);
-        }
-        tracing::warn!(%processor, "a worker ended before it returned a lent reservation");
-    }
-
-    /// Takes a disk out of service that could not be moved off a retiring worker, so that it can be
-    /// opened again, and emits a notice.
-    fn give_up(&self, disk: DiskId, reason: &PlaneError) {
-        match self.take_disk(disk) {
-            Ok(spec) => {
-                if let Err(error) = images::close(spec, "its own image") {
-                    tracing::warn!(
-                        ?disk,
-                        %error,
-                        "cannot close a disk cleanly; its state is as after a crash"
-                    );
-                }
-            }
-            // The disk was lost during the move.
-            Err(PlaneError::NoSuchDisk) => {}
-            Err(error) => tracing::warn!(?disk, %error, "the state of a disk is as after a crash"),
-        }
-        self.0.told.emit(PlaneNotice::DiskLost { disk, reason: reason.to_string() });
-    }
-
-    fn disks_of(&self, processor: WorkerId) -> Vec<DiskId> {
-        let records: Vec<(DiskId, Arc<Record>)> =
-            lock(&self.0.disks).iter().map(|(id, of)| (*id, Arc::clone(of))).collect();
-        let of_it = |(_, record): &(DiskId, Arc<Record>)| *lock(&record.owner) == Some(processor);
-        records.into_iter().filter(of_it).map(|(id, _)| id).collect()
     }
 }
 
@@ -526,44 +361,6 @@ impl DiskQueueHost for StoragePlane {
 
     fn detach_disk(&self, disk: DiskId) {
         self.detach_queues(disk, Which::Rings);
-    }
-}
-
-impl WorkerTasks for StoragePlane {
-    fn create(&self, processor: WorkerId, waker: Arc<dyn Waker>) -> Box<dyn WorkerTask> {
-        let (commands, receiver): (_, Receiver<Command>) = channel();
-        let mailbox = Arc::new(Mailbox::new(Arc::clone(&waker)));
-        let (told, mail) = (Arc::clone(&self.0.told), Arc::clone(&mailbox));
-        let recording = self.0.recording.clone();
-        let resident = StorageWorker::new(processor, receiver, told, mail, recording);
-        let worker_channel =
-            WorkerChannel { commands, waker, mailbox, has_io: AtomicBool::new(false) };
-        lock(&self.0.channels).insert(processor, Arc::new(worker_channel));
-        self.introduce();
-        Box::new(resident)
-    }
-
-    fn retire(&self, processors: &[WorkerId]) {
-        for worker in processors {
-            for disk in self.disks_of(*worker) {
-                let moved = self
-                    .calmest(processors)
-                    .ok_or(PlaneError::NoWorker)
-                    .and_then(|to| self.move_disk(disk, to));
-                if let Err(error) = moved {
-                    self.give_up(disk, &error);
-                }
-            }
-        }
-        for worker in processors {
-            self.wait_for_settled(*worker);
-            lock(&self.0.channels).remove(worker);
-        }
-        self.introduce();
-    }
-
-    fn handle_workers_ended(&self) {
-        lock(&self.0.channels).clear();
     }
 }
 

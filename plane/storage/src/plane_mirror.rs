@@ -10,8 +10,10 @@ use suimon_storage_qos::{Assignment, DiskSlot, Limits, Proposal, Weight};
 
 use crate::command::{Command, Mirrored};
 use crate::dirty::DirtyMap;
-use crate::plane::{PlaneError, StoragePlane, WorkerChannel, lock};
+use crate::plane::{StoragePlane, lock};
+use crate::plane_error::PlaneError;
 use crate::queue_key::{QueueKey, Which};
+use crate::worker_channel::WorkerChannel;
 
 /// Weight of a disk copy in the disk's store: a quarter of the default weight. A copy gets all
 /// capacity without other demand.
@@ -19,18 +21,6 @@ pub(crate) const WEIGHT: u16 = 25;
 
 /// Bit in the disk identifier by which Storage QoS distinguishes a copy from the disk itself.
 const COPIED: u32 = 1 << 31;
-
-/// State of a disk copy.
-#[derive(Default)]
-pub(crate) struct MirrorRecord {
-    is_on: bool,
-}
-
-impl MirrorRecord {
-    pub(crate) const fn is_on(&self) -> bool {
-        self.is_on
-    }
-}
 
 /// Returns the identifier of a disk's copy in Storage QoS.
 pub(crate) const fn copied(disk: DiskId) -> DiskId {

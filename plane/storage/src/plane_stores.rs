@@ -1,10 +1,8 @@
 //! Stores in the control plane: their limits, and the workers that use them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, MutexGuard};
+use std::sync::MutexGuard;
 
-use crossbeam_queue::ArrayQueue;
-use suimon_ports::Waker;
 use suimon_quantity::{StoreId, TimedRateLimit, WorkerId};
 use suimon_storage_qos::{
     AdmittedMinimums, Capacity, Change, DiskSlot, MeasuredLatency, PolicyId, PolicyPart, Proposal,
@@ -12,67 +10,10 @@ use suimon_storage_qos::{
 };
 
 use crate::command::Command;
-use crate::mail::StoreMessage;
-use crate::plane::{PlaneError, StoragePlane, lock};
-use crate::store::StoreRole;
-
-/// Largest number of unread messages of a worker. Further messages remain with their sender.
-const MAIL_MAX: usize = 1024;
-
-/// Mailboxes of the other workers.
-pub(crate) type Peers = Arc<BTreeMap<WorkerId, Arc<Mailbox>>>;
-
-/// Mailbox of one worker.
-pub(crate) struct Mailbox {
-    mail: ArrayQueue<(WorkerId, StoreMessage)>,
-    waker: Arc<dyn Waker>,
-}
-
-impl Mailbox {
-    pub(crate) fn new(waker: Arc<dyn Waker>) -> Self {
-        Self { mail: ArrayQueue::new(MAIL_MAX), waker }
-    }
-
-    #[allow(
-        clippy::result_large_err,
-        reason = "the mail itself goes back, and is not copied often"
-    )]
-    /// Adds a message, or returns it if there is no room.
-    pub(crate) fn send(&self, from: WorkerId, mail: StoreMessage) -> Result<(), StoreMessage> {
-        self.mail.push((from, mail)).map_err(|(_, mail)| mail)?;
-        self.waker.wake();
-        Ok(())
-    }
-
-    pub(crate) fn poll(&self) -> Option<(WorkerId, StoreMessage)> {
-        self.mail.pop()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.mail.is_empty()
-    }
-}
-
-/// Store with the workers that use it.
-pub(crate) struct PlaneStore {
-    spec: StoreSpec,
-    limits: Store,
-    /// Limit of all disks of the store on this node together.
-    cap: Option<TimedRateLimit>,
-    latency: Option<MeasuredLatency>,
-    /// This node's parts of policies that span nodes.
-    parts: BTreeMap<PolicyId, PolicyPart>,
-    /// Worker that holds the budget; `None` while no disk is in service.
-    home: Option<WorkerId>,
-    /// Number of disks in service by worker.
-    disks: BTreeMap<WorkerId, usize>,
-}
-
-impl PlaneStore {
-    pub(crate) fn slots(&self) -> Vec<DiskSlot> {
-        self.limits.disks().filter_map(|disk| self.limits.slot(disk)).collect()
-    }
-}
+use crate::plane::{StoragePlane, lock};
+use crate::plane_error::PlaneError;
+use crate::plane_store::PlaneStore;
+use crate::store_status::StoreRole;
 
 impl StoragePlane {
     /// Adds a store without disks. A store that exists and has no disks in service gets this

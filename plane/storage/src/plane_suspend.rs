@@ -8,8 +8,10 @@ use std::sync::mpsc::{Receiver, channel};
 use suimon_quantity::DiskId;
 
 use crate::command::{Command, Suspension};
-use crate::disk::{DiskSpec, NotAdded};
-use crate::plane::{PlaneError, StoragePlane, WorkerChannel, lock};
+use crate::disk_spec::{DiskSpec, NotAdded};
+use crate::plane::{StoragePlane, lock};
+use crate::plane_error::PlaneError;
+use crate::worker_channel::WorkerChannel;
 
 /// Disk that could not be resumed and remains suspended.
 pub struct NotResumed {

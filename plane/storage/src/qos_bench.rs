@@ -19,8 +19,8 @@ use suimon_storage_qos::{
     Assignment, CATCH_UP, Capacity, DiskSlot, Limits, Normalization, Proposal, Store, StoreSpec,
 };
 
-use crate::disk::QueueKind;
 use crate::fakes::{Client, Dice, FakeQueue, Payloads};
+use crate::queue_state::QueueKind;
 use crate::{DiskLayer, DiskLocation, DiskSpec, StorageEngine, StoreMessage, StoreRole};
 
 pub(crate) const STORE: StoreId = StoreId(7);

@@ -1,5 +1,7 @@
 //! Storage QoS with several workers on a store.
 
+use core::ops::Range;
+
 use proptest::prelude::*;
 use suimon_quantity::{DiskId, WorkerId};
 use suimon_storage_qos::{
@@ -209,9 +211,8 @@ fn closed_at_home(workers: u32, seed: u64) -> Bench {
 
 /// What the worker that stays reports while the budget moves reaches the former home when that has
 /// removed the store.
-#[test]
-fn reports_that_reach_a_home_after_it_has_left_are_not_lost() {
-    for seed in 0..200 {
+fn reports_after_a_home_has_left(seeds: Range<u64>) {
+    for seed in seeds {
         let mut bench = closed_at_home(2, seed);
         move_home(&mut bench, 1);
         assert!(bench.works[0].remove_store(STORE));
@@ -229,10 +230,14 @@ fn reports_that_reach_a_home_after_it_has_left_are_not_lost() {
     }
 }
 
-/// Both workers remove the store at the same time, and one of them gets a disk of it again at once.
 #[test]
-fn a_store_that_all_workers_left_is_used_again() {
-    for seed in 0..200 {
+fn reports_that_reach_a_home_after_it_has_left_are_not_lost() {
+    reports_after_a_home_has_left(0..40);
+}
+
+/// Both workers remove the store at the same time, and one of them gets a disk of it again at once.
+fn use_after_all_workers_left(seeds: Range<u64>) {
+    for seed in seeds {
         let mut bench = closed_at_home(2, seed);
         close_disk(&mut bench, 1);
         assert!(bench.works[1].remove_store(STORE) && bench.works[0].remove_store(STORE));
@@ -247,6 +252,11 @@ fn a_store_that_all_workers_left_is_used_again() {
         assert_eq!(status.role, StoreRole::Sole, "seed {seed}");
         assert_eq!(bench.works[0].store_status(STORE), None);
     }
+}
+
+#[test]
+fn a_store_that_all_workers_left_is_used_again() {
+    use_after_all_workers_left(0..40);
 }
 
 #[test]
@@ -270,4 +280,18 @@ fn a_disk_of_another_worker_that_is_closed_pays_too() {
     bench.run(10 * SECOND);
     assert_eq!(bench.open(), 0);
     assert_eq!(bench.works[0].store_status(STORE).unwrap().in_flight, 0);
+}
+
+mod full {
+    use super::*;
+
+    #[test]
+    fn reports_that_reach_a_home_after_it_has_left_are_not_lost() {
+        reports_after_a_home_has_left(40..400);
+    }
+
+    #[test]
+    fn a_store_that_all_workers_left_is_used_again() {
+        use_after_all_workers_left(40..400);
+    }
 }

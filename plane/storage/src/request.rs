@@ -5,7 +5,7 @@ use suimon_ports::{DiskOp, DiskOutcome, FileSlot};
 use suimon_quantity::Time;
 use suimon_storage_qos::{Operation, Phase};
 
-use crate::disk::DiskIndex;
+use crate::disk_location::DiskIndex;
 
 /// Request that a worker has taken from a queue and not completed.
 #[derive(Clone, Copy, Debug)]

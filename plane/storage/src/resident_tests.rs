@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use suimon_ports::DiskOp;
-use suimon_quantity::DiskId;
+use suimon_quantity::{DiskId, StoreId};
+use suimon_storage_qos::StoreSpec;
 
 use crate::at_once_tests::Worker;
 use crate::command::{Command, DetachedDisk, Mirrored};
 use crate::fakes::{FakeFile, FakeQueue};
-use crate::full::FullPolicy;
+use crate::full_store::FullPolicy;
 use crate::kinds::KINDS;
 use crate::plane_suspend_tests::{DISK, ask};
 use crate::queue_key::{QueueKey, Which};
 use crate::resident::WAITERS_MAX;
-use crate::{DiskLayer, DiskSpec};
+use crate::{DiskLayer, DiskSpec, StoreRole};
 
 /// The engine reuses the number of a closed queue. A queue added in the same turn must not be
 /// confused with the closed one: it could not be detached, and the worker would continue to use a
@@ -94,4 +95,25 @@ fn of_requests_to_give_a_stalled_queue_back_the_newest_are_kept() {
     worker.trouble.lock().unwrap().is_stalled = false;
     (0..100).for_each(|_| drop(worker.poll()));
     assert!(!rest.iter().any(is_waiting), "the queue was given back");
+}
+
+/// Stores that are deleted and created again have other identifiers.
+#[test]
+fn stores_that_have_left_a_worker_are_not_kept() {
+    let mut worker = Worker::new();
+    for number in 100..1100 {
+        let store = StoreId(number);
+        let (reply, joined) = channel();
+        let (spec, role) = (StoreSpec::default(), StoreRole::Sole);
+        let join = Command::Join { store, spec, role, changes: Vec::new(), reply };
+        worker.commands.send(join).unwrap();
+        worker.commands.send(Command::Leave(store)).unwrap();
+        worker.poll();
+        assert!(joined.recv().is_err(), "the reply is dropped when the store has joined");
+    }
+    assert!(worker.stores() <= 2, "{} stores", worker.stores());
+    let (reply, views) = channel();
+    worker.commands.send(Command::View(Arc::default(), reply)).unwrap();
+    worker.poll();
+    assert_eq!(views.recv().unwrap().stores.len(), 1, "the store of its disk");
 }

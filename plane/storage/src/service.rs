@@ -3,8 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::disk::{DiskLayer, DiskSpec, DiskState, Layer, NotAdded, Service};
-use crate::work::StorageEngine;
+use crate::disk::{DiskState, Service};
+use crate::disk_spec::{DiskLayer, DiskSpec, NotAdded};
+use crate::engine::StorageEngine;
+use crate::layer::Layer;
 
 impl StorageEngine {
     /// Suspends a disk: no further requests are taken from its queues, the requests taken end, and

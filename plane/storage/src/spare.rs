@@ -7,30 +7,12 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::disk::QueueKind;
-use crate::work::StorageEngine;
+use crate::engine::StorageEngine;
+use crate::queue_state::QueueKind;
+use crate::spare_look::SpareLook;
 
 /// Interval of the check for unused buffers, while any queue has some.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-
-/// State of the check for unused buffers.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SpareLook {
-    /// True if a queue may have unused buffers.
-    is_wanted: bool,
-    /// Time of the last check, or of the first use since.
-    since: Time,
-}
-
-impl SpareLook {
-    /// Records that a queue was served.
-    #[inline]
-    pub(crate) fn handle_served(&mut self, kind: QueueKind, now: Time) {
-        if kind != QueueKind::Ring && !self.is_wanted {
-            *self = Self { is_wanted: true, since: now };
-        }
-    }
-}
 
 impl StorageEngine {
     /// Returns unused buffers of queues to the system.

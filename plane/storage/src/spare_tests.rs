@@ -3,9 +3,9 @@ use core::time::Duration;
 use suimon_ports::DiskOutcome;
 
 use super::LOOK_EVERY;
-use crate::disk::QueueKind;
 use crate::fakes::FakeQueue;
 use crate::kinds::KINDS;
+use crate::queue_state::QueueKind;
 use crate::work_tests::{Bench, SECTOR, WRITE, range};
 
 #[test]

@@ -11,10 +11,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use suimon_quantity::{DiskId, Time, WorkerId};
 
 use crate::command::DetachedDisk;
+use crate::engine::StorageEngine;
 use crate::images;
 use crate::notices::StorageNotice;
-use crate::plane::{PlaneError, StoragePlane};
-use crate::work::StorageEngine;
+use crate::plane::StoragePlane;
+use crate::plane_error::PlaneError;
 
 /// Time without a completion after which a disk counts as stalled.
 pub const STALLED_AFTER: Duration = Duration::from_secs(5);

@@ -5,9 +5,9 @@ use suimon_ports::{Allocation, AllocationExtent, DiskOutcome};
 use suimon_storage_qos::Phase;
 
 use crate::disk::{BlockedBy, DiskState};
+use crate::engine::StorageEngine;
 use crate::request::EngineRequest;
 use crate::resolve::obstacle;
-use crate::work::StorageEngine;
 
 /// Largest number of extents in a reply; clients query the rest separately.
 pub(crate) const EXTENTS_MAX: usize = 256;

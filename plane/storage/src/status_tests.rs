@@ -9,8 +9,9 @@ use suimon_image::{
 };
 use suimon_ports::{Allocation, FileSlot};
 
-use crate::disk::{BlockedBy, DiskState, Layer};
+use crate::disk::{BlockedBy, DiskState};
 use crate::fakes::{Dice, FakeFile};
+use crate::layer::Layer;
 use crate::status::{EXTENTS_MAX, Found, query_file, query_images};
 
 const SECTOR: u64 = 512;

@@ -1,5 +1,7 @@
 //! A store on a worker: the worker's role in its scheduling, and its queued requests.
 
+mod observation;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -7,49 +9,16 @@ use core::time::Duration;
 use suimon_quantity::{StoreId, Time, WorkerId};
 use suimon_recording::{Recorded, Sink};
 use suimon_storage_qos::{
-    BatchSubmitted, Borrower, CapacityEstimate, Change, Completed, Completion, DiskFlow, DiskSlot,
-    Event, Next, Operation, Phase, SAMPLE, StoreBudget, StoreScheduler, StoreSpec, SubmitError,
-    Submitted, Unscheduled,
+    BatchSubmitted, Borrower, Change, Completed, Completion, DiskSlot, Next, Operation, Phase,
+    SAMPLE, StoreBudget, StoreScheduler, StoreSpec, SubmitError, Submitted, Unscheduled,
 };
 
 use crate::ended::CompletionBatch;
+use crate::store_status::StoreRole;
 
 /// Largest number of queued requests per disk queue, if the store's limit permits as many for each
 /// queue. Further requests stay in the disk queue.
 const WAITING_PER_QUEUE_MAX: u32 = 64;
-
-/// Role of a worker in the scheduling of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreRole {
-    /// Only worker with disks of the store. It has the scheduler to itself.
-    Sole,
-    /// Worker that holds the budget of the store; other workers borrow from the budget.
-    Home,
-    /// Borrows from the budget, which this worker holds.
-    Away(WorkerId),
-}
-
-/// Status of a store on a worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoreStatus {
-    /// Role of the worker. While grants of other workers are outstanding, a worker that is to
-    /// become the only one is [`StoreRole::Home`].
-    pub role: StoreRole,
-    /// Requests of this worker that are queued for the store.
-    pub waiting: u32,
-    /// Requests of this worker that were dispatched and have not completed.
-    pub under_way: u32,
-    /// Requests of all workers in the device, as reported by the workers. 0 if another worker holds
-    /// the budget, like the next two fields.
-    pub in_flight: u32,
-    /// Largest number of requests in the device.
-    pub depth: u32,
-    /// Mean device latency of a request in nanoseconds.
-    pub latency_ns: u64,
-    /// Capacity estimate from the last time when requests were queued for the store; `None` if
-    /// another worker holds the budget.
-    pub estimate: Option<CapacityEstimate>,
-}
 
 /// Scheduling of a store on this worker.
 pub(crate) enum Mode {
@@ -279,7 +248,7 @@ impl WorkerStore {
     }
 
     /// Accounts for a request that the scheduler has dispatched. Returns true if it was only the
-    /// placeholder of a request that has already begun ([`StoreUse::owed`]).
+    /// placeholder of a request that has already begun ([`WorkerStore::uncharged`]).
     #[inline]
     pub(crate) fn handle_dispatched(&mut self, now: Time, slot: DiskSlot) -> bool {
         self.waiting = self.waiting.saturating_sub(1);
@@ -335,56 +304,6 @@ impl WorkerStore {
         };
         let observes = self.is_busy().then(|| self.observed + SAMPLE);
         lets_go.into_iter().chain(observes).min()
-    }
-
-    fn is_busy(&self) -> bool {
-        let in_flight = match &self.mode {
-            Mode::Sole(_) => self.in_flight,
-            Mode::Home { budget, .. } => budget.in_flight(),
-            Mode::Away { .. } | Mode::Between => return false,
-        };
-        self.is_used || in_flight > 0 || self.waiting > 0
-    }
-
-    /// Samples delivered operations if due, and returns events.
-    pub(crate) fn observe(&mut self, now: Time) -> Vec<Event> {
-        if now < self.observed + SAMPLE || !self.is_busy() {
-            return Vec::new();
-        }
-        self.observed = now;
-        self.is_used = false;
-        match &mut self.mode {
-            Mode::Sole(scheduler) => scheduler.observe(now),
-            Mode::Home { budget, .. } => budget.observe(now),
-            Mode::Away { .. } | Mode::Between => Vec::new(),
-        }
-    }
-
-    /// Returns the state of a disk; `None` if another worker holds the budget.
-    pub(crate) fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
-        match &self.mode {
-            Mode::Sole(scheduler) => scheduler.view(now, slot),
-            Mode::Home { budget, .. } => budget.view(now, slot),
-            Mode::Away { .. } | Mode::Between => None,
-        }
-    }
-
-    pub(crate) fn status(&self) -> StoreStatus {
-        let (role, budget) = match &self.mode {
-            Mode::Sole(of) => {
-                let of = (of.in_flight(), of.depth(), of.latency_ns(), of.estimate());
-                (StoreRole::Sole, of)
-            }
-            Mode::Home { budget: of, .. } => {
-                let of = (of.in_device(), of.depth(), of.latency_ns(), of.estimate());
-                (StoreRole::Home, of)
-            }
-            Mode::Away { home, .. } => (StoreRole::Away(*home), (0, 0, 0, None)),
-            Mode::Between => (StoreRole::Home, (0, 0, 0, None)),
-        };
-        let (in_flight, depth, latency_ns, estimate) = budget;
-        let (waiting, under_way) = (self.waiting, self.in_flight);
-        StoreStatus { role, waiting, under_way, in_flight, depth, latency_ns, estimate }
     }
 
     /// Applies a step of a change. Returns true if queued requests of a slot will not be dispatched

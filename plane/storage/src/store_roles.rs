@@ -8,8 +8,8 @@ use suimon_recording::{Recorded, Sink};
 use suimon_storage_qos::StoreBudget;
 
 use crate::StoreRole;
-use crate::mail::{Outbox, StoreMessage};
 use crate::store::{Mode, WorkerStore};
+use crate::store_message::{Outbox, StoreMessage};
 
 impl WorkerStore {
     /// Reports this worker's requests to the budget, and applies the budget's grants.

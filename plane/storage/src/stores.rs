@@ -6,9 +6,11 @@ use suimon_quantity::{StoreId, Time, WorkerId};
 use suimon_recording::Sink;
 use suimon_storage_qos::{Change, DiskFlow, DiskSlot, StoreSpec};
 
-use crate::disk::{DiskIndex, DiskState};
-use crate::store::{Mode, StoreRole, StoreStatus, WorkerStore};
-use crate::work::StorageEngine;
+use crate::disk::DiskState;
+use crate::disk_location::DiskIndex;
+use crate::engine::StorageEngine;
+use crate::store::{Mode, WorkerStore};
+use crate::store_status::{StoreRole, StoreStatus};
 
 /// Largest number of stores that left this worker and whose homes are kept. They are needed for messages
 /// in transit when the store left.

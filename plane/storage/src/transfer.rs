@@ -6,16 +6,16 @@ use suimon_image::{ByteRange, ImageError};
 use suimon_ports::{DiskOp, DiskOutcome, FileIo, FileRequest, PayloadPart};
 use suimon_storage_qos::Phase;
 
-use crate::disk::{BlockedBy, QueueState};
 use crate::dispatch::report_to_store;
-use crate::freeing::{PendingFree, is_only_if_fast};
+use crate::engine::StorageEngine;
+use crate::freeing::is_only_if_fast;
 use crate::notices::StorageNotice;
 use crate::phases::parked_phase;
+use crate::queue_state::QueueState;
 use crate::request::{EngineRequest, Full, Part, PartAction};
 use crate::resolve::{Resolved, resolve_read, resolve_write};
 use crate::slab::Slab;
 use crate::token::{PAGE_SHIFT, Purpose};
-use crate::work::StorageEngine;
 
 impl StorageEngine {
     /// Begins the processing of a dispatched request.
@@ -219,118 +219,6 @@ impl StorageEngine {
             self.enter_phase(number, phase);
             self.begin_commit(disk_number);
         } else {
-            self.answer(number, outcome);
-        }
-    }
-
-    /// Continues parked requests of disks on which an operation has ended. Deferred, because each
-    /// request may end another, with a recursion depth of the number of requests.
-    pub(crate) fn calm(&mut self) {
-        while let Some(disk_number) = self.restless.pop() {
-            self.resume(disk_number);
-        }
-    }
-
-    /// Continues the parked requests of a disk.
-    fn resume(&mut self, disk_number: usize) {
-        loop {
-            let Some(disk) = self.disks.get_mut(disk_number) else { return };
-            if disk.obstacle.is_some() {
-                return;
-            }
-            if let Some(number) = disk.freeing.as_ref().and_then(PendingFree::poll) {
-                if !self.free_space(number) {
-                    return;
-                }
-                continue;
-            }
-            let Some(&number) = disk.parked.front() else { break };
-            let Some(&EngineRequest { op, range, .. }) = self.requests.get(number) else {
-                disk.parked.pop_front();
-                continue;
-            };
-            let frees = matches!(op, DiskOp::Discard | DiskOp::WriteZeroes { .. });
-            let is_next = match &disk.freeing {
-                Some(freeing) => !frees && freeing.lets_pass(range),
-                None => true,
-            };
-            if !is_next {
-                return;
-            }
-            disk.parked.pop_front();
-            if frees {
-                self.await_overlapping(number);
-            } else if !self.transfer(number) {
-                return;
-            }
-        }
-        self.end_disk(disk_number);
-    }
-
-    /// Starts the operation that a request needs, unless a discard waits for a commit already. In that
-    /// case the request is translated again after the commit.
-    pub(crate) fn meet(&mut self, disk_number: usize, obstacle: BlockedBy) {
-        let disk = self.disks.get_mut(disk_number).filter(|disk| disk.obstacle.is_none());
-        let Some(disk) = disk else { return };
-        disk.obstacle = Some(obstacle);
-        match obstacle {
-            BlockedBy::Metadata(layer, range) => {
-                self.metadata_to_read.push((disk_number, layer, range));
-                self.read_waiting_metadata();
-            }
-            // Commits in flight may have begun before the image required one.
-            BlockedBy::Commit | BlockedBy::CommitInFlight => self.begin_commit(disk_number),
-        }
-    }
-
-    /// Submits queued reads of metadata, as far as the I/O has room.
-    pub(crate) fn read_waiting_metadata(&mut self) {
-        while let Some(&(disk_number, layer, range)) = self.metadata_to_read.last() {
-            let now = self.now;
-            let Some(disk) = self.disks.get_mut(disk_number) else {
-                self.metadata_to_read.pop();
-                continue;
-            };
-            let file = disk.layers[layer].file;
-            let token = Purpose::Metadata(disk_number).token();
-            if !self.io.submit(file, FileRequest::ReadBytes(range), token) {
-                return;
-            }
-            disk.metadata_asked = Some(now);
-            self.metadata_to_read.pop();
-        }
-    }
-
-    /// Handles the completion of a metadata read.
-    pub(crate) fn handle_metadata(&mut self, disk_number: usize, bytes: io::Result<Vec<u8>>) {
-        let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        disk.metadata_asked = None;
-        let Some(BlockedBy::Metadata(layer, range)) = disk.obstacle.take() else { return };
-        let image = &mut disk.layers[layer].image;
-        let taken = match bytes {
-            Ok(bytes) => image
-                .handle_metadata(range, &bytes)
-                .map_err(|error| (error.offset, error.to_string())),
-            Err(error) => {
-                image.handle_metadata_failure(range);
-                Err((range.offset(), error.to_string()))
-            }
-        };
-        if let Err((offset, detail)) = taken {
-            self.emit(disk_number, Some(offset), detail);
-            self.give_up_first(disk_number, DiskOutcome::Failed);
-        }
-        self.restless.push(disk_number);
-    }
-
-    /// Completes the first parked request of a disk, whose metadata or commit failed.
-    pub(crate) fn give_up_first(&mut self, disk_number: usize, outcome: DiskOutcome) {
-        let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        let first = match disk.freeing.take_if(|freeing| freeing.awaits_obstacle) {
-            Some(freeing) => Some(freeing.number),
-            None => disk.parked.pop_front(),
-        };
-        if let Some(number) = first {
             self.answer(number, outcome);
         }
     }

@@ -9,16 +9,9 @@ use core::time::Duration;
 
 use suimon_storage_qos::Unscheduled;
 
-use crate::disk::DiskIndex;
-use crate::work::StorageEngine;
-
-/// Time span that ended directly before this turn, and the disks that had requests during it.
-#[derive(Debug, Default)]
-pub(crate) struct LostTime {
-    ns: u64,
-    /// Disks with requests in flight, in ascending order without duplicates.
-    busy: Vec<DiskIndex>,
-}
+use crate::disk_location::DiskIndex;
+use crate::engine::StorageEngine;
+use crate::lost_time::LostTime;
 
 impl StorageEngine {
     /// Reports that the worker's thread was runnable and not running for `span`, which has just

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use suimon_image::testing::{Crash, MemoryFile, WriteOutcome, is_filled};
+use suimon_image::testing::{Crash, FileContent, MemoryFile, WriteOutcome, is_filled};
 use suimon_image::{ByteRange, DiskGeometry, Image, Linear};
 use suimon_ports::testing::MemoryRecords;
 use suimon_ports::{
@@ -262,7 +262,7 @@ impl Model {
     }
 
     /// Compares the file after a crash with the permitted content.
-    pub(crate) fn check_crash(&self, kind: Kind, file: Vec<u8>) {
+    pub(crate) fn check_crash(&self, kind: Kind, file: FileContent) {
         let mut bench = Bench::on(kind, MemoryFile::new(file), 1, 64);
         let found = bench.read(range(0, SIZE));
         for (number, (found, of)) in found.chunks(SECTOR).zip(&self.sectors).enumerate() {
@@ -292,7 +292,7 @@ impl Sector {
 /// Runs clients, and simulates crashes at some moments.
 fn run(kind: Kind, seed: u64, capacity: usize) {
     let mut bench = Bench::new(kind, seed, capacity);
-    let before = bench.file.memory().bytes();
+    let before = bench.file.memory().content();
     let mut model = Model::new(kind, seed);
     for turn in 0..400 {
         for _ in 0..model.dice.below(6) {
@@ -333,7 +333,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
     assert!(bench.notices().is_empty());
     close(&mut bench);
     // After an orderly close, all changes are present.
-    let file = bench.file.memory().bytes();
+    let file = bench.file.memory().content();
     let mut reopened = Bench::on(kind, MemoryFile::new(file), 1, 64);
     let found = reopened.read(range(0, SIZE));
     for (found, of) in found.chunks(SECTOR).zip(&model.sectors) {

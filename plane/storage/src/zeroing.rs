@@ -7,8 +7,8 @@ use std::io;
 use suimon_ports::FileRequest;
 
 use crate::disk::Service;
+use crate::engine::StorageEngine;
 use crate::token::Purpose;
-use crate::work::StorageEngine;
 
 impl StorageEngine {
     /// Begins to zero freed space of a disk, if there is any and none is being zeroed.

@@ -5,6 +5,7 @@
 //! changed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Mutex, PoisonError};
 
 use suimon_quantity::Time;
 
@@ -13,7 +14,7 @@ use crate::view::StageTimes;
 
 /// Maximum number of read attempts. They only fail repeatedly if the worker was preempted between a
 /// few stores.
-const TRIES: u32 = 1000;
+const TRIES: u32 = 100;
 
 /// Snapshot of a worker's times.
 #[derive(Debug, Default)]
@@ -23,8 +24,17 @@ pub(crate) struct StageTally {
     /// Time up to which `ns` is complete.
     as_of_ns: AtomicU64,
     is_asleep: AtomicBool,
+    /// Last snapshot that a reader has read as a whole.
+    last_read: Mutex<Snapshot>,
     /// Longest idle time that was returned to a reader.
     reported_idle_ns: AtomicU64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Snapshot {
+    version: u64,
+    times: Nanoseconds,
+    is_asleep: bool,
 }
 
 impl StageTally {
@@ -42,7 +52,8 @@ impl StageTally {
     }
 
     /// Returns the times, and whether the worker sleeps. In that case the times are complete up to
-    /// `now`, which must be read from the workers' clock just before.
+    /// `now`, which must be read from the workers' clock just before. While a worker is preempted
+    /// during [`publish`](Self::publish), the last times that were read as a whole are returned.
     pub(crate) fn read(&self, now: Time) -> (StageTimes, bool) {
         let mut read = self.try_read(now);
         for _ in 1..TRIES {
@@ -52,7 +63,7 @@ impl StageTally {
             std::thread::yield_now();
             read = self.try_read(now);
         }
-        let (mut times, is_asleep) = read.unwrap_or_else(|| (self.load(), false));
+        let Snapshot { mut times, is_asleep, .. } = self.newer_of(read);
         // A worker that wakes at this moment may publish slightly less idle time than was returned
         // before. The counter never decreases.
         let idle = &mut times[Stage::Idle.index()];
@@ -60,8 +71,17 @@ impl StageTally {
         (StageTimes::new(times), is_asleep)
     }
 
-    fn try_read(&self, now: Time) -> Option<(Nanoseconds, bool)> {
-        let before = self.version.load(Ordering::Acquire);
+    /// Stores a snapshot and returns it, unless another reader has read a newer one.
+    fn newer_of(&self, read: Option<Snapshot>) -> Snapshot {
+        let mut last = self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(read) = read.filter(|read| read.version >= last.version) {
+            *last = read;
+        }
+        *last
+    }
+
+    fn try_read(&self, now: Time) -> Option<Snapshot> {
+        let version = self.version.load(Ordering::Acquire);
         let mut times = self.load();
         let is_asleep = self.is_asleep.load(Ordering::Relaxed);
         if is_asleep {
@@ -69,8 +89,8 @@ impl StageTally {
             times[Stage::Idle.index()] += now.as_ns().saturating_sub(since);
         }
         fence(Ordering::Acquire);
-        let is_whole = before % 2 == 0 && self.version.load(Ordering::Relaxed) == before;
-        is_whole.then_some((times, is_asleep))
+        let is_whole = version % 2 == 0 && self.version.load(Ordering::Relaxed) == version;
+        is_whole.then_some(Snapshot { version, times, is_asleep })
     }
 
     fn load(&self) -> Nanoseconds {
@@ -101,6 +121,18 @@ mod tests {
         tally.publish(&totals, Time::from_ns(1000), false);
         let (times, is_asleep) = tally.read(Time::ZERO);
         assert_eq!((times.ns(Stage::Idle), is_asleep), (400 + hour, false), "told already");
+    }
+
+    #[test]
+    fn a_worker_preempted_while_it_publishes_leaves_the_last_whole_times() {
+        let tally = StageTally::default();
+        tally.publish(&[7; Stage::COUNT], Time::from_ns(7), false);
+        tally.read(Time::ZERO);
+        // The first stores of `publish`.
+        tally.version.fetch_add(1, Ordering::Relaxed);
+        tally.ns[0].store(9, Ordering::Relaxed);
+        let (times, _) = tally.read(Time::ZERO);
+        assert!(Stage::ALL.iter().all(|stage| times.ns(*stage) == 7), "{times:?}");
     }
 
     #[test]

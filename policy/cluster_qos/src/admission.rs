@@ -59,7 +59,7 @@ impl AdmissionCheck {
 impl fmt::Display for AdmissionCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = match self.capacity {
-            SharedStoreCapacity::Declared(_) => "declared",
+            SharedStoreCapacity::Declared(_) => "configured",
             SharedStoreCapacity::Measured(_) => "measured",
         };
         let promisable = self.capacity.guaranteeable_iops();

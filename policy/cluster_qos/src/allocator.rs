@@ -8,9 +8,10 @@ use suimon_quantity::Time;
 
 use crate::account::Account;
 use crate::estimate::Estimate;
+use crate::external_users::ExternalUsers;
 use crate::grant::Grant;
 use crate::ledger::Ledger;
-use crate::load::{Report, VERSION};
+use crate::load::{PolicyLoad, Report, VERSION};
 use crate::notice::{ExternalUser, Notice};
 use crate::unmet_minimums::UnmetMinimums;
 use crate::{
@@ -19,6 +20,9 @@ use crate::{
 
 /// Maximum number of unacknowledged grants whose times are kept per node.
 const GIVEN_MAX: usize = 32;
+
+/// Maximum number of unknown policies that are kept. Those that no node uses make room for others.
+const UNKNOWN_MAX: usize = 256;
 
 /// Limits that disks on several nodes share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,10 +154,11 @@ pub(crate) struct LeaderState {
     pub(crate) policies: BTreeMap<PolicyKey, PolicyLimits>,
     /// Policies to remove once no disk uses them.
     pub(crate) leaving: BTreeSet<PolicyKey>,
+    /// Policies that nodes report and that do not exist.
     pub(crate) unknown: BTreeSet<PolicyKey>,
     pub(crate) forgotten: BTreeSet<NodeId>,
     pub(crate) estimate: Estimate,
-    pub(crate) strangers: BTreeMap<String, ExternalUser>,
+    pub(crate) strangers: ExternalUsers,
     pub(crate) unmet: UnmetMinimums,
     pub(crate) elected: Time,
     pub(crate) is_writing: bool,
@@ -198,7 +203,7 @@ impl Allocator {
             AllocatorEvent::Reported { report } => self.process(report),
             other => {
                 if let Some(leader_state) = &mut self.leader_state {
-                    leader_state.change(other, &mut self.actions);
+                    leader_state.change(self.now, other, &mut self.actions);
                 }
             }
         }
@@ -273,7 +278,7 @@ impl Allocator {
             unknown: BTreeSet::new(),
             forgotten: BTreeSet::new(),
             estimate: Estimate::new(self.now, capability, proved),
-            strangers: BTreeMap::new(),
+            strangers: ExternalUsers::default(),
             unmet: UnmetMinimums::default(),
             elected: self.now,
             is_writing: false,
@@ -321,7 +326,12 @@ impl Allocator {
 }
 
 impl LeaderState {
-    fn change(&mut self, event: &AllocatorEvent, actions: &mut VecDeque<AllocatorAction>) {
+    fn change(
+        &mut self,
+        now: Time,
+        event: &AllocatorEvent,
+        actions: &mut VecDeque<AllocatorAction>,
+    ) {
         match event {
             AllocatorEvent::Written => self.is_writing = false,
             AllocatorEvent::CapacitySet { capacity: capability } => {
@@ -342,8 +352,7 @@ impl LeaderState {
                 self.forgotten.insert(*node);
             }
             AllocatorEvent::ExternalUserDetected { stranger } => {
-                let known = self.strangers.insert(stranger.name.clone(), stranger.clone());
-                if known.is_none() {
+                if self.strangers.insert(now, stranger) {
                     let notice = Notice::ExternalUserDetected(stranger.clone());
                     actions.push_back(AllocatorAction::Notify { notice });
                 }
@@ -409,12 +418,6 @@ impl LeaderState {
             let reserved_iops = report.reserved_iops;
             tell(Notice::Unaccounted { node, reserved_iops, known_iops: known });
         }
-        for load in &report.policies {
-            let is_known = self.policies.contains_key(&load.policy);
-            if !is_known && self.unknown.insert(load.policy) {
-                tell(Notice::PolicyUnknown { policy: load.policy, node });
-            }
-        }
         let ledgers = self.shared.values_mut().chain([&mut self.store]);
         for account in ledgers.filter_map(|ledger| ledger.accounts.get_mut(&node)) {
             if is_restart {
@@ -430,9 +433,32 @@ impl LeaderState {
         state.is_silent = false;
         state.report = Some((report.clone(), now));
         self.is_due = true;
+        for policy in self.note_unknown(&report.policies) {
+            let notice = Notice::PolicyUnknown { policy, node };
+            actions.push_back(AllocatorAction::Notify { notice });
+        }
         for notice in self.unmet.handle_report(now, report) {
             actions.push_back(AllocatorAction::Notify { notice });
         }
+    }
+
+    /// Records the policies of a report that do not exist. Returns those that were not recorded
+    /// before.
+    fn note_unknown(&mut self, loads: &[PolicyLoad]) -> Vec<PolicyKey> {
+        if self.unknown.len() >= UNKNOWN_MAX {
+            let reports = self.nodes.values().filter_map(|state| state.report.as_ref());
+            let used: BTreeSet<PolicyKey> =
+                reports.flat_map(|(report, _)| &report.policies).map(|load| load.policy).collect();
+            self.unknown.retain(|policy| used.contains(policy));
+        }
+        let mut new = Vec::new();
+        for PolicyLoad { policy, .. } in loads {
+            let has_room = self.unknown.len() < UNKNOWN_MAX;
+            if has_room && !self.policies.contains_key(policy) && self.unknown.insert(*policy) {
+                new.push(*policy);
+            }
+        }
+        new
     }
 }
 

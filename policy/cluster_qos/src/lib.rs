@@ -88,6 +88,7 @@ mod clock;
 mod coverage;
 mod divide;
 mod estimate;
+mod external_users;
 mod grant;
 mod id;
 mod ledger;

@@ -54,7 +54,7 @@ impl LeaderState {
                 Notice::ExternalLoad {
                     delivered_iops: seen.delivered,
                     capacity_iops: self.estimate.capacity().iops(),
-                    strangers: self.strangers.values().cloned().collect(),
+                    strangers: self.strangers.iter().cloned().collect(),
                     silent: silent.map(|(node, _)| *node).collect(),
                 }
             } else {

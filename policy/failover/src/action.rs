@@ -88,7 +88,7 @@ pub enum FailoverReason {
     WeightZero,
     /// The VF belongs to an adapter that does not connect the NIC's switch.
     OtherAdapters,
-    /// The NIC was removed from its switch.
+    /// The NIC was removed from its switch or VM, or its guest does not support failover any more.
     NicRemoved,
     /// All suitable VFs are assigned, or held down after a failure.
     NoVfFree,
@@ -127,7 +127,9 @@ impl fmt::Display for FailoverReason {
             Self::NotReadyInTime => "the guest did not initialize the VF in time",
             Self::WeightZero => "the NIC's iov_weight is 0",
             Self::OtherAdapters => "the NIC's switch does not use the VF's adapter",
-            Self::NicRemoved => "the NIC was deleted",
+            Self::NicRemoved => {
+                "the NIC was deleted, its VM does not have it, or the guest does not support failover"
+            }
             Self::NoVfFree => "no VF for this NIC is free",
         })
     }

@@ -100,7 +100,8 @@ drop_reasons! {
     /// (VLAN 0), it has another type than 0x8100, or the tag before it would be removed at a trunk port
     /// or an uplink.
     NestedTag = "nested_tag",
-    /// An untagged frame arrived on a trunk port without a native VLAN.
+    /// An untagged frame arrived on a trunk port without untagged VLAN. Stays 0: a trunk port of a NIC
+    /// always has one, its native VLAN or the untagged network.
     UntaggedOnTrunk = "untagged_on_trunk",
     /// The destination is a link-local group address, which a switch does not forward
     /// (01:80:c2:00:00:00 to 0f; IEEE 802.1Q-2022, table 8-1).

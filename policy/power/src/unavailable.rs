@@ -15,10 +15,14 @@ pub enum Unavailable {
     )]
     NoDriver,
     /// No frequency policy contains the CPU, but other CPUs have one.
-    #[error("no cpufreq driver serves this CPU")]
+    #[error(
+        "no cpufreq policy contains this CPU; check the cpufreq driver \
+         (`/sys/devices/system/cpu/cpufreq`)"
+    )]
     NotServed,
     /// The driver supports none of the suitable governors.
-    #[error("driver {driver} has no governor {}; it has {}", Choice(.required), Choice(.offered))]
+    #[error(
+        "driver {driver} has no governor {}; set one of {}", Choice(.required), Choice(.offered))]
     NoGovernor {
         /// Name of the cpufreq driver.
         driver: String,
@@ -28,14 +32,17 @@ pub enum Unavailable {
         offered: Vec<String>,
     },
     /// The driver does not support energy-performance preferences.
-    #[error("driver {driver} has no energy-performance preference")]
+    #[error(
+        "driver {driver} has no energy-performance preference; use a plan or driver without it, \
+         such as intel_pstate or amd_pstate in active mode"
+    )]
     NoPreferences {
         /// Name of the cpufreq driver.
         driver: String,
     },
     /// The driver does not support this preference.
     #[error(
-        "driver {driver} has no energy-performance preference {required}; it has {}", Choice(.offered))]
+        "driver {driver} has no energy-performance preference {required}; set one of {}", Choice(.offered))]
     NoPreference {
         /// Name of the cpufreq driver.
         driver: String,
@@ -51,7 +58,10 @@ pub enum Unavailable {
         driver: String,
     },
     /// The driver does not report its frequency range.
-    #[error("driver {driver} does not report the lowest and highest frequency of the CPU")]
+    #[error(
+        "driver {driver} does not report the lowest and highest frequency of the CPU; set \
+         `governor` instead of a frequency limit"
+    )]
     NoFrequencies {
         /// Name of the cpufreq driver.
         driver: String,
@@ -66,7 +76,7 @@ pub enum Unavailable {
     #[error("the kernel offers no idle states for this CPU")]
     NoIdleStates,
     /// The CPU has no idle state with this name.
-    #[error("the CPU has no idle state {required}; it has {}", Choice(.offered))]
+    #[error("the CPU has no idle state {required}; set one of {}", Choice(.offered))]
     NoIdleState {
         /// Required name of the idle state.
         required: String,

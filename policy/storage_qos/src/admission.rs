@@ -66,7 +66,7 @@ impl fmt::Display for AdmittedMinimums {
         write!(f, "the sum of {come} is {} IOPS", self.minimums_iops)?;
         let (iops, how) = match self.capacity {
             Capacity::Unknown => return f.write_str("; the capacity of the store is unknown"),
-            Capacity::Declared(iops) => (iops, "declared"),
+            Capacity::Declared(iops) => (iops, "configured"),
             Capacity::Measured(iops) => (iops, "measured"),
         };
         let promisable = self.admissible_iops();
@@ -92,7 +92,7 @@ pub enum Refusal {
     #[error("policy {} does not exist; create it first", .0.0)]
     NoPolicy(PolicyId),
     /// Disk is not on this store.
-    #[error("disk {} is not on this store; name a disk of the store", .0.0)]
+    #[error("disk {} is not on the store of this request; name a disk of that store", .0.0)]
     NoDisk(DiskId),
     /// Policy is in use by a disk.
     #[error(
@@ -114,7 +114,7 @@ struct Remedy<'a>(&'a AdmittedMinimums);
 impl fmt::Display for Remedy<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.capacity == Capacity::Unknown {
-            return f.write_str("measure or declare the capacity, or force the change");
+            return f.write_str("measure the capacity or set `capacity_iops`, or force the change");
         }
         let over = self.0.minimums_iops.saturating_sub(self.0.admissible_iops());
         write!(f, "lower minimums by {over} IOPS, or force the change")

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use suimon_quantity::{DiskId, Time, WorkerId};
 
-use crate::accounting::at_least_zero;
+use crate::at_workers::at_least_zero;
 use crate::disk::Disk;
 use crate::records::Units;
 use crate::{

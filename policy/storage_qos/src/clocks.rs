@@ -6,7 +6,7 @@ use crate::disk::Disk;
 use crate::flow::Flow;
 use crate::pace::{FixedNs, fine};
 use crate::records::Units;
-use crate::together::Run;
+use crate::run::Run;
 
 /// Virtual time from which on all virtual times are reset.
 const VIRTUAL_MAX: u64 = 1 << 62;

@@ -2,7 +2,7 @@
 
 use suimon_quantity::{DiskId, Time};
 
-use crate::accounting::at_least_zero;
+use crate::at_workers::at_least_zero;
 use crate::history::{DiskCounters, Totals};
 use crate::phase::Phases;
 use crate::records::Fifo;

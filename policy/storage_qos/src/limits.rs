@@ -85,7 +85,7 @@ impl Limits {
         let rates = [
             ("min_iops", self.min_iops),
             ("max_iops", self.max_iops),
-            ("burst.iops", self.burst.map(|burst| burst.iops)),
+            ("burst_iops", self.burst.map(|burst| burst.iops)),
         ];
         for (field, rate) in rates {
             if let Some(rate) = rate.filter(|rate| rate.per_second() > IOPS_MAX) {
@@ -137,7 +137,7 @@ impl Limits {
 #[non_exhaustive]
 pub enum LimitsError {
     /// Rate above the largest one.
-    #[error("{field} {iops} exceeds {IOPS_MAX}; lower it or remove it")]
+    #[error("{field} {iops} exceeds the maximum of {IOPS_MAX}; lower it or remove it")]
     RateTooHigh {
         /// Field that holds the rate.
         field: &'static str,
@@ -154,19 +154,19 @@ pub enum LimitsError {
         max: Iops,
     },
     /// The limits have a burst and no maximum.
-    #[error("a burst is a rate above max_iops, which is missing; set max_iops or remove the burst")]
+    #[error("burst_iops requires max_iops; set max_iops, or remove burst_iops")]
     BurstWithoutMaximum,
     /// Burst rate that does not exceed the maximum.
     #[error(
-        "burst.iops {} does not exceed max_iops {}; raise it or remove the burst", .burst.per_second(), .max.per_second())]
+        "burst_iops {} does not exceed max_iops {}; raise burst_iops or remove it", .burst.per_second(), .max.per_second())]
     BurstBelowMaximum {
-        /// `burst.iops`.
+        /// `burst_iops`.
         burst: Iops,
         /// `max_iops`.
         max: Iops,
     },
     /// Burst length out of range.
-    #[error("burst.seconds {0} is outside of 1 to {BURST_SECONDS_MAX}")]
+    #[error("burst_s {0} is outside of 1 to {BURST_SECONDS_MAX}")]
     BurstSeconds(u32),
 }
 

@@ -12,9 +12,9 @@ fn contradictions_are_refused() {
     let cases = [
         (Limits { min_iops: iops(6), ..fine }, "min_iops 6 exceeds max_iops 5"),
         (Limits { max_iops: None, burst: burst(9, 1), ..fine }, "set max_iops"),
-        (Limits { burst: burst(5, 1), ..fine }, "burst.iops 5 does not exceed"),
-        (Limits { burst: burst(6, 0), ..fine }, "burst.seconds 0"),
-        (Limits { burst: burst(6, 3601), ..fine }, "burst.seconds 3601"),
+        (Limits { burst: burst(5, 1), ..fine }, "burst_iops 5 does not exceed"),
+        (Limits { burst: burst(6, 0), ..fine }, "burst_s 0"),
+        (Limits { burst: burst(6, 3601), ..fine }, "burst_s 3601"),
         (Limits { max_iops: iops(IOPS_MAX + 1), ..fine }, "max_iops 1000000001"),
     ];
     for (limits, says) in cases {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::{DiskId, Time};
 
-use crate::accounting::AtWorkers;
+use crate::at_workers::AtWorkers;
 use crate::clocks::Clocks;
 use crate::depth::Depth;
 use crate::disk::Disk;
@@ -14,7 +14,7 @@ use crate::flow::Flow;
 use crate::gate::CapMeter;
 use crate::heap::Positions;
 use crate::history::{FlowTotals, History, Turns};
-use crate::members;
+use crate::member_order;
 use crate::own_latency::OwnLatency;
 use crate::pace::{FixedNs, fine_ns, not_after, not_before};
 use crate::ranking::{LAST, Ranking};
@@ -250,7 +250,7 @@ impl StoreScheduler {
         disk.waiting += 1;
         flow.waiting += 1;
         if disk.waiting == 1 {
-            members::enter(flow, disk, slot.0, &mut self.member_places);
+            member_order::enter(flow, disk, slot.0, &mut self.member_places);
         }
         if way.is_first {
             self.place_waiting(now, way.of);
@@ -394,7 +394,7 @@ impl StoreScheduler {
         self.rounds = self.rounds.wrapping_add(1);
         disk.waiting -= 1;
         flow.waiting -= 1;
-        members::serve(flow, disk, member.id, cost, &mut self.member_places);
+        member_order::serve(flow, disk, member.id, cost, &mut self.member_places);
         self.clocks.start((now, clock), disk, flow, record.units, is_due);
         self.gate.charge(cost);
         self.depth.in_flight += 1;

@@ -45,7 +45,10 @@ fn nine_tenths_may_be_promised_and_the_refusal_shows_the_arithmetic() {
 fn nothing_can_be_promised_of_an_unknown_store() {
     let mut store = Store::default();
     let refusal = store.propose(&[own(1, min(1))], false).unwrap_err().to_string();
-    assert!(refusal.contains("unknown: measure or declare the capacity, or force"), "{refusal}");
+    assert!(
+        refusal.contains("unknown: measure the capacity or set `capacity_iops`, or force"),
+        "{refusal}"
+    );
     store.propose(&[own(1, Limits::default())], false).unwrap();
 }
 

@@ -3,23 +3,11 @@
 
 use suimon_quantity::Time;
 
+use crate::completed::Completed;
 use crate::records::Units;
+use crate::run::Run;
 use crate::scheduler::Admission;
-use crate::{DiskSlot, Operation, QueueCause, StoreScheduler, SubmitError};
-
-/// Requests of one disk, operation and size that completed at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completed {
-    /// Operation of each request.
-    pub operation: Operation,
-    /// Size of each request in bytes.
-    pub bytes: u32,
-    /// Number of requests.
-    pub requests: u32,
-    /// Sum of the times in the device in nanoseconds; `None` if the time is no measure of the
-    /// device's load.
-    pub latency_ns: Option<u64>,
-}
+use crate::{DiskSlot, QueueCause, StoreScheduler, SubmitError};
 
 /// Result of the submission of several requests, in their order. Requests that are neither
 /// dispatched nor queued found the queue full ([`SubmitError::Full`]).
@@ -29,28 +17,6 @@ pub struct BatchSubmitted {
     pub dispatched: usize,
     /// Number of the following requests that are queued.
     pub waiting: usize,
-}
-
-/// Requests of one size that are charged together.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
-    pub(crate) requests: u32,
-    /// Units of each request.
-    pub(crate) each: Units,
-    /// Sum of the units.
-    pub(crate) all: Units,
-}
-
-impl Run {
-    /// Creates a run; `None` if the sums overflow.
-    #[inline]
-    fn new(each: Units, requests: u32) -> Option<Self> {
-        let all = Units {
-            cost: each.cost.checked_mul(requests)?,
-            bytes: each.bytes.checked_mul(requests)?,
-        };
-        Some(Self { requests, each, all })
-    }
 }
 
 impl StoreScheduler {

@@ -7,7 +7,8 @@ use suimon_quantity::{ByteRate, DiskId, Iops, TimedRateLimit};
 use super::*;
 use crate::records::Records;
 use crate::{
-    Assignment, Capacity, Change, Limits, Next, Proposal, Store, StoreSpec, Submitted, Weight,
+    Assignment, Capacity, Change, Limits, Next, Operation, Proposal, Store, StoreSpec, Submitted,
+    Weight,
 };
 
 const DISKS: u32 = 3;

@@ -21,7 +21,8 @@ pub enum Submitted {
 #[non_exhaustive]
 pub enum SubmitError {
     /// No disk in this slot.
-    #[error("slot {} has no disk; apply the store's changes first", .0.0)]
+    #[error(
+        "disk slot {} is empty; the caller must add the disk to the scheduler before submitting", .0.0)]
     NoDisk(DiskSlot),
     /// Queue of the store is full.
     #[error("the queue of the store is full; submit the request again after one was dispatched")]

@@ -12,7 +12,7 @@ use crate::thresholds::WEIGHT_MAX;
 #[non_exhaustive]
 pub enum SpecError {
     /// The data plane has no worker.
-    #[error("there is no worker to service queues; configure at least one")]
+    #[error("there is no worker to service queues; set `[host] worker_cpus` or `floating_workers`")]
     NoWorker,
     /// A worker is listed twice.
     #[error("worker {0} is listed twice; list each worker once")]
@@ -27,7 +27,7 @@ pub enum SpecError {
         permitted: usize,
     },
     /// The base worker does not exist.
-    #[error("base_worker {base} does not exist; there are workers {}", List(.known))]
+    #[error("base_worker {base} does not exist; set one of {}", List(.known))]
     UnknownBase {
         /// Configured base worker number.
         base: WorkerId,
@@ -43,7 +43,7 @@ pub enum SpecError {
         base: WorkerId,
     },
     /// The NUMA node has no worker of the data plane.
-    #[error("numa_node {node} has no worker; there are workers on nodes {}", List(.known))]
+    #[error("numa_node {node} has no worker; set one of {}", List(.known))]
     UnknownNode {
         /// Configured NUMA node number.
         node: u16,
@@ -52,7 +52,7 @@ pub enum SpecError {
     },
     /// The base worker is on another NUMA node.
     #[error(
-        "base_worker {base} is not on numa_node {node}, which has workers {}", List(.on_node))]
+        "base_worker {base} is not on numa_node {node}; set one of {}", List(.on_node))]
     BaseOnOtherNode {
         /// `base_worker`.
         base: WorkerId,
@@ -62,7 +62,7 @@ pub enum SpecError {
         on_node: Vec<WorkerId>,
     },
     /// No worker is left at or below `max_worker_number`.
-    #[error("no permitted worker is left up to max_worker_number {highest}; set {lowest} or more")]
+    #[error("max_worker_number {highest} leaves no permitted worker; set {lowest} or more")]
     NoneLeft {
         /// `max_worker_number`.
         highest: WorkerId,
@@ -101,7 +101,7 @@ pub enum QueueError {
         "queue {} ({}) of NIC {} exists already; remove it first", .0.index, .0.direction, .0.port.0)]
     Duplicate(QueueId),
     /// The index exceeds the NIC's number of queues.
-    #[error("NIC {} has {}; the highest index is {}", .queue.port.0, CountedNoun::new(*queues, "queue"), .queues.saturating_sub(1))]
+    #[error("NIC {}: queue index {} is outside of 0 to {}", .queue.port.0, .queue.index, .queues.saturating_sub(1))]
     IndexTooHigh {
         /// Queue with the rejected index.
         queue: QueueId,

@@ -46,8 +46,11 @@ pub enum StayReason {
         /// Time until the worker is emptied.
         left: Duration,
     },
-    /// The worker is below the high mark, and emptying it would overfill another or free none.
+    /// The worker is below the high mark, and its load is above the low mark, or its queues would
+    /// overload another worker.
     Calm,
+    /// The worker is below the high mark, and no other worker has queues, so that none would be parked.
+    OnlyOne,
     /// The worker is below the high mark, and parking is disabled.
     Unparked,
 }
@@ -136,6 +139,7 @@ impl Vmq {
                 StayReason::Packable { left: at.since(now) }
             }
             None if !self.spec.parking => StayReason::Unparked,
+            None if self.queues.values().all(|of| of.at == queue.at) => StayReason::OnlyOne,
             None => StayReason::Calm,
         }
     }
@@ -195,8 +199,14 @@ impl StayReason {
                 left.as_secs_f32()
             ),
             Self::Calm => format!(
-                "the worker is not above {high}, and its queues do not fit on other workers below \
-                 {fit}, or no worker would be parked by that"
+                "the worker is not overloaded (limit {high}), and it is not emptied, because its \
+                 queues would load another worker above {fit}, or its load and that of the other \
+                 workers is above {}",
+                water.low
+            ),
+            Self::OnlyOne => format!(
+                "the worker is not overloaded (limit {high}), and it is not emptied, because no \
+                 other worker has queues of this uplink or team"
             ),
             Self::Unparked => {
                 format!("the worker is not above {high}, and parking of workers is off")

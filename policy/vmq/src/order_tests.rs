@@ -39,19 +39,19 @@ fn contradictions_say_what_would_be_accepted() {
     let cases = [
         (
             VmqSpec { base_worker: id(9), ..any.clone() },
-            "base_worker 9 does not exist; there are workers 0, 1, 2, 3, 4, 5, 6, 7",
+            "base_worker 9 does not exist; set one of 0, 1, 2, 3, 4, 5, 6, 7",
         ),
         (
             VmqSpec { base_worker: id(1), numa_node: Some(1), ..any.clone() },
-            "base_worker 1 is not on numa_node 1, which has workers 2, 3, 6, 7",
+            "base_worker 1 is not on numa_node 1; set one of 2, 3, 6, 7",
         ),
         (
             VmqSpec { numa_node: Some(2), ..any.clone() },
-            "numa_node 2 has no worker; there are workers on nodes 0, 1",
+            "numa_node 2 has no worker; set one of 0, 1",
         ),
         (
             VmqSpec { max_worker_number: id(1), numa_node: Some(1), ..any.clone() },
-            "no permitted worker is left up to max_worker_number 1; set 2 or more",
+            "max_worker_number 1 leaves no permitted worker; set 2 or more",
         ),
         (
             VmqSpec { max_worker_number: id(1), base_worker: id(2), ..any.clone() },

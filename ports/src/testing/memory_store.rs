@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use suimon_image::testing::{Crash, LoggedChange, MemoryFile, WriteOutcome};
+use suimon_image::testing::{Crash, FileContent, LoggedChange, MemoryFile, WriteOutcome};
 use suimon_image::{FileError, ImageFile};
 
 use crate::{
@@ -37,7 +37,7 @@ struct State {
     /// Names before the first logged change.
     names_before: BTreeMap<FileName, usize>,
     /// Contents and modification times of files before the first logged change.
-    files_before: Vec<(Vec<u8>, u64)>,
+    files_before: Vec<(FileContent, u64)>,
     /// Number of changes that succeed before the store is full; `None`: unlimited.
     capacity: Option<usize>,
     now_unix_s: u64,
@@ -70,9 +70,9 @@ impl State {
         found.ok_or_else(|| StoreFileError::new(name, StoreFault::Missing))
     }
 
-    fn add(&mut self, bytes: Vec<u8>) -> usize {
+    fn add(&mut self, content: impl Into<FileContent>) -> usize {
         self.files.push(Entry {
-            file: MemoryFile::new(bytes),
+            file: MemoryFile::new(content),
             modified_unix_s: self.now_unix_s,
             readers: 0,
             writers: 0,
@@ -163,7 +163,7 @@ impl MemoryStore {
     pub fn clear_log(&self) {
         let mut state = self.state();
         state.ops.clear();
-        let before = |entry: &Entry| (entry.file.bytes(), entry.modified_unix_s);
+        let before = |entry: &Entry| (entry.file.content(), entry.modified_unix_s);
         state.files_before = state.files.iter().map(before).collect();
         state.names_before = state.names.clone();
     }
@@ -191,8 +191,8 @@ impl MemoryStore {
         let crashed = Self::default();
         for (name, number) in names {
             let (before, mut modified_unix_s) = match state.files_before.get(number) {
-                Some((bytes, modified_unix_s)) => (bytes.as_slice(), *modified_unix_s),
-                None => (&[][..], 0),
+                Some((content, modified_unix_s)) => (content.clone(), *modified_unix_s),
+                None => (FileContent::default(), 0),
             };
             let mut of_file: Vec<LoggedChange> = Vec::new();
             for op in ops {
@@ -206,12 +206,12 @@ impl MemoryStore {
                     _ => {}
                 }
             }
-            let crash = Crash { before, ops: &of_file, started: of_file.len() };
+            let crash = Crash { before: &before, ops: &of_file, started: of_file.len() };
             let fates: Vec<WriteOutcome> = (0..crash.unsynced()).map(|_| fate()).collect();
-            let bytes = crash.file(&[], &fates);
+            let content = crash.file(&[], &fates);
             let mut after = crashed.state();
             after.now_unix_s = modified_unix_s;
-            let number = after.add(bytes);
+            let number = after.add(content);
             after.names.insert(name, number);
         }
         crashed.state().now_unix_s = state.now_unix_s;

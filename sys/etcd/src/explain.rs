@@ -29,6 +29,12 @@ pub(crate) fn timeout_error(member: &str, is_change: bool) -> ClusterStoreError 
     ClusterStoreError { kind, detail }
 }
 
+/// Returns true if a response exceeds the size that this client accepts. gRPC status code: out of
+/// range.
+pub(crate) fn is_too_large(error: &Error) -> bool {
+    matches!(error, Error::GRpcStatus(status) if status.code() as i32 == 11)
+}
+
 fn by_status(message: &str, code: i32, unanswered: Kind) -> (Kind, &'static str) {
     let has = |words: &[&str]| words.iter().any(|word| message.contains(word));
     if has(&[
@@ -47,6 +53,11 @@ fn by_status(message: &str, code: i32, unanswered: Kind) -> (Kind, &'static str)
             Kind::Full,
             "compact and defragment etcd, raise its quota, or send smaller requests",
         );
+    }
+    if has(&["message length too large"]) {
+        let advice = "the response is larger than this daemon accepts; remove nodes or stores that \
+                      the cluster does not need";
+        return (Kind::Refused, advice);
     }
     if has(&["requested lease not found"]) {
         return (Kind::LeaseEnded, "acquire another lease");

@@ -63,11 +63,12 @@ impl Members {
 
     /// Returns a connection, and the URL of its member.
     pub(crate) async fn client(&self) -> Result<(Client, String), ClusterStoreError> {
-        let (member, known) = {
+        let (selected, member, known) = {
             let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
             let endpoints = &self.spec.endpoints;
             let index = current.index % endpoints.len().max(1);
-            (endpoints.get(index).cloned().unwrap_or_default(), current.client.clone())
+            let member = endpoints.get(index).cloned().unwrap_or_default();
+            (current.index, member, current.client.clone())
         };
         if let Some(client) = known {
             return Ok((client, member));
@@ -78,7 +79,10 @@ impl Members {
             .map_err(|_| timeout_error(&member, false))
             .and_then(|made| made.map_err(|error| explain(&member, &error, false)))?;
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        current.client = Some(client.clone());
+        // Another task may have switched to the next member meanwhile.
+        if current.index == selected {
+            current.client = Some(client.clone());
+        }
         Ok((client, member))
     }
 

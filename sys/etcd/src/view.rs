@@ -5,6 +5,10 @@ use suimon_ports::{ClusterEntry, ClusterStoreError, ClusterView};
 
 use crate::members::Members;
 
+/// Maximum size in bytes of a response. The default of gRPC, 4 MB, is exceeded by the grants and
+/// reports of some thousand pairs of a node and a store, and by what a watch has missed meanwhile.
+pub(crate) const RESPONSE_BYTES_MAX: usize = 64 << 20;
+
 pub(crate) fn entry(pair: &KeyValue) -> ClusterEntry {
     ClusterEntry {
         key: String::from_utf8_lossy(pair.key()).into_owned(),
@@ -23,9 +27,10 @@ pub(crate) async fn read(
     prefix: &str,
 ) -> Result<ClusterView, ClusterStoreError> {
     let answer = members
-        .request(false, |mut client| async move {
+        .request(false, |client| async move {
             let options =
                 GetOptions::new().with_prefix().with_sort(SortTarget::Key, SortOrder::Ascend);
+            let mut client = client.kv_client().max_decoding_message_size(RESPONSE_BYTES_MAX);
             client.get(prefix, Some(options)).await
         })
         .await?;

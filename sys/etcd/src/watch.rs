@@ -10,9 +10,9 @@ use suimon_ports::{
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::explain::{explain, timeout_error};
+use crate::explain::{explain, is_too_large, timeout_error};
 use crate::members::Members;
-use crate::view::{entry, read, revision};
+use crate::view::{RESPONSE_BYTES_MAX, entry, read, revision};
 
 /// Interval of progress requests on an idle watch.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
@@ -74,7 +74,7 @@ async fn listen(
         heard.revision = Some(revision);
         revision
     };
-    let (mut client, member) = match members.client().await {
+    let (client, member) = match members.client().await {
         Ok(found) => found,
         Err(error) => {
             let member = error.detail.split(": ").next().unwrap_or_default();
@@ -84,6 +84,7 @@ async fn listen(
     };
     let start = i64::try_from(from).unwrap_or(i64::MAX).saturating_add(1);
     let options = WatchOptions::new().with_prefix().with_start_revision(start);
+    let mut client = client.watch_client().max_decoding_message_size(RESPONSE_BYTES_MAX);
     let begun = timeout(members.timeout(), client.watch(heard.prefix.as_str(), Some(options)));
     let left = |error| {
         members.switch_member(&member);
@@ -102,7 +103,13 @@ async fn listen(
                 report(&answer, heard, observer)?;
             }
             Ok(Ok(None)) => return Err(left(timeout_error(&member, false))),
-            Ok(Err(error)) => return Err(left(explain(&member, &error, false))),
+            Ok(Err(error)) => {
+                if is_too_large(&error) {
+                    // It would be received again and again. A snapshot has the last values only.
+                    heard.revision = None;
+                }
+                return Err(left(explain(&member, &error, false)));
+            }
             Err(_) if unanswered < UNANSWERED_MAX => {
                 unanswered += 1;
                 stream

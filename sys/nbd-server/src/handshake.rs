@@ -11,7 +11,8 @@ use tokio::time::timeout;
 
 use crate::client::Client;
 use crate::handshakes::Handshake;
-use crate::relay::{QueueLife, start_relay};
+use crate::inside::QueueLife;
+use crate::relay::start_relay;
 use crate::tls::NbdTls;
 
 /// Time limit of a negotiation, including TLS.

@@ -8,7 +8,8 @@
 //! most. Many clients that connect at once, as after a restart of the daemon, are not silent, and
 //! may exceed the limits up to the [`PEER_PEAK`] and the [`HOST_PEAK`]. There, the oldest
 //! negotiation is replaced in any case. Negotiations in which the client has sent nothing are
-//! replaced before all others. Clients that presented a certificate are not replaced.
+//! replaced before all others. Clients that presented a certificate are not replaced, nor are, below
+//! the peaks, those whose TLS handshake waits for its turn.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -49,6 +50,8 @@ struct Entry {
     /// Time of the client's last bytes, or of the start.
     active: Instant,
     is_authenticated: bool,
+    /// True while the server, not the client, has to proceed.
+    is_waiting: bool,
     /// `true` is sent if the negotiation is replaced.
     evict: watch::Sender<bool>,
 }
@@ -58,6 +61,13 @@ pub(crate) struct Handshake {
     all: Handshakes,
     number: u64,
     pub(crate) evicted: Replaced,
+}
+
+/// Reference to a negotiation, which may have ended.
+#[derive(Clone)]
+pub(crate) struct Progress {
+    all: Handshakes,
+    number: u64,
 }
 
 /// Signal that a negotiation was replaced.
@@ -82,7 +92,14 @@ impl Handshakes {
         let number = all.next;
         all.next += 1;
         let (evict, evicted) = watch::channel(false);
-        let entry = Entry { origin, has_sent: false, active: now, is_authenticated: false, evict };
+        let entry = Entry {
+            origin,
+            has_sent: false,
+            active: now,
+            is_authenticated: false,
+            is_waiting: false,
+            evict,
+        };
         all.entries.insert(number, entry);
         Some(Handshake { all: self.clone(), number, evicted: Replaced(evicted) })
     }
@@ -122,7 +139,9 @@ impl All {
     /// Returns the negotiations that may be replaced: those silent at `now`, or all at a peak.
     fn replaceable(&self, now: Option<Instant>) -> impl Iterator<Item = (u64, &Entry)> {
         let is_silent = move |entry: &Entry| {
-            now.is_none_or(|now| now.saturating_duration_since(entry.active) >= SILENT_AFTER)
+            now.is_none_or(|now| {
+                !entry.is_waiting && now.saturating_duration_since(entry.active) >= SILENT_AFTER
+            })
         };
         let entries = self.entries.iter().map(|(number, entry)| (*number, entry));
         entries.filter(move |(_, entry)| !entry.is_authenticated && is_silent(entry))
@@ -138,10 +157,26 @@ impl Handshake {
         }
     }
 
+    /// Returns a reference to the negotiation, for its TLS handshake.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress { all: self.all.clone(), number: self.number }
+    }
+
     /// Records that the client presented a certificate, so that it is not replaced.
     pub(crate) fn handle_authenticated(&self) {
         if let Some(entry) = self.all.lock().entries.get_mut(&self.number) {
             entry.is_authenticated = true;
+        }
+    }
+}
+
+impl Progress {
+    /// Records whether the negotiation waits for the server. The client is silent from the end of
+    /// that time on at the earliest.
+    pub(crate) fn set_waiting(&self, is_waiting: bool, now: Instant) {
+        if let Some(entry) = self.all.lock().entries.get_mut(&self.number) {
+            entry.is_waiting = is_waiting;
+            entry.active = now;
         }
     }
 }

@@ -44,6 +44,23 @@ fn clients_that_connect_at_once_do_not_replace_each_other() {
     assert_eq!(evicted, [1], "at the peak, the oldest of those that have sent nothing");
 }
 
+/// The server delays TLS handshakes; these clients wait for it and send nothing.
+#[test]
+fn negotiations_that_wait_for_the_server_are_not_silent() {
+    let (all, now) = (Handshakes::default(), Instant::now());
+    let waiting = begun(&all, [7; PEER_MAX].into_iter(), now);
+    waiting.iter().for_each(|of| of.progress().set_waiting(true, now));
+    let then = now + SILENT_AFTER;
+    let new = begun(&all, [7, 7].into_iter(), then);
+    assert!(!waiting.iter().chain(&new).any(is_evicted));
+    // Its turn has come, and the client sends nothing.
+    waiting[5].progress().set_waiting(false, then);
+    let _last = all.begin(address(7), then + SILENT_AFTER).unwrap();
+    let evicted: Vec<_> = waiting.iter().chain(&new).filter(|of| is_evicted(of)).collect();
+    assert_eq!(evicted.len(), 1);
+    assert!(!waiting.iter().enumerate().any(|(at, of)| at != 5 && is_evicted(of)));
+}
+
 #[test]
 fn at_the_limit_of_the_host_the_peer_with_most_makes_room() {
     let (all, now) = (Handshakes::default(), Instant::now());

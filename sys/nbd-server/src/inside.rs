@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use suimon_socket_runtime::PeerGuard;
+use tokio::sync::oneshot::Sender;
 
 use crate::budgets::Share;
 use crate::clients::ListedConnection;
-use crate::relay::QueueLife;
 
 /// Values that the queue of a connection owns as long as it exists: its entry in the list of
 /// clients, its TLS, and the guard of its socket.
@@ -16,4 +16,15 @@ pub(crate) struct Inside {
     pub(crate) _life: Option<QueueLife>,
     /// `None` if the socket carries no descriptors.
     pub(crate) guard: Option<Arc<PeerGuard>>,
+}
+
+/// Owned by the queue of a connection with TLS. When it is dropped, the task ends.
+#[derive(Debug)]
+pub(crate) struct QueueLife(#[expect(dead_code, reason = "dropping it is its effect")] Sender<()>);
+
+impl QueueLife {
+    /// Creates the owner of the sender whose drop ends the task.
+    pub(crate) const fn new(sender: Sender<()>) -> Self {
+        Self(sender)
+    }
 }

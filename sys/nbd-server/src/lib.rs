@@ -39,6 +39,7 @@
 
 mod access;
 mod accounts;
+mod admission;
 mod budgets;
 mod client;
 mod clients;
@@ -46,6 +47,7 @@ mod clients;
 mod descriptor_tests;
 mod handshake;
 mod handshakes;
+mod host;
 mod in_parts;
 #[cfg(test)]
 mod in_parts_tests;
@@ -82,7 +84,8 @@ pub use access::{TcpAccess, UnixAccess};
 pub use accounts::{AccountError, Accounts};
 pub use budgets::{NbdBudgets, Share};
 pub use clients::NbdClients;
+pub use host::{NbdExports, NbdHost};
 pub use level::{LimitExceeded, NbdScope, RESERVED_BYTES};
 pub use queue::{NbdQueue, REQUESTS_MAX};
-pub use server::{NbdExports, NbdHost, NbdServer, serve_stream};
+pub use server::{NbdServer, serve_stream};
 pub use tls::{NbdTls, NbdTlsError, TlsFile};

@@ -6,20 +6,22 @@
 
 use std::future::pending;
 use std::io::{self, Cursor};
-use std::net::TcpStream as StdTcpStream;
+use std::net::{IpAddr, Ipv4Addr, TcpStream as StdTcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, join, split};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::oneshot::{Receiver, Sender, channel};
+use tokio::sync::oneshot::{Receiver, channel};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::client::Client;
 use crate::handshakes::Replaced;
+use crate::inside::QueueLife;
+use crate::origin::Origin;
 use crate::tls::NbdTls;
 
 /// Size of the buffer per direction in bytes. No more than this is read from one side before the
@@ -28,10 +30,6 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// Time limit for the client to read the last replies after its queue has ended.
 const LAST_REPLIES_MAX: Duration = Duration::from_secs(1);
-
-/// Owned by the queue of a connection with TLS. When it is dropped, the task ends.
-#[derive(Debug)]
-pub(crate) struct QueueLife(#[expect(dead_code, reason = "dropping it is its effect")] Sender<()>);
 
 /// Starts TLS on a client's socket. `received` contains bytes that were already received. Returns a
 /// socket that carries the client's bytes without TLS; it is closed when TLS fails or ends.
@@ -57,8 +55,15 @@ pub(crate) fn start_relay(
         let (read, write) = split(socket);
         // rustls reads at most one record, 16 KiB, at once.
         let read = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(received).chain(read));
+        let handshake = async {
+            // Its turn has come.
+            note_waiting(&client, false);
+            acceptor.accept(join(read, write)).await
+        };
+        note_waiting(&client, true);
+        let limits = client.host.tls_limits.clone();
         let session = tokio::select! {
-            session = acceptor.accept(join(read, write)) => session,
+            session = limits.run(address_of(client.origin), handshake) => session,
             // The negotiation has timed out.
             _ = &mut ended => return,
         };
@@ -82,7 +87,23 @@ pub(crate) fn start_relay(
             () = wait_for_eviction(evicted) => {}
         }
     });
-    Ok((ours.into(), QueueLife(life)))
+    Ok((ours.into(), QueueLife::new(life)))
+}
+
+/// Returns the address by which the TLS handshakes of a client are limited.
+fn address_of(origin: Option<Origin>) -> IpAddr {
+    match origin {
+        Some(Origin::Address(address)) => address,
+        // Clients of Unix sockets have no TLS.
+        Some(Origin::User(_)) | None => Ipv4Addr::UNSPECIFIED.into(),
+    }
+}
+
+/// Records whether a client waits for its turn.
+fn note_waiting(client: &Client, is_waiting: bool) {
+    if let Some(progress) = &client.progress {
+        progress.set_waiting(is_waiting, Instant::now());
+    }
 }
 
 /// Waits until the client's negotiation is replaced.

@@ -11,82 +11,20 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{set_tcp_nodelay, socket_peercred};
 use rustix::net::{SocketFlags, accept_with, getpeername};
-use suimon_nbd::Export;
-use suimon_ports::{NbdLimits, NbdTransport};
-use suimon_socket_runtime::{PeerGuard, SocketRuntime, Stop, Task, Watched};
+use suimon_ports::NbdTransport;
+use suimon_socket_runtime::{PeerGuard, Stop, Task, Watched};
 use suimon_unix_socket::refuse_descriptors;
 use tokio::time::sleep;
 
 use crate::access::{TcpAccess, UnixAccess};
-use crate::budgets::NbdBudgets;
 use crate::client::Client;
-use crate::clients::{ClientIdentity, NbdClients};
-use crate::handshakes::Handshakes;
+use crate::clients::ClientIdentity;
+use crate::host::NbdHost;
 use crate::keepalive;
 use crate::origin::Origin;
-use crate::queue::NbdQueue;
 
 /// Time until the next attempt if the host has no descriptor or memory for a connection.
 const SHORTAGE: Duration = Duration::from_millis(100);
-
-/// Exports of a server, and the receiver of their connections.
-pub trait NbdExports: Send + Sync {
-    /// Returns the current exports. Must not block: called by a thread that serves all clients.
-    fn exports(&self) -> Vec<Export>;
-
-    /// Attaches a connection to the export with this name. May block for some seconds.
-    ///
-    /// # Errors
-    /// The reason why the connection is rejected; it is then closed.
-    fn attach(&self, name: &str, queue: NbdQueue) -> Result<(), String>;
-
-    /// Returns the limits on the connections of an export. Must not block.
-    fn limits(&self, _name: &str) -> NbdLimits {
-        NbdLimits::EXPORT
-    }
-
-    /// Reports a client that was rejected. Must not block.
-    fn handle_refused(&self, _peer: String, _reason: String) {}
-
-    /// Reports a client that was turned away because of a limit. Must not block.
-    fn handle_limited(&self, _peer: String, _reason: String) {}
-}
-
-/// State that several servers share.
-#[derive(Clone)]
-pub struct NbdHost {
-    /// Exports that all servers offer.
-    pub exports: Arc<dyn NbdExports>,
-    /// List of the servers' connections.
-    pub clients: NbdClients,
-    /// Accounts of all servers' connections and buffer memory, with the limits.
-    pub budgets: NbdBudgets,
-    /// Negotiations of the servers.
-    pub(crate) handshakes: Handshakes,
-    /// Runtime that accepts clients, negotiates with them and carries their TLS. Its threads open
-    /// no files.
-    pub runtime: SocketRuntime,
-}
-
-impl NbdHost {
-    /// Creates the state of servers that offer `exports` and run on the threads of `runtime`.
-    #[must_use]
-    pub fn new(exports: Arc<dyn NbdExports>, runtime: SocketRuntime) -> Self {
-        Self {
-            exports,
-            clients: NbdClients::default(),
-            budgets: NbdBudgets::default(),
-            handshakes: Handshakes::default(),
-            runtime,
-        }
-    }
-
-    /// Returns the shared state for servers that offer `exports`.
-    #[must_use]
-    pub fn with_exports(&self, exports: Arc<dyn NbdExports>) -> Self {
-        Self { exports, ..self.clone() }
-    }
-}
 
 /// Binds a socket, replacing one that a killed process has left.
 fn bind(path: &Path) -> io::Result<UnixListener> {
@@ -255,7 +193,7 @@ impl Access {
 
 /// Serves one client on a connected stream socket. Limits and access control of servers do not
 /// apply, and the client is not listed in [`NbdHost::clients`]. Does not block: a task negotiates,
-/// and the connection is passed to [`NbdExports::attach`] of `host`.
+/// and the connection is passed to [`NbdExports::attach`](crate::NbdExports::attach) of `host`.
 pub fn serve_stream(socket: OwnedFd, peer: &str, host: &NbdHost) {
     let caller = ClientIdentity { transport: NbdTransport::Unix, peer: peer.to_owned() };
     let client = Client::new(host.clone(), None, caller, None);

@@ -5,13 +5,15 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, Certificate, CertificateParams, IsCa, KeyPair, date_time_ymd};
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned};
 use suimon_ports::DiskQueue;
+use suimon_socket_runtime::{HANDSHAKES_BURST, HANDSHAKES_PER_SECOND};
 
 use crate::queue_tests::{WRITE, header};
 use crate::server_tests::{Exports, LIMIT, host};
@@ -95,28 +97,19 @@ impl Bench {
 
     /// Connects and sends the client flags and the request for TLS, with more bytes behind it.
     fn start_tls(&self, behind: &[u8]) -> TcpStream {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
-        stream.read_exact(&mut [0; 18]).unwrap();
-        let (flags, option) = (3_u32.to_be_bytes(), STARTTLS.to_be_bytes());
-        let sent = [&flags[..], b"IHAVEOPT", &option, &[0; 4], behind].concat();
-        stream.write_all(&sent).unwrap();
-        let mut reply = [0; 20];
-        stream.read_exact(&mut reply).unwrap();
-        assert_eq!(reply[12..16], 1_u32.to_be_bytes(), "NBD_REP_ACK");
-        stream
+        start_tls_from(self.address, Ipv4Addr::LOCALHOST, behind)
     }
 
     /// Negotiates TLS, and then the export `works`.
     fn enter(&self, config: &Arc<ClientConfig>) -> std::io::Result<Stream> {
-        let name = ServerName::try_from("localhost").unwrap();
-        let tls = ClientConnection::new(Arc::clone(config), name).unwrap();
-        let mut stream = StreamOwned::new(tls, self.start_tls(&[]));
-        let option = EXPORT_NAME.to_be_bytes();
-        stream.write_all(&[b"IHAVEOPT", &option[..], &[0, 0, 0, 5], b"works"].concat())?;
-        stream.flush()?;
-        stream.read_exact(&mut [0; 10])?;
-        Ok(stream)
+        enter_from(self.address, Ipv4Addr::LOCALHOST, config)
+    }
+
+    /// Begins a TLS handshake without continuing it.
+    fn hello(&self, config: &Arc<ClientConfig>) -> TcpStream {
+        let mut stream = self.start_tls(&[]);
+        client(config).write_tls(&mut stream).unwrap();
+        stream
     }
 
     fn queue(&self) -> NbdQueue {
@@ -129,6 +122,40 @@ impl Bench {
             std::thread::yield_now();
         }
     }
+}
+
+fn client(config: &Arc<ClientConfig>) -> ClientConnection {
+    let name = ServerName::try_from("localhost").unwrap();
+    ClientConnection::new(Arc::clone(config), name).unwrap()
+}
+
+fn start_tls_from(server: SocketAddr, from: Ipv4Addr, behind: &[u8]) -> TcpStream {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddr::from((from, 0))).unwrap();
+    connect(&socket, &server).unwrap();
+    let mut stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    stream.read_exact(&mut [0; 18]).unwrap();
+    let (flags, option) = (3_u32.to_be_bytes(), STARTTLS.to_be_bytes());
+    let sent = [&flags[..], b"IHAVEOPT", &option, &[0; 4], behind].concat();
+    stream.write_all(&sent).unwrap();
+    let mut reply = [0; 20];
+    stream.read_exact(&mut reply).unwrap();
+    assert_eq!(reply[12..16], 1_u32.to_be_bytes(), "NBD_REP_ACK");
+    stream
+}
+
+fn enter_from(
+    server: SocketAddr,
+    from: Ipv4Addr,
+    config: &Arc<ClientConfig>,
+) -> std::io::Result<Stream> {
+    let mut stream = StreamOwned::new(client(config), start_tls_from(server, from, &[]));
+    let option = EXPORT_NAME.to_be_bytes();
+    stream.write_all(&[b"IHAVEOPT", &option[..], &[0, 0, 0, 5], b"works"].concat())?;
+    stream.flush()?;
+    stream.read_exact(&mut [0; 10])?;
+    Ok(stream)
 }
 
 /// As in CVE-2011-0411: bytes that an attacker on the network inserts before the TLS handshake would
@@ -266,4 +293,43 @@ fn handshakes_that_stall_delay_no_other_client() {
         bench.enter(&good).unwrap();
     }
     drop(stalled);
+}
+
+/// A client begins handshakes as fast as it can. Only those of the burst and of the rate cost a
+/// signature; the client of another address and, with few connections, that of the same one are
+/// served.
+#[test]
+fn a_client_that_begins_handshakes_without_end_is_limited_and_delays_no_other() {
+    let bench = Bench::new();
+    let config = bench.good();
+    let begun = Instant::now();
+    let more = 48;
+    // Fewer at a time than a server permits of a peer.
+    let at_once = 16;
+    for _ in 0..(HANDSHAKES_BURST + more).div_ceil(at_once) {
+        let streams: Vec<TcpStream> = (0..at_once).map(|_| bench.hello(&config)).collect();
+        for mut stream in streams {
+            // The server's first flight, with its signature.
+            assert!(stream.read(&mut [0; 1]).is_ok_and(|length| length == 1));
+        }
+    }
+    let least = Duration::from_secs(1) * more / HANDSHAKES_PER_SECOND;
+    assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
+    let other = Instant::now();
+    enter_from(bench.address, Ipv4Addr::new(127, 0, 0, 2), &config).unwrap();
+    assert!(other.elapsed() < LIMIT / 2);
+    bench.enter(&config).unwrap();
+}
+
+/// After a restart of the daemon, all disks of a host connect at once.
+#[test]
+fn a_hundred_disks_connect_at_once() {
+    let bench = Bench::new();
+    let config = bench.good();
+    let address = bench.address;
+    std::thread::scope(|scope| {
+        for _ in 0..100 {
+            scope.spawn(|| enter_from(address, Ipv4Addr::LOCALHOST, &config).unwrap());
+        }
+    });
 }

@@ -3,8 +3,8 @@
 //! Each session is a separate connection. It begins with a unique number that the agent must
 //! repeat, and ends at a fixed deadline, whatever the guest replies and however slowly.
 
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io::{ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,9 @@ use suimon_qmp::{
     agent_is_frozen, agent_version, decode_agent_system,
 };
 
-use crate::host::connect_in;
+use crate::peer::wait_readable;
+use crate::qemu_stream::{Closing, QemuStream};
+use crate::vm_socket::connect_in;
 
 /// Socket of the agent, in the VM's folder.
 pub(crate) const AGENT_SOCKET: &str = "agent.sock";
@@ -33,10 +35,18 @@ const REFUSAL_LIMIT: Duration = Duration::from_secs(1);
 const FREEZE_LIMIT: Duration = Duration::from_secs(20);
 const READ_BYTES: usize = 16 << 10;
 
+/// Port of the guest agent of a VM.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AgentPort<'p> {
+    pub(crate) folder: &'p Path,
+    /// Close of the last session's connection.
+    pub(crate) closing: &'p Closing,
+}
+
 /// Session with the guest agent of a VM.
 #[derive(Debug)]
 struct AgentSession {
-    stream: UnixStream,
+    stream: QemuStream,
     reader: AgentReader,
     until: Instant,
 }
@@ -73,9 +83,16 @@ impl From<Failed> for VmError {
 
 impl AgentSession {
     /// Starts a session with the VM's guest agent. The session fails after `limit`.
-    fn begin(folder: &Path, limit: Duration) -> Result<Self, VmError> {
+    fn begin(port: AgentPort<'_>, limit: Duration) -> Result<Self, VmError> {
+        if port.closing.is_pending() {
+            let text = "QEMU attached a descriptor to the data of the guest agent and delays its \
+                        close; end the VM, which is hostile or has a defect";
+            return Err(VmError::new(VmErrorKind::Timeout, text));
+        }
         let until = Instant::now() + limit;
-        let stream = connect_in(folder, AGENT_SOCKET, limit).map_err(|error| {
+        let connected = connect_in(port.folder, AGENT_SOCKET, limit)
+            .and_then(|stream| QemuStream::new(stream, port.closing));
+        let stream = connected.map_err(|error| {
             if error.kind() == ErrorKind::TimedOut {
                 return silent();
             }
@@ -85,7 +102,12 @@ impl AgentSession {
             );
             VmError::new(VmErrorKind::Refused, text)
         })?;
-        let mut talk = Self { stream, reader: AgentReader::new(), until };
+        Self { stream, reader: AgentReader::new(), until }.synchronize()
+    }
+
+    /// Begins the exchange with the agent.
+    fn synchronize(self) -> Result<Self, VmError> {
+        let mut talk = self;
         // A unique number, so that a late reply to an earlier session is not mistaken for this
         // one's.
         let number = u64::from(std::process::id()) << 32 | u64::from(fresh_number());
@@ -98,7 +120,8 @@ impl AgentSession {
     fn send(&mut self, command: AgentCommand) -> Result<(), Failed> {
         let limit = self.time_left()?;
         let sent = self.stream.set_write_timeout(Some(limit));
-        sent.and_then(|()| self.stream.write_all(&command.bytes())).map_err(|_| Failed::Silent)
+        let bytes = command.bytes();
+        sent.and_then(|()| (&*self.stream).write_all(&bytes)).map_err(|_| Failed::Silent)
     }
 
     fn time_left(&self) -> Result<Duration, Failed> {
@@ -113,14 +136,16 @@ impl AgentSession {
                 return Ok(value);
             }
             let limit = self.time_left()?;
-            let count = self
-                .stream
-                .set_read_timeout(Some(limit))
-                .and_then(|()| self.stream.read(&mut buffer));
-            match count {
+            let [has_bytes] =
+                wait_readable([self.stream.as_fd()], Some(limit)).map_err(|_| Failed::Silent)?;
+            if !has_bytes {
+                continue;
+            }
+            match self.stream.read_bytes(&mut buffer) {
                 Ok(0) => return Err(Failed::Silent),
                 Ok(count) => self.reader.handle_bytes(buffer.get(..count).unwrap_or_default()),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
                 Err(_) => return Err(Failed::Silent),
             }
         }
@@ -140,8 +165,8 @@ fn fresh_number() -> u32 {
 }
 
 /// Returns the guest properties that the agent reports.
-pub(crate) fn guest_facts(folder: &Path) -> Result<GuestInfo, VmError> {
-    let mut talk = AgentSession::begin(folder, ANSWER_LIMIT)?;
+pub(crate) fn guest_facts(port: AgentPort<'_>) -> Result<GuestInfo, VmError> {
+    let mut talk = AgentSession::begin(port, ANSWER_LIMIT)?;
     let version = agent_version(&talk.request(AgentCommand::Info)?);
     let frozen = talk.request(AgentCommand::FreezeStatus).ok();
     let is_frozen = frozen.is_some_and(|value| agent_is_frozen(&value) == Ok(true));
@@ -178,8 +203,8 @@ fn interface(found: suimon_qmp::AgentInterface) -> GuestInterface {
 }
 
 /// Requests a shutdown of the guest. Success of the shutdown is not reported by the agent.
-pub(crate) fn shut_down(folder: &Path) -> Result<(), VmError> {
-    let mut talk = AgentSession::begin(folder, ANSWER_LIMIT)?;
+pub(crate) fn shut_down(port: AgentPort<'_>) -> Result<(), VmError> {
+    let mut talk = AgentSession::begin(port, ANSWER_LIMIT)?;
     talk.send(AgentCommand::Shutdown)?;
     talk.until = Instant::now() + REFUSAL_LIMIT;
     match talk.receive_reply(AgentCommand::Shutdown) {
@@ -190,9 +215,9 @@ pub(crate) fn shut_down(folder: &Path) -> Result<(), VmError> {
 }
 
 /// Freezes the guest's file systems. Returns their number.
-pub(crate) fn freeze(folder: &Path) -> Result<u64, VmError> {
+pub(crate) fn freeze(port: AgentPort<'_>) -> Result<u64, VmError> {
     // An agent that does not even reply to the synchronisation was not told to freeze.
-    let begun = AgentSession::begin(folder, ANSWER_LIMIT);
+    let begun = AgentSession::begin(port, ANSWER_LIMIT);
     let mut talk = begun.map_err(|error| VmError::new(VmErrorKind::Refused, error.text))?;
     talk.until = Instant::now() + FREEZE_LIMIT;
     let count = talk.request(AgentCommand::Freeze)?;
@@ -200,8 +225,8 @@ pub(crate) fn freeze(folder: &Path) -> Result<u64, VmError> {
 }
 
 /// Thaws the guest's file systems. Returns their number.
-pub(crate) fn thaw(folder: &Path) -> Result<u64, VmError> {
-    let mut talk = AgentSession::begin(folder, ANSWER_LIMIT)?;
+pub(crate) fn thaw(port: AgentPort<'_>) -> Result<u64, VmError> {
+    let mut talk = AgentSession::begin(port, ANSWER_LIMIT)?;
     let count = talk.request(AgentCommand::Thaw)?;
     Ok(agent_count(AgentCommand::Thaw, &count).map_err(Failed::Agent)?)
 }

@@ -1,5 +1,5 @@
 use std::io::{Read, Write};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread::JoinHandle;
 
 use super::*;
@@ -12,6 +12,12 @@ fn guest(agent: impl FnOnce(UnixStream) + Send + 'static) -> (tempfile::TempDir,
         agent(listener.accept().unwrap().0);
     });
     (folder, thread)
+}
+
+/// Returns the port of a VM of which no session was closed yet.
+fn port(folder: &tempfile::TempDir) -> AgentPort<'_> {
+    let closing = Box::leak(Box::new(Closing::default()));
+    AgentPort { folder: folder.path(), closing }
 }
 
 fn line(client: &mut UnixStream) -> Option<Value> {
@@ -56,7 +62,7 @@ fn an_agent_tells_what_it_knows() {
             })
         });
     });
-    let facts = guest_facts(folder.path()).unwrap();
+    let facts = guest_facts(port(&folder)).unwrap();
     let expected = GuestInfo {
         agent_version: Some("7.2.22".to_owned()),
         host_name: Some("web".to_owned()),
@@ -70,20 +76,20 @@ fn an_agent_tells_what_it_knows() {
 #[test]
 fn freezing_counts_and_turning_off_needs_no_answer() {
     let (folder, _) = guest(|client| honest(client, |_| Some("{\"return\": 3}\n")));
-    assert_eq!(freeze(folder.path()).unwrap(), 3);
+    assert_eq!(freeze(port(&folder)).unwrap(), 3);
     let (folder, _) = guest(|client| honest(client, |_| Some("{\"return\": \"many\"}\n")));
     // The effect is unknown, so this is no rejection.
-    assert_eq!(thaw(folder.path()).unwrap_err().kind, VmErrorKind::Timeout);
+    assert_eq!(thaw(port(&folder)).unwrap_err().kind, VmErrorKind::Timeout);
     let (folder, _) = guest(|client| honest(client, |_| Some("nonsense\n")));
-    assert_eq!(freeze(folder.path()).unwrap_err().kind, VmErrorKind::Timeout);
+    assert_eq!(freeze(port(&folder)).unwrap_err().kind, VmErrorKind::Timeout);
     let (folder, _) = guest(|client| honest(client, |_| Some("nonsense\n")));
-    assert!(shut_down(folder.path()).unwrap_err().text.contains("JSON"));
+    assert!(shut_down(port(&folder)).unwrap_err().text.contains("JSON"));
     let (folder, _) = guest(|client| honest(client, |_| None));
-    shut_down(folder.path()).unwrap();
+    shut_down(port(&folder)).unwrap();
     let (folder, _) = guest(|client| {
         honest(client, |_| Some("{\"error\": {\"desc\": \"not allowed\"}}\n"));
     });
-    assert!(shut_down(folder.path()).unwrap_err().text.contains("not allowed"));
+    assert!(shut_down(port(&folder)).unwrap_err().text.contains("not allowed"));
 }
 
 /// Whatever a guest sends, the caller gets a result within the time limit.
@@ -100,14 +106,14 @@ fn a_guest_cannot_keep_who_asks() {
         }
     });
     for (folder, _) in [silent, strange, slow] {
-        let error = AgentSession::begin(folder.path(), limit).unwrap_err();
+        let error = AgentSession::begin(port(&folder), limit).unwrap_err();
         assert_eq!(error.kind, VmErrorKind::Timeout, "{error}");
     }
     let (folder, _) = guest(|mut client| {
         let endless = vec![b'x'; 1 << 20];
         let _ = client.write_all(b"\xff").and_then(|()| client.write_all(&endless));
     });
-    let error = AgentSession::begin(folder.path(), limit).unwrap_err();
+    let error = AgentSession::begin(port(&folder), limit).unwrap_err();
     assert_eq!(error.kind, VmErrorKind::Timeout, "{error}");
     assert!(error.text.contains("too long"), "{error}");
     // A guest that could block the caller would block it indefinitely.
@@ -117,13 +123,13 @@ fn a_guest_cannot_keep_who_asks() {
 #[test]
 fn a_guest_that_was_not_told_is_not_frozen() {
     let (folder, _) = guest(|mut client| while line(&mut client).is_some() {});
-    assert_eq!(freeze(folder.path()).unwrap_err().kind, VmErrorKind::Refused);
+    assert_eq!(freeze(port(&folder)).unwrap_err().kind, VmErrorKind::Refused);
 }
 
 #[test]
 fn a_vm_without_the_line_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
-    let error = guest_facts(folder.path()).unwrap_err();
+    let error = guest_facts(port(&folder)).unwrap_err();
     assert!(error.text.contains("next start"), "{error}");
 }
 
@@ -145,7 +151,7 @@ fn a_qemu_that_accepts_no_connection_is_not_awaited() {
     std::thread::spawn(move || {
         let limit = Duration::from_millis(200);
         for _ in 0..4 {
-            let _ = report.send(AgentSession::begin(folder.path(), limit).unwrap_err());
+            let _ = report.send(AgentSession::begin(port(&folder), limit).unwrap_err());
         }
     });
     for _ in 0..4 {
@@ -173,4 +179,52 @@ fn descriptors_of_a_guest_agent_are_refused() {
     assert!(beside.push(SendAncillaryMessage::ScmRights(&descriptors)));
     let sent = sendmsg(&theirs, &[std::io::IoSlice::new(b"x")], &mut beside, SendFlags::NOSIGNAL);
     assert_eq!(sent, Err(rustix::io::Errno::PERM));
+}
+
+/// As on a kernel that cannot refuse descriptors. The last close of the attached socket blocks.
+#[test]
+fn a_descriptor_of_a_guest_agent_ends_the_session_and_blocks_no_caller() {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    use std::net::{TcpListener, TcpStream};
+    let limit = Duration::from_secs(60);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut attached = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (peer, _) = listener.accept().unwrap();
+    attached.set_nonblocking(true).unwrap();
+    while attached.write(&[0; 1 << 16]).is_ok() {}
+    attached.set_nonblocking(false).unwrap();
+    rustix::net::sockopt::set_socket_linger(&attached, Some(10 * limit)).unwrap();
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    for _ in 0..2 {
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut beside = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [attached.as_fd()];
+        assert!(beside.push(SendAncillaryMessage::ScmRights(&descriptors)));
+        sendmsg(&theirs, &[std::io::IoSlice::new(b"x")], &mut beside, SendFlags::NOSIGNAL).unwrap();
+    }
+    let closing = Closing::default();
+    let stream = QemuStream::guarded(ours, &closing).unwrap();
+    // The receiver has the last descriptors.
+    let last = std::thread::spawn(move || drop(attached));
+    let (report, reports) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let session =
+            AgentSession { stream, reader: AgentReader::new(), until: Instant::now() + limit };
+        let _ = report.send(session.synchronize().unwrap_err());
+    });
+    let error = reports.recv_timeout(limit).expect("an error in time");
+    assert_eq!(error.kind, VmErrorKind::Timeout, "{error}");
+    // One thread closes; a further session is not begun meanwhile.
+    assert!(closing.is_pending());
+    let folder = tempfile::tempdir().unwrap();
+    let port = AgentPort { folder: folder.path(), closing: &closing };
+    let error = AgentSession::begin(port, limit).unwrap_err();
+    assert!(error.text.contains("attached a descriptor"), "{error}");
+    drop((theirs, peer));
+    last.join().unwrap();
+    let until = Instant::now() + limit;
+    while closing.is_pending() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(!closing.is_pending());
 }

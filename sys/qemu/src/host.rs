@@ -1,18 +1,13 @@
 //! VMs of this host.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::AtomicU16;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags, open};
-use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use suimon_ports::{
     ThreadStart, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmNotice, VmObserver,
     VmRunState, VmSpec,
@@ -21,16 +16,18 @@ use suimon_qmp::{
     Command, Greeting, ResultError, RunState, chardevs, cpu_count, is_kvm_enabled, run_state,
 };
 use suimon_quantity::PciAddress;
-use suimon_unix_socket::refuse_descriptors;
 
 use crate::agent::AGENT_PORT;
 use crate::client::{LauncherClient, LauncherEvent, Watch};
 use crate::devices::EmulatedMachine;
 use crate::migration::ready_to_receive;
+use crate::monitor::Shared;
 use crate::process_facts;
-use crate::session::{Session, SessionParts, Shared};
+use crate::qemu_stream::Closing;
+use crate::session::{Session, SessionParts};
 use crate::spec_check::check;
 use crate::vm::{QemuVm, accelerator};
+use crate::vm_socket::connect_in;
 use crate::wire::Request;
 
 /// Socket of QEMU's monitor, in the VM's folder.
@@ -57,29 +54,6 @@ pub struct QemuHost {
     /// connection.
     _kept: OwnedFd,
     thread_start: ThreadStart,
-}
-
-/// Connects to a socket of QEMU in a folder whose path may exceed the length of a socket address.
-/// Blocks for at most `limit` while QEMU accepts no connection.
-pub(crate) fn connect_in(folder: &Path, name: &str, limit: Duration) -> io::Result<UnixStream> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let folder = open(folder, flags, Mode::empty())?;
-    let path = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // QEMU sends no descriptors.
-    refuse_descriptors(&socket);
-    // The limit applies to connect(2), too, see unix(7).
-    set_socket_timeout(&socket, Timeout::Send, Some(limit))?;
-    match connect(&socket, &SocketAddrUnix::new(path)?) {
-        Err(Errno::AGAIN) => {
-            let seconds = limit.as_secs();
-            let text = format!("QEMU has accepted no connection for {seconds} s");
-            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
-        }
-        result => result?,
-    }
-    set_socket_timeout(&socket, Timeout::Send, None)?;
-    Ok(UnixStream::from(socket))
 }
 
 impl QemuHost {
@@ -128,7 +102,8 @@ impl QemuHost {
             session,
             cpus: AtomicU16::new(u16::try_from(cpus).unwrap_or(u16::MAX)),
             plugging: Mutex::new(()),
-            talking: Mutex::new(()),
+            talking: Mutex::default(),
+            console_closing: Closing::default(),
         })
     }
 
@@ -306,8 +281,8 @@ impl VmHost for QemuHost {
         self.client.do_it(Request::GiveVf { identity, vf: vf.to_string(), memory_bytes })
     }
 
-    fn reclaim_vf(&self, vf: PciAddress) -> Result<(), VmError> {
-        self.client.do_it(Request::TakeVf { vf: vf.to_string() })
+    fn reclaim_vf(&self, vm: &str, vf: PciAddress) -> Result<(), VmError> {
+        self.client.do_it(Request::TakeVf { vf: vf.to_string(), vm: vm.to_owned() })
     }
 
     fn adopt(

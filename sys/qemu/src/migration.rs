@@ -1,7 +1,9 @@
 //! Live migration of a VM to another QEMU: layout of its devices, and transfer of its memory over a
 //! connection.
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use serde_json::Value;
@@ -14,6 +16,7 @@ use suimon_qmp::MigrationCapability::{
     AutoConverge, LateBlockActivate, PauseBeforeSwitchover, ReturnPath,
 };
 use suimon_qmp::{Command, MigrationStage, base_memory, machine_name, migration, qom_properties};
+use suimon_unix_socket::refuse_descriptors;
 
 use crate::devices::{device_of, port_id};
 use crate::spec_check::PORTS;
@@ -26,6 +29,14 @@ const LINE: &str = "migration";
 /// Returns the command that prepares QEMU for an incoming VM.
 pub(crate) fn ready_to_receive() -> Command {
     Command::MigrateSetCapabilities(vec![ReturnPath, LateBlockActivate])
+}
+
+/// Returns the ends of the daemon and of QEMU. QEMU cannot attach descriptors to its data, not even
+/// before the daemon reads any.
+fn receiving_pair() -> io::Result<(UnixStream, UnixStream)> {
+    let (near, peer) = UnixStream::pair()?;
+    refuse_descriptors(&near);
+    Ok((near, peer))
 }
 
 impl QemuVm {
@@ -94,9 +105,15 @@ impl QemuVm {
         self.execute_command(&Command::Migrate { fd: LINE })
     }
 
-    pub(crate) fn begin_receiving(&self, line: &OwnedFd) -> Result<(), VmError> {
+    /// Returns the daemon's end of the connection through which the VM receives its memory.
+    pub(crate) fn begin_receiving(&self) -> Result<OwnedFd, VmError> {
+        let (near, line) = receiving_pair().map_err(|error| {
+            let text = format!("the connection for the VM's memory cannot be opened: {error}");
+            VmError::new(VmErrorKind::Host, text)
+        })?;
         self.shared().hand_over(LINE, line.as_fd())?;
-        self.execute_command(&Command::MigrateIncoming { fd: LINE })
+        self.execute_command(&Command::MigrateIncoming { fd: LINE })?;
+        Ok(near.into())
     }
 
     pub(crate) fn query_migration_status(&self) -> Result<MigrationStatus, VmError> {
@@ -113,5 +130,31 @@ impl QemuVm {
             }
         };
         Ok(MigrationStatus { phase, bytes_sent: read.bytes_sent, bytes_left: read.bytes_left })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::IoSlice;
+    use std::mem::MaybeUninit;
+
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+    use super::*;
+
+    /// The thread that reads the connection later would close descriptors, which may block.
+    #[test]
+    fn descriptors_of_a_migrating_qemu_are_refused_from_the_start() {
+        if !refuse_descriptors(UnixStream::pair().unwrap().0) {
+            eprintln!("skipped: the kernel is older than Linux 6.16");
+            return;
+        }
+        let (near, peer) = receiving_pair().unwrap();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut beside = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [near.as_fd()];
+        assert!(beside.push(SendAncillaryMessage::ScmRights(&descriptors)));
+        let sent = sendmsg(&peer, &[IoSlice::new(b"x")], &mut beside, SendFlags::NOSIGNAL);
+        assert_eq!(sent, Err(rustix::io::Errno::PERM));
     }
 }

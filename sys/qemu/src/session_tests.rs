@@ -1,16 +1,19 @@
 //! Tests of the connection to a monitor with a hostile QEMU at the other end of a real socket.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
+use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use serde_json::json;
-use suimon_ports::{VmErrorKind, VmNotice};
+use suimon_ports::{VmDevice, VmErrorKind, VmNotice};
+use suimon_qmp::Command;
 
 use super::*;
+use crate::monitor::OPERATION_LIMIT;
 use crate::peer::send_message;
 use crate::wire::{Ended, Reply};
 

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use suimon_ports::{Standby, VmError, VmErrorKind};
-use suimon_qmp::{Command, has_standby, qom_properties};
+use suimon_qmp::{Command, has_standby, is_driver_ready, qom_properties};
 use suimon_quantity::PciAddress;
 
 use crate::devices::{EmulatedMachine, nic_id, vf_id};
@@ -36,7 +36,11 @@ impl QemuVm {
         let path = format!("{DEVICES}/{}/virtio-backend", nic_id(nic));
         let status = self.request(&Command::QueryVirtioStatus { path })?;
         let is_taken = has_standby(&status).map_err(invalid_reply)?;
-        Ok(Standby { is_negotiated: is_taken, has_vf: self.has_device(&vf_id(nic))? })
+        Ok(Standby {
+            is_negotiated: is_taken,
+            is_driver_ready: is_driver_ready(&status),
+            has_vf: self.has_device(&vf_id(nic))?,
+        })
     }
 
     fn has_device(&self, id: &str) -> Result<bool, VmError> {

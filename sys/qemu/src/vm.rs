@@ -1,7 +1,6 @@
 //! Running VM: the implementation of the port [`Vm`].
 
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,12 +14,14 @@ use suimon_ports::{
 use suimon_qmp::{Chardev, Command, Device, Reconnect, chardevs, cpu_slots};
 use suimon_quantity::CountedNoun;
 
-use crate::agent;
+use crate::agent::{self, AgentPort};
 use crate::devices::{DeviceAttachment, EmulatedMachine, disk_id, nic_id, port_id};
-use crate::host::connect_in;
+use crate::monitor::{ANSWER_LIMIT, Shared};
 use crate::process_facts;
-use crate::session::{ANSWER_LIMIT, Session, Shared};
+use crate::qemu_stream::{Closing, QemuStream};
+use crate::session::Session;
 use crate::spec_check::{PORTS, check_disk, check_nic};
+use crate::vm_socket::connect_in;
 
 /// Socket of the serial console, in the VM's folder.
 pub(crate) const CONSOLE_SOCKET: &str = "console.sock";
@@ -37,8 +38,10 @@ pub(crate) struct QemuVm {
     pub(crate) cpus: AtomicU16,
     /// Locked while a device is plugged or the console is connected.
     pub(crate) plugging: Mutex<()>,
-    /// Locked during a session with the guest agent.
-    pub(crate) talking: Mutex<()>,
+    /// Locked during a session with the guest agent. Contains the close of the last one.
+    pub(crate) talking: Mutex<Closing>,
+    /// Close of the last connection to the console that could not be used.
+    pub(crate) console_closing: Closing,
 }
 
 fn refused(text: impl Into<String>) -> VmError {
@@ -196,14 +199,14 @@ impl QemuVm {
     }
 
     /// Runs a session with the guest agent, one at a time, because QEMU accepts one connection.
-    fn with_agent<T>(&self, talk: fn(&Path) -> Result<T, VmError>) -> Result<T, VmError> {
+    fn with_agent<T>(&self, talk: fn(AgentPort<'_>) -> Result<T, VmError>) -> Result<T, VmError> {
         if !self.shared().known().has_agent {
             let text = "no guest agent runs in the guest; install it there (Debian: package \
                         qemu-guest-agent)";
             return Err(refused(text));
         }
-        let _talking = self.talking.lock().unwrap_or_else(PoisonError::into_inner);
-        talk(&self.identity.folder)
+        let closing = self.talking.lock().unwrap_or_else(PoisonError::into_inner);
+        talk(AgentPort { folder: &self.identity.folder, closing: &closing })
     }
 
     fn console_chardev(&self) -> Result<Chardev, VmError> {
@@ -279,6 +282,11 @@ impl Vm for QemuVm {
     }
 
     fn console(&self) -> Result<OwnedFd, VmError> {
+        if self.console_closing.is_pending() {
+            let text = "QEMU attached a descriptor to the data of the serial console and delays \
+                        its close; end the VM, which is hostile or has a defect";
+            return Err(VmError::new(VmErrorKind::Timeout, text));
+        }
         let _taking = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.console_chardev()?.is_disconnected() {
             let name = &self.identity.name;
@@ -287,13 +295,15 @@ impl Vm for QemuVm {
                  close it there first"
             )));
         }
-        let stream: UnixStream = connect_in(&self.identity.folder, CONSOLE_SOCKET, CONSOLE_LIMIT)
-            .map_err(|error| {
-            VmError::new(
-                VmErrorKind::NotRunning,
-                format!("the serial console of the VM cannot be opened: {error}"),
-            )
-        })?;
+        let failed = |error| {
+            let text = format!("the serial console of the VM cannot be opened: {error}");
+            VmError::new(VmErrorKind::NotRunning, text)
+        };
+        let stream = connect_in(&self.identity.folder, CONSOLE_SOCKET, CONSOLE_LIMIT);
+        let stream = stream.map_err(failed)?;
+        let ours = OwnedFd::from(stream.try_clone().map_err(failed)?);
+        // Closes the connection if it cannot be used.
+        let stream = QemuStream::new(stream, &self.console_closing).map_err(failed)?;
         // Until QEMU has accepted the connection, another one could be accepted in its place.
         let until = Instant::now() + CONSOLE_LIMIT;
         while self.console_chardev()?.is_disconnected() {
@@ -302,7 +312,8 @@ impl Vm for QemuVm {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        Ok(stream.into())
+        stream.release();
+        Ok(ours)
     }
 
     fn layout(&self) -> Result<VmHardware, VmError> {
@@ -313,8 +324,8 @@ impl Vm for QemuVm {
         self.begin_sending(&line, spec)
     }
 
-    fn migrate_in(&self, line: OwnedFd) -> Result<(), VmError> {
-        self.begin_receiving(&line)
+    fn migrate_in(&self) -> Result<OwnedFd, VmError> {
+        self.begin_receiving()
     }
 
     fn migration_status(&self) -> Result<MigrationStatus, VmError> {

@@ -40,8 +40,13 @@ pub(crate) enum Request {
     List,
     /// Make a virtual function, given by its PCI address, available to this VM.
     GiveVf { identity: VmIdentity, vf: String, memory_bytes: u64 },
-    /// Take the virtual function back.
-    TakeVf { vf: String },
+    /// Take the virtual function back from a VM, named in errors. Daemons before 2026-12 do not name
+    /// it.
+    TakeVf {
+        vf: String,
+        #[serde(default)]
+        vm: String,
+    },
 }
 
 /// Reply of the launcher.

@@ -248,3 +248,22 @@ impl BufferSink for RequestBuffers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A driver may build chains of buffers that each cross several memory regions.
+    #[test]
+    fn a_payload_of_too_many_pieces_is_not_placed() {
+        let memory = GuestMemory::new(Vec::new()).unwrap();
+        let mut buffers = RequestBuffers::new(1, Arc::new(memory));
+        let mut byte = 0_u8;
+        for (pieces, is_placed) in [(PIECES_MAX, true), (PIECES_MAX + 1, false), (1, true)] {
+            buffers.begin();
+            (0..pieces).for_each(|_| buffers.push(0, &raw mut byte, 1, true));
+            assert_eq!(buffers.place_payload(0, PayloadUse::Destination), is_placed, "{pieces}");
+        }
+        assert_eq!(buffers.table().bytes(0), 1);
+    }
+}

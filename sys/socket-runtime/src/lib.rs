@@ -7,6 +7,7 @@
 //!   so that the tasks of other devices proceed. [`blocking_on`]: the same for a call on a value
 //!   that the task keeps. [`blocking_detached`]: the same for a call whose end is not awaited.
 //! - [`ReconnectPause`], [`LogRateLimit`], [`RejectionRateLimit`]: limits on the costs that peers cause.
+//! - [`HandshakeLimits`]: limits on the CPU time that TLS handshakes cost.
 //! - [`PeerGuard`]: protection from descriptors that peers attach to their data.
 //! - [`Watched`]: a descriptor whose readiness a task awaits.
 //!
@@ -23,6 +24,8 @@
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod blocking;
+mod handshake_limits;
 mod peer_guard;
 mod peer_limits;
 mod runtime;
@@ -31,8 +34,12 @@ mod task;
 mod tests;
 mod watched;
 
+pub use blocking::{Interrupted, blocking, blocking_detached, blocking_on};
+pub use handshake_limits::{
+    HANDSHAKE_PEERS_MAX, HANDSHAKES_BURST, HANDSHAKES_PER_SECOND, HandshakeLimits,
+};
 pub use peer_guard::PeerGuard;
 pub use peer_limits::{LogRateLimit, ReconnectPause, RejectionRateLimit};
 pub use runtime::{BLOCKING_IDLE, BLOCKING_MAX, DROPPING_MAX, SocketRuntime, ThreadHooks};
-pub use task::{Interrupted, Stop, Task, blocking, blocking_detached, blocking_on};
+pub use task::{Stop, Task};
 pub use watched::Watched;

@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, EnterGuard, Handle, Runtime};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
-use crate::task::{Stop, Task, blocking_on};
+use crate::blocking::blocking_on;
 
 /// Default maximum number of concurrent blocking calls of a runtime. Further calls are queued.
 pub const BLOCKING_MAX: usize = 512;
@@ -43,7 +43,7 @@ impl Default for ThreadHooks {
 }
 
 /// Worker threads that run tasks. Clones refer to the same threads, which end when the last clone
-/// and the last [`Task`] are dropped.
+/// and the last [`Task`](crate::Task) are dropped.
 #[derive(Clone)]
 pub struct SocketRuntime(Arc<Inner>);
 
@@ -104,14 +104,6 @@ impl SocketRuntime {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Runs a task. `task` receives the signal that its owner sets to end it.
-    pub fn spawn<F>(&self, task: impl FnOnce(Stop) -> F) -> Task
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        Task::spawn((self.clone(), &self.0.handle), task)
-    }
-
     /// Runs a task that ends by itself. It is dropped if the runtime ends before.
     pub fn spawn_detached(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.0.handle.spawn(task);
@@ -133,6 +125,11 @@ impl SocketRuntime {
                 sleep(SHORTAGE).await;
             }
         });
+    }
+
+    /// Returns the handle that starts tasks.
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.0.handle
     }
 
     /// Permits the calling thread to create [`Watched`](crate::Watched) descriptors of this runtime

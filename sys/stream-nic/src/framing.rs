@@ -19,10 +19,10 @@ const ROOM_BYTES: usize = 128 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FramingError {
     /// Frame of length 0.
-    #[error("the length of a frame is 0")]
+    #[error("stream of QEMU: frame length 0 is outside of 1 to {STREAM_FRAME_BYTES_MAX}")]
     Empty,
     /// Frame longer than QEMU sends. The start of the next frame is unknown.
-    #[error("the length of a frame is {bytes} bytes; the limit is {STREAM_FRAME_BYTES_MAX}")]
+    #[error("stream of QEMU: frame length {bytes} is outside of 1 to {STREAM_FRAME_BYTES_MAX}")]
     TooLong {
         /// Length field of the frame.
         bytes: u32,

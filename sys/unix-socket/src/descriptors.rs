@@ -4,9 +4,10 @@
 //! that closes a socket with unread data. The last close of some descriptors blocks for as long as
 //! the peer chooses: a TCP socket with `SO_LINGER` (socket(7)), a file on FUSE or NFS. Threads that
 //! serve several peers therefore either let the kernel refuse descriptors
-//! ([`refuse_descriptors`]), or take them ([`receive`]) and leave the close to another thread.
+//! ([`refuse_descriptors`]), or take them ([`receive`]) and leave the close to another thread
+//! ([`close_elsewhere`]).
 
-use core::mem::MaybeUninit;
+use core::mem::{ManuallyDrop, MaybeUninit};
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -59,4 +60,16 @@ pub fn receive(
         }
     }
     Ok(received.bytes)
+}
+
+/// Drops values whose last close may block in a thread of its own, and calls `closed` then. If the
+/// host has no thread left, the values are not dropped. The caller bounds the number of threads.
+pub fn close_elsewhere<T: Send + 'static>(values: T, closed: impl FnOnce() + Send + 'static) {
+    let values = ManuallyDrop::new(values);
+    let close = move || {
+        drop(ManuallyDrop::into_inner(values));
+        closed();
+    };
+    // An error drops the closure, and with it nothing.
+    let _ = std::thread::Builder::new().name("close".to_owned()).spawn(close);
 }

@@ -4,8 +4,8 @@
 //! - [`is_hung_up`]: detects that the peer has closed a connection.
 //! - [`connect_to`]: connects to a socket on which the VM's side listens.
 //! - [`probe_listening`], [`probe_connecting`]: check whether either could succeed.
-//! - [`refuse_descriptors`], [`receive`]: protection from descriptors that a peer attaches to its
-//!   data.
+//! - [`refuse_descriptors`], [`receive`], [`close_elsewhere`]: protection from descriptors that a
+//!   peer attaches to its data.
 //!
 //! Outside of the scope: other data transfer, and access control other than by the socket's mode.
 //!
@@ -33,7 +33,7 @@ use rustix::net::{
 };
 use suimon_ports::{DeviceError, DeviceErrorKind};
 
-pub use descriptors::{receive, refuse_descriptors};
+pub use descriptors::{close_elsewhere, receive, refuse_descriptors};
 
 /// Permissions of a socket: owner and group may connect, because a VM runs as another user of the
 /// same group.

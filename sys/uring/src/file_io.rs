@@ -14,6 +14,7 @@ use suimon_ports::{
 
 use crate::aligned::AlignedBytes;
 use crate::buffers::Buffers;
+use crate::continuation::{Next, file_end, next, next_append};
 use crate::entry::entry;
 use crate::host_file::HostFile;
 use crate::operation::{Operation, OperationKind, ZEROS_BYTES};
@@ -138,7 +139,7 @@ impl UringFileIo {
             }
             FileRequest::Extend { len, required: needed } => {
                 // Holes in the existing part stay holes.
-                let end = end(file)?.min(len);
+                let end = file_end(file)?.min(len);
                 if !file.can_allocate() {
                     let mut operation = new(OperationKind::Append { len }, end, len - end);
                     operation.handle_end(end);
@@ -278,70 +279,6 @@ fn host_file(files: &[Option<Arc<dyn DiskFile>>], slot: FileSlot) -> Option<&Hos
     files.get(slot.0 as usize)?.as_ref()?.as_any().downcast_ref()
 }
 
-/// How an operation continues after one of its steps.
-enum Next {
-    /// Another step of the same operation.
-    Poll,
-    /// The operation has ended with this result.
-    End(io::Result<()>),
-}
-
-/// Determines how far an appending extension has come.
-fn next_append(operation: &mut Operation, file: Option<&HostFile>) -> Next {
-    let Some(file) = file else { return Next::End(Err(io::ErrorKind::NotFound.into())) };
-    file.handle_no_allocation();
-    match end(file) {
-        Ok(end) if operation.handle_end(end) => Next::End(Ok(())),
-        Ok(_) => Next::Poll,
-        Err(error) => Next::End(Err(error)),
-    }
-}
-
-fn next(operation: &mut Operation, result: i32) -> Next {
-    let Ok(moved) = u64::try_from(result) else {
-        let error = io::Error::from_raw_os_error(-result);
-        let cannot = matches!(-result, libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL);
-        let is_full = matches!(-result, libc::ENOSPC | libc::EDQUOT);
-        return match operation.kind {
-            _ if matches!(-result, libc::EINTR | libc::EAGAIN) => Next::Poll,
-            OperationKind::Discard if cannot => Next::End(Ok(())),
-            OperationKind::Zero { only_if_fast: false, .. } if cannot => {
-                operation.kind = OperationKind::WriteZeros;
-                Next::Poll
-            }
-            OperationKind::Zero { .. } if cannot => {
-                Next::End(Err(io::ErrorKind::Unsupported.into()))
-            }
-            OperationKind::Extend { .. } | OperationKind::ExtendByHole if cannot => {
-                operation.append();
-                Next::Poll
-            }
-            OperationKind::Extend { .. } if is_full => {
-                operation.handle_extended(false);
-                Next::Poll
-            }
-            _ => Next::End(Err(error)),
-        };
-    };
-    let done = match operation.kind {
-        OperationKind::Flush
-        | OperationKind::Discard
-        | OperationKind::Zero { .. }
-        | OperationKind::ExtendByHole => true,
-        OperationKind::Extend { .. } => operation.handle_extended(true),
-        OperationKind::Read => operation.handle_moved(moved) || operation.handle_end_of_file(moved),
-        OperationKind::Write { .. } | OperationKind::WriteZeros | OperationKind::Append { .. }
-            if moved == 0 =>
-        {
-            return Next::End(Err(io::ErrorKind::WriteZero.into()));
-        }
-        OperationKind::Write { .. } | OperationKind::WriteZeros => operation.handle_moved(moved),
-        // The caller compares the length of the file.
-        OperationKind::Append { .. } => false,
-    };
-    if done { Next::End(Ok(())) } else { Next::Poll }
-}
-
 /// Returns true if unsubmitted operations must be submitted early, given the number of submitted
 /// ones. A device with little work gets the next operation at once and works while others are
 /// prepared. One with much work gets larger batches, which cost less.
@@ -355,15 +292,6 @@ fn own_bytes(len: u64, buffers: &mut Buffers) -> io::Result<AlignedBytes> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     Ok(buffers.take(usize::try_from(len).unwrap_or(0)))
-}
-
-/// Returns the current length of a file in bytes, or the length of a block device when it was
-/// opened.
-fn end(file: &HostFile) -> io::Result<u64> {
-    if file.properties().is_block_device {
-        return Ok(file.properties().len);
-    }
-    Ok(u64::try_from(rustix::fs::fstat(file)?.st_size).unwrap_or(0))
 }
 
 impl FileIo for UringFileIo {
@@ -503,58 +431,5 @@ mod tests {
             }
         }
         assert_eq!(batches, [1, 1, 1, 2, 3, 4, 6, 9]);
-    }
-
-    fn extending(needed: u64, len: u64) -> Operation {
-        let offset = 1 << 20;
-        Operation {
-            file: FileSlot(0),
-            token: 0,
-            kind: OperationKind::Extend { required: needed, len },
-            offset,
-            len: len - offset,
-            unit: 4096,
-            done: 0,
-            pieces: Vec::new(),
-            own: None,
-            bounce_iovecs: Vec::new(),
-            memory: None,
-        }
-    }
-
-    #[test]
-    fn space_that_is_not_needed_yet_is_given_up_first_and_then_a_hole_is_left() {
-        let mut operation = extending(3 << 20, 9 << 20);
-        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Poll));
-        assert_eq!((operation.offset, operation.len), (1 << 20, 2 << 20));
-        // The rest of the length becomes a hole.
-        assert!(matches!(next(&mut operation, 0), Next::Poll));
-        assert!(matches!(operation.kind, OperationKind::ExtendByHole));
-        assert_eq!((operation.offset, operation.len), ((9 << 20) - 4096, 4096));
-        let mut operation = extending(3 << 20, 9 << 20);
-        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Poll));
-        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Poll));
-        assert!(matches!(operation.kind, OperationKind::ExtendByHole));
-        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::End(Err(_))));
-        let mut operation = extending(3 << 20, 9 << 20);
-        assert!(matches!(next(&mut operation, 0), Next::End(Ok(()))));
-    }
-
-    #[test]
-    fn where_nothing_can_be_allocated_zeros_are_appended() {
-        let mut operation = extending(1 << 20, 9 << 20);
-        assert!(matches!(next(&mut operation, -libc::EOPNOTSUPP), Next::Poll));
-        assert!(matches!(operation.kind, OperationKind::Append { .. }));
-        assert!(matches!(next(&mut operation, 4096), Next::Poll));
-        // Another operation has written behind the zeros meanwhile.
-        assert!(!operation.handle_end(4 << 20));
-        assert_eq!((operation.start(), operation.len), (4 << 20, 5 << 20));
-        assert!(operation.handle_end(9 << 20));
-        // Also where only the last unit was to be allocated.
-        let mut operation = extending(1 << 20, 9 << 20);
-        operation.handle_extended(false);
-        assert!(matches!(next(&mut operation, -libc::EOPNOTSUPP), Next::Poll));
-        assert_eq!(operation.kind, OperationKind::Append { len: 9 << 20 });
-        assert!(matches!(next(&mut operation, 0), Next::End(Err(_))));
     }
 }

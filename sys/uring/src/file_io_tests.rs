@@ -291,6 +291,31 @@ fn what_cannot_be_begun_ends_as_failed_and_leaves_its_place() {
 }
 
 #[test]
+fn a_ring_has_no_more_files_and_operations_than_it_was_created_for() {
+    let mut bench = Bench::new(2, 512);
+    let file = Arc::clone(&bench.file);
+    let add = |bench: &mut Bench| bench.io.add_file(Arc::clone(&file) as Arc<dyn DiskFile>);
+    let slots: Vec<FileSlot> = (0..3).map(|_| add(&mut bench).unwrap()).collect();
+    let error = add(&mut bench).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::QuotaExceeded);
+    // The slots of removed files are used again.
+    for _ in 0..100 {
+        bench.io.remove_file(slots[1]);
+        assert_eq!(add(&mut bench).unwrap(), slots[1]);
+    }
+    let write = |token| (FileRequest::WriteBytes { offset: 0, bytes: vec![1; 512] }, token);
+    for (request, token) in [write(1), write(2)] {
+        assert!(bench.io.submit(bench.slot, request, token));
+    }
+    let (request, token) = write(3);
+    assert!(
+        !bench.io.submit(bench.slot, request, token),
+        "as many are in flight as it has room for"
+    );
+    assert_eq!(bench.wait().len(), 2);
+}
+
+#[test]
 fn the_system_s_refusal_is_told() {
     let mut bench = Bench::new(4, 512);
     bench.file.write_at(0, &[1; 4096]).unwrap();

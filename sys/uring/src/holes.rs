@@ -12,11 +12,7 @@ use rustix::fs::{FallocateFlags, FileType, Stat, Timespec, Timestamps, UTIME_OMI
 use rustix::io::Errno;
 use suimon_ports::FileTime;
 
-use crate::host_file::TMPFS;
-
-/// Magic numbers of further file systems that always support holes (`statfs(2)`).
-const XFS: u64 = 0x5846_5342;
-const BTRFS: u64 = 0x9123_683e;
+use crate::file_system::{BTRFS, TMPFS, XFS};
 
 /// Returns true if holes can be punched into a file with the status `opened`. The modification time
 /// is preserved: differencing VHDs identify their parent by it.

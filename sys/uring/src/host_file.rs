@@ -15,6 +15,7 @@ use suimon_ports::{
 };
 
 use crate::aligned::AlignedBytes;
+use crate::file_system::{RAMFS, TMPFS};
 use crate::holes::{can_punch, modified_of, set_modified};
 use crate::image_lock::unlock;
 use crate::mapped_file::MappedFile;
@@ -26,10 +27,6 @@ const PIECE_BYTES: u64 = 1 << 20;
 
 /// Permissions of new image files: the daemon's user only.
 pub(crate) const NEW_FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
-
-/// Magic numbers of file systems in memory (`statfs(2)`).
-pub(crate) const TMPFS: u64 = 0x0102_1994;
-const RAMFS: u64 = 0x8584_58f6;
 
 /// Intended access to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -42,11 +42,13 @@
 
 mod aligned;
 mod buffers;
+mod continuation;
 mod copy;
 mod entry;
 mod file_io;
 #[cfg(test)]
 mod file_io_tests;
+mod file_system;
 mod holes;
 mod host_file;
 #[cfg(test)]

@@ -29,6 +29,8 @@ pub struct DaemonOptions {
     pub arguments: Vec<String>,
     /// Start without `--config`.
     pub without_file: bool,
+    /// Additional environment variables.
+    pub environment: Vec<(&'static str, String)>,
 }
 
 /// Response of the API.
@@ -47,6 +49,7 @@ pub struct HttpAnswer {
 pub struct Daemon {
     process: Process,
     words: Vec<String>,
+    environment: Vec<(&'static str, String)>,
     folder: String,
     file: String,
     socket: String,
@@ -97,9 +100,18 @@ impl Daemon {
             format!("{folder}/state"),
         ]);
         words.extend(options.arguments.iter().cloned());
-        let process = Process::start(rig, "suimond", &words)?;
-        let mut daemon =
-            Self { process, words, folder, file, socket, count: 0, expects_refusals: false };
+        let environment = options.environment.clone();
+        let process = Process::start_in(rig, "suimond", &words, &environment)?;
+        let mut daemon = Self {
+            process,
+            words,
+            environment,
+            folder,
+            file,
+            socket,
+            count: 0,
+            expects_refusals: false,
+        };
         daemon.wait_answering()?;
         Ok(daemon)
     }
@@ -274,7 +286,7 @@ impl Daemon {
     pub fn restart(&mut self, rig: &Rig) -> Result<()> {
         self.process.kill();
         self.check_refusals();
-        self.process = Process::start(rig, "suimond", &self.words)?;
+        self.process = Process::start_in(rig, "suimond", &self.words, &self.environment)?;
         self.wait_answering()
     }
 
@@ -285,7 +297,7 @@ impl Daemon {
     pub fn die_at_start(&mut self, rig: &Rig, after: Duration) -> Result<()> {
         self.process.kill();
         self.check_refusals();
-        self.process = Process::start(rig, "suimond", &self.words)?;
+        self.process = Process::start_in(rig, "suimond", &self.words, &self.environment)?;
         std::thread::sleep(after);
         self.process.kill();
         Ok(())

@@ -23,10 +23,10 @@ pub(crate) use shipped::{SHIPPED, shipped};
 /// Scale of a run: its duration and number of repetitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Scale {
-    /// As the plan specifies, with the size adapted to this host
+    /// As the plan specifies, size adapted to this host
     #[default]
     Auto,
-    /// At most 2 min: verifies that the plan works on this host; the values are imprecise
+    /// At most 2 min: verifies that the plan works on this host; values are imprecise
     Quick,
     /// Duration and size of the published experiment
     Full,

@@ -29,7 +29,9 @@ pub(crate) struct WhatIfFlags {
     /// Changed setting: `team.NAME.algorithm=dynamic` (also `mode`, `min_links`),
     /// `vmq.NAME.max_processors=2` (also `mode`, `enabled`, `base_processor`,
     /// `max_processor_number`, `parking`, `high_percent`), `disk.NAME.min_iops=500` (also
-    /// `max_iops`, `weight`, and `none`). Applies to all objects without NAME.
+    /// `max_iops`, `weight`, and `none`). Applies to all objects without NAME. Recordings have former
+    /// names of keys: `max_processors` is `max_workers` of the host file, `base_processor` is
+    /// `base_worker`, `max_processor_number` is `max_worker_number`.
     #[arg(long = "set", value_name = "KEY=VALUE", required = true)]
     settings: Vec<Setting>,
     /// Print JSON instead of text.

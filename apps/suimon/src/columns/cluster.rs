@@ -65,7 +65,8 @@ pub(crate) const CLUSTER_STORES: Columns = Columns {
             "FALLBACK",
             "cap.fallback_iops",
             IOPS,
-            "IOPS in effect 30 s after contact with the cluster is lost; `–` if the reservation holds.",
+            "Limit in effect 30 s after contact with the cluster is lost; `–` if the reservation is the limit (no \
+             `fallback_iops`, or not more than the reservation).",
         ),
         text(
             "REMARK",
@@ -89,7 +90,8 @@ pub(crate) const CLUSTER_SHARES: Columns = Columns {
             "RESERVED",
             "reserved_iops",
             IOPS,
-            "IOPS that are reserved for the node without time limit.",
+            "IOPS that are reserved for the node without time limit: the minimums of its disks, and 64 IOPS if it has \
+             disks.",
         ),
     ],
 };
@@ -128,15 +130,16 @@ pub(crate) const CLUSTER_FLOWS: Columns = Columns {
             "GUARANTEED",
             "guaranteed_iops",
             IOPS,
-            "Guaranteed IOPS: the minimum, as far as the disk has demand for it.",
+            "Guaranteed IOPS on the shared store: `min_iops`, or the demand if that is lower and the disk had no requests \
+             for part of the time.",
         ),
         number("DEMAND", "demand_iops", IOPS, "IOPS that the clients submitted."),
         number("DELIVERED", "delivered_iops", IOPS, "Delivered IOPS."),
         text(
-            "DISPLACED BY",
+            "ABOVE GUARANTEE",
             "aggressors[].disk, aggressors[].node, aggressors[].delivered_iops",
-            "If less than the guarantee is delivered: up to three disks with more than their guarantee, highest \
-             excess first.",
+            "If less than the guarantee is delivered: up to three disks of the store above their guarantee, \
+             highest excess first.",
         ),
     ],
 };

@@ -15,8 +15,9 @@ const USED: Column = text("USED", "effective", "Whether the offload is in use.")
 const BY: Column = text(
     "BY",
     "by",
-    "Component that does the work: `guest`, `nic` (device of the uplink), `kernel`, `software` (the switch), \
-     `egress` (the component that the egress port selects) or `nobody` (the work is not done).",
+    "Component that does the work: `guest`, `device` (of the uplink; `nic` in JSON), `kernel`, `software` (the \
+     switch), `egress port` (the component that the egress port selects; `egress` in JSON) or `not done` (`nobody` \
+     in JSON).",
 );
 const REASON: Column = text("REASON", "reason", "Why the offload is used or not.");
 
@@ -131,7 +132,7 @@ pub(crate) const VMQ_QUEUES: Columns = Columns {
         text(
             "DEFAULT QUEUE",
             "default_queue",
-            "`yes` if the NIC has `vmq_weight` 0: the base worker services it.",
+            "`yes` if the queue must stay on the base worker: the NIC has `vmq_weight` 0, or VMQ is not enabled.",
         ),
     ],
 };

@@ -6,14 +6,16 @@ const RX: Column = number(
     "RX",
     "counters.rx_bytes",
     "bytes",
-    "Bytes that the switch received from the port since the port was created.",
+    "Bytes that the switch received from the port since the port was created: on a NIC sent by the guest, on an \
+     uplink received from the wire.",
 );
 
 const TX: Column = number(
     "TX",
     "counters.tx_bytes",
     "bytes",
-    "Bytes that the switch sent to the port since the port was created.",
+    "Bytes that the switch sent to the port since the port was created: on a NIC received by the guest, on an \
+     uplink sent to the wire.",
 );
 
 const DROPS: Column = number(
@@ -153,8 +155,9 @@ pub(crate) const TEAM_MEMBERS: Columns = Columns {
         text(
             "ROLE",
             "primary, standby",
-            "`primary`: receives for NICs that have no member of their own. `standby`: used only while another \
-             member has failed. Switch-independent mode only.",
+            "`primary`: receives what only one member may receive. In switch-independent mode that is the traffic \
+             for NICs that have no member of their own; in other modes the role has no effect. `standby`: used \
+             only while another member has failed; switch-independent mode only.",
         ),
         text("LINK", "link_up", "Carrier of the device: `up` or `down`."),
         number(
@@ -164,19 +167,19 @@ pub(crate) const TEAM_MEMBERS: Columns = Columns {
             "Speed that the device reports; `–` if it reports none. The team then counts the member as fast as \
              its slowest member of known speed.",
         ),
-        number("RX", "rx_bps", "bit/s", "Rate of received traffic in the last second."),
+        number("RX", "rx_bps", "bit/s", "Rate of traffic from the wire in the last second."),
         number(
-            "SHARE",
+            "RX %",
             "rx_share_ppm",
             "ppm",
-            "Share of the traffic that the team received in the last second.",
+            "Share of the traffic that the team received from the wire in the last second.",
         ),
-        number("TX", "tx_bps", "bit/s", "Rate of sent traffic in the last second."),
+        number("TX", "tx_bps", "bit/s", "Rate of traffic to the wire in the last second."),
         number(
-            "SHARE",
+            "TX %",
             "tx_share_ppm",
             "ppm",
-            "Share of the traffic that the team sent in the last second.",
+            "Share of the traffic that the team sent to the wire in the last second.",
         ),
         number(
             "FLOWS",

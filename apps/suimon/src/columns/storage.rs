@@ -12,6 +12,13 @@ const STATE: Column = text(
      failed; writes and flushes fail until the disk is reopened, and reads proceed.",
 );
 
+const STORE_STATE: Column = text(
+    "STATE",
+    "state, reason",
+    "`ready`: the directory or device can be read. `failed`: it cannot; the reason follows, and the daemon retries. \
+     Whether a store is full or does not respond is a state of its disks (`suimon disk list`).",
+);
+
 pub(crate) const STORES: Columns = Columns {
     commands: &["store list"],
     row: "store",
@@ -46,7 +53,8 @@ pub(crate) const STORES: Columns = Columns {
             "RESERVED",
             "reserved_iops, reserved_percent",
             IOPS,
-            "Sum of all minimums on the store, and its share of the capacity in percent, rounded up.",
+            "Sum of all minimums on the store, without the 64 IOPS of a node in `suimon cluster status`, and its share \
+             of the capacity in percent, rounded up.",
         ),
         number(
             "LATENCY",
@@ -60,7 +68,7 @@ pub(crate) const STORES: Columns = Columns {
             "requests",
             "Requests in the device, of those that the scheduler currently allows there (`depth_max` at most).",
         ),
-        STATE,
+        STORE_STATE,
     ],
 };
 
@@ -157,7 +165,9 @@ pub(crate) const QOS_FLOWS: Columns = Columns {
             "GUARANTEED",
             "last_5_s.guaranteed_iops",
             IOPS,
-            "Guaranteed IOPS in the last 5 s: the minimum, as far as the disk had demand for it. 0 without a minimum.",
+            "Guaranteed IOPS in the last 5 s: `min_iops`, multiplied by the share of this time in which the disk had \
+             requests, queued or in the device. 0 without a minimum. With an aggregated policy, the guarantee of all \
+             its disks in the store together.",
         ),
         number(
             "DEMAND",
@@ -208,7 +218,8 @@ pub(crate) const QOS_DELIVERY: Columns = Columns {
             "GUARANTEED",
             "guaranteed_iops",
             IOPS,
-            "Guaranteed IOPS: the minimum, as far as the disk had demand for it.",
+            "Guaranteed IOPS: `min_iops`, multiplied by the share of the window in which the disk had requests; as in \
+             `suimon qos flows`.",
         ),
         number("DEMAND", "demand_iops", IOPS, "Demand: operations that the clients submitted."),
         number("DELIVERED", "delivered_iops", IOPS, "Delivered IOPS: completed operations."),
@@ -253,7 +264,8 @@ pub(crate) const QOS_POLICIES: Columns = Columns {
             "BURST",
             "config.burst_iops, config.burst_s",
             IOPS,
-            "Burst rate, and how long an idle disk can sustain it.",
+            "Burst rate `burst_iops`, and `burst_s`: the credit is at most (`burst_iops` − `max_iops`) × `burst_s` \
+             operations.",
         ),
         number("WEIGHT", "config.weight", "", "Weight for the distribution of unreserved IOPS."),
         number("DISKS", "disks", "", "Number of disks with the policy. JSON has their names."),

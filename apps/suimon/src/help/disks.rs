@@ -1,6 +1,6 @@
 //! Help of commands about stores, disks and image files.
 
-use super::{Help, keeps, reads};
+use crate::help::entry::{Help, keeps, reads};
 
 pub(super) const HELP: &[Help] = &[
     reads(
@@ -32,7 +32,7 @@ pub(super) const HELP: &[Help] = &[
     keeps(
         "store set",
         "A change of `path`, `normalization_bytes` or `depth_max` closes and opens all disks of \
-         the store; requests of VMs wait meanwhile. Other keys apply without interruption. Files \
+         the store; requests of VMs are queued meanwhile. Other keys apply without interruption. Files \
          are not moved when `path` changes.",
         &[
             "suimon store set fast --capacity-iops 50000",
@@ -86,8 +86,8 @@ pub(super) const HELP: &[Help] = &[
     keeps(
         "disk set",
         "Limits, `size_bytes`, `on_full` and `nbd` apply without interruption. Other keys close \
-         and open the disk: requests of its VM wait meanwhile, and NBD clients are disconnected. \
-         `suimon disk set web --help` states the effect of each key.",
+         and open the disk: requests of its VM are queued meanwhile, and NBD clients are \
+         disconnected. The text *Change* of each option states the effect.",
         &[
             "suimon disk set web --qos-max-iops 1000",
             "suimon disk set web --on-full error",
@@ -114,7 +114,7 @@ pub(super) const HELP: &[Help] = &[
     ),
     keeps(
         "disk resize",
-        "Enlarges the disk while it is in use; it cannot be undone. The guest of a virtio disk is \
+        "Enlarges the disk while it is in use. A disk cannot be shrunk again. The guest of a virtio disk is \
          notified at once; NBD clients see the new size when they reconnect, guests of IDE and \
          SATA disks at their next start. Enlarge the partition and file system in the guest \
          afterwards. If the host file contains `size_bytes`, change it there, too.",
@@ -149,7 +149,8 @@ pub(super) const HELP: &[Help] = &[
          file. VMs and NBD clients see a short pause. Formats: `vhd` and `vhdx`. The keys `file`, \
          `kind` and `parent` of the disk change in desired state: write them into the host file \
          (`suimon export`), because `suimon apply` refuses the former ones. `suimon disk merge` \
-         takes the snapshot back. A disk has at most 64 files.",
+         writes the later data into the snapshot's file and removes the snapshot. A disk has at most \
+         64 files.",
         &["suimon disk snapshot web web-2.vhdx", "suimon disk snapshot web web-2.vhdx --freeze"],
     ),
     reads(
@@ -163,10 +164,10 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "disk reopen",
-        "Repair the store first. Closes the disk and checks the metadata of its image; the disk works \
-         again if they are consistent. Writes since the last successful flush may be lost, so \
-         check the file systems in the guest afterwards. Requests of VMs and NBD clients wait \
-         meanwhile.",
+        "Repair the store first. Closes the disk and checks the metadata of its image; the disk \
+         returns to service if the metadata is consistent. Writes since the last successful flush may \
+         be lost, so check the file systems in the guest afterwards. Requests of VMs and NBD clients \
+         are queued meanwhile.",
         &["suimon disk reopen web"],
     ),
     reads(
@@ -183,17 +184,17 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "image check",
-        "Compares all metadata; data blocks are not read and nothing is changed. Exit codes as of \
+        "Verifies all metadata; data blocks are not read and nothing is changed. Exit codes as of \
          `qemu-img check`: 0 no errors, 1 not checked, 2 errors, 3 leaked space only, 63 the \
          format has no metadata.",
         &["suimon image check /srv/suimon/web.vhdx", "suimon image check web.vhdx --store fast"],
     ),
     reads(
         "image repair",
-        "Restores metadata that the image contains twice, replays the log of a VHDX, and releases \
-         leaked space. Data blocks are not written. The previous metadata is saved in a file \
+        "Restores damaged metadata from its second copy in the image, replays the log of a VHDX, and \
+         releases leaked space. Data blocks are not written. The previous metadata is saved in a file \
          beside the image; `--undo` writes it back. Damage without a second copy is reported and \
-         left. Exit codes as of `suimon image check` after the repair, 1 without a report.",
+         left. Exit codes as of `suimon image check` after the repair, or 1 if the repair failed.",
         &[
             "suimon image repair /srv/suimon/web.vhdx --dry-run",
             "suimon image repair /srv/suimon/web.vhdx",

@@ -1,6 +1,6 @@
 //! Help of commands about the host as a whole: state, configuration, events, operations, power.
 
-use super::{Help, keeps, reads};
+use crate::help::entry::{Help, keeps, reads};
 
 pub(super) const HELP: &[Help] = &[
     reads(
@@ -27,7 +27,7 @@ pub(super) const HELP: &[Help] = &[
          next start.\n\n\
          The new state is stored and survives restarts of the daemon and of the host. The daemon \
          does not change the file: commands such as `suimon nic set` change the stored state \
-         only, and the next `apply` takes their changes back. `suimon export` prints the stored \
+         only, and the next `apply` reverts these changes. `suimon export` prints the stored \
          state as a host file.",
         &[
             "suimon apply --file /etc/suimon/host.toml --dry-run",
@@ -89,7 +89,7 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "console login",
-        "The printed address logs in one browser and is valid for 1 min. Open it on the host. From \
+        "The printed URL logs in one browser and is valid for 1 min. Open it on the host. From \
          another machine, open a tunnel first, such as `ssh -L 7446:127.0.0.1:7446 HOST`.",
         &["suimon console login"],
     ),

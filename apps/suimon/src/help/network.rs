@@ -1,6 +1,6 @@
 //! Help of commands about switches, uplinks, teams, NICs and their offloads.
 
-use super::{Help, keeps, reads};
+use crate::help::entry::{Help, keeps, reads};
 
 pub(super) const HELP: &[Help] = &[
     reads(
@@ -144,8 +144,8 @@ pub(super) const PORTS: &[Help] = &[
     reads(
         "nic list",
         "Prints switch, backend, VLANs, path, queue pairs, traffic, dropped frames and health of \
-         each NIC. RX counts frames that the switch receives from the guest, TX frames that it \
-         sends to the guest.",
+         each NIC. RX counts what the switch receives from the guest, TX what it sends to the guest; \
+         queue ids, offload keys and metrics name the directions as the guest does.",
         &["suimon nic list"],
     ),
     reads(
@@ -156,9 +156,9 @@ pub(super) const PORTS: &[Help] = &[
     ),
     keeps(
         "nic add",
-        "A TAP NIC is usable at once. A vhost-user NIC waits for its VM: name it in `nics` of the \
-         VM (`suimon vm set`), which hot-plugs it into a running VM, or give `--socket` to connect \
-         a QEMU process that another program starts.",
+        "A TAP NIC is usable at once. A vhost-user NIC is down until its VM connects: name it in \
+         `nics` of the VM (`suimon vm set`), which hot-plugs it into a running VM, or give `--socket` \
+         to connect a QEMU process that another program starts.",
         &[
             "suimon nic add web --switch lan --backend vhost-user --mac 52:54:00:12:34:56",
             "suimon nic add probe --switch lan --backend tap --netns blue --vlan 20",
@@ -187,8 +187,8 @@ pub(super) const PORTS: &[Help] = &[
         "nic capture",
         "Captures until a limit is reached or Ctrl-C is pressed. Inbound frames in the file are \
          those to the guest. A new file is readable by its owner only. Capturing costs CPU time of \
-         the workers; frames that the reader does not take in time are missing from the file, not \
-         from the traffic.",
+         the workers. Frames that `suimon` does not read in time are missing from the file. Traffic \
+         is not affected.",
         &[
             "suimon nic capture web --write web.pcapng --count 1000",
             "suimon nic capture web --write - --snaplen 96",
@@ -198,15 +198,17 @@ pub(super) const PORTS: &[Help] = &[
         "uplink capture",
         "Captures until a limit is reached or Ctrl-C is pressed. Inbound frames in the file are \
          those from the physical network. A new file is readable by its owner only. Capturing \
-         costs CPU time of the workers; frames that the reader does not take in time are missing \
-         from the file, not from the traffic.",
+         costs CPU time of the workers. Frames that `suimon` does not read in time are missing from \
+         the file. Traffic is not affected.",
         &["suimon uplink capture wan --write wan.pcapng --max-bytes 10000000"],
     ),
     reads(
         "offload",
         "An offload leaves checksums, segmentation (TSO, GSO) or coalescing (LRO, GRO) of frames \
          to another component: the guest, the network device, or the switch in software. Ports \
-         with offloads are NICs, uplinks and host NICs of internal switches.",
+         with offloads are NICs, uplinks and host NICs of internal switches. `rx` and `tx` in names \
+         of offloads are the directions of the user of the port's device: the guest for a NIC, the \
+         host for a host NIC, the switch for an uplink.",
         &["suimon offload show web", "suimon offload set web segmentation=off"],
     ),
     reads(

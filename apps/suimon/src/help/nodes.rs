@@ -1,18 +1,18 @@
 //! Help of commands about SR-IOV adapters, other nodes and the cluster.
 
-use super::{Help, keeps, reads};
+use crate::help::entry::{Help, keeps, reads};
 
 pub(super) const HELP: &[Help] = &[
     reads(
         "pf",
-        "A physical function (PF) is an SR-IOV adapter as described by `[[pf]]` in the host file: \
-         its number of virtual functions (VFs) and their settings. `suimon vf` shows all SR-IOV \
-         adapters of the host, described or not.",
+        "A physical function (PF) is an SR-IOV adapter that `[[pf]]` in the host file configures: its \
+         number of virtual functions (VFs) and their settings. `suimon vf` shows all SR-IOV adapters \
+         of the host, configured or not.",
         &["suimon pf list", "suimon vf list"],
     ),
     reads(
         "pf list",
-        "Prints device, number of configured, existing and used VFs, and health of each described \
+        "Prints device, number of configured, existing and used VFs, and health of each configured \
          adapter.",
         &["suimon pf list"],
     ),
@@ -68,8 +68,8 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "node",
-        "A node is another host that runs Suimon, as described by `[[node]]` in the host file. VMs \
-         can migrate to it. Its daemon must listen on TCP (`[api]` in its host file).",
+        "A node is another host that runs Suimon, configured by `[[node]]` in the host file. VMs can \
+         migrate to it. Its daemon must listen on TCP (`[api]` in its host file).",
         &["suimon node list", "suimon node drain node1 --dry-run"],
     ),
     reads(
@@ -87,7 +87,7 @@ pub(super) const HELP: &[Help] = &[
     keeps(
         "node add",
         "Makes the node available as destination of `suimon vm migrate` and `suimon node drain`. \
-         The way back requires a `[[node]]` on the other host, too. The daemon reads certificate \
+         Migration in the opposite direction requires a `[[node]]` on the other host. The daemon reads certificate \
          and token at each connection.",
         &[
             "suimon node add n2 --address n2:8443 --ca-certificate /etc/n2.pem --token-file /etc/n2.tok",
@@ -102,7 +102,7 @@ pub(super) const HELP: &[Help] = &[
         "node delete",
         "Removes the node as destination. Nothing changes on the node itself. A VM that was being \
          handed over to the node (`suimon vm list`: `handed over`) continues on this host: delete \
-         the node only if it does not run, otherwise the VM runs twice.",
+         the node only if the other host is switched off, otherwise the VM runs twice.",
         &["suimon node delete node2"],
     ),
     reads(
@@ -122,9 +122,8 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "cluster",
-        "Hosts that use the same directories as stores form a cluster. The nodes divide the IOPS \
-         of each shared store (`shared = true`) among themselves over etcd, so that minimums and \
-         maximums of disks hold across nodes. Migration of VMs does not require a cluster.",
+        "Hosts that join the same cluster (name and etcd) divide the IOPS of stores in shared \
+         directories (`shared = true`), so that minimums and maximums of disks hold across nodes. Migration of VMs does not require a cluster.",
         &["suimon cluster status"],
     ),
     reads(

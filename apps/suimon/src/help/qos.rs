@@ -1,13 +1,13 @@
 //! Help of commands about Storage QoS.
 
-use super::{Help, keeps, reads};
+use crate::help::entry::{Help, keeps, reads};
 
 pub(super) const HELP: &[Help] = &[
     reads(
         "qos",
         "Storage QoS guarantees minimums and enforces maximums of disks in normalised IOPS: a read \
-         or write counts as one operation per started 8 KiB (`normalization_bytes` of the store). \
-         A disk has limits of its own, or those of a policy.",
+         or write of n bytes counts as n / 8 KiB operations, rounded up (8 KiB: \
+         `normalization_bytes` of the store). A disk has limits of its own, or those of a policy.",
         &["suimon qos flows", "suimon qos set web min_iops=500 max_iops=2000"],
     ),
     reads(
@@ -69,8 +69,9 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "qos flows",
-        "Prints one row per open disk. A guarantee is kept if DELIVERED is at least GUARANTEED. \
-         LIMITED BY names what limited the disk for the largest part of the last 5 s. Rates are \
+        "Prints one row per open disk. A minimum is met if DELIVERED is at least 98 % of \
+         GUARANTEED. LIMITED BY names what limited the disk for the largest part of the last 5 s; \
+         `in the device`, which is not a limit, is named only if nothing else did. Rates are \
          averages of 5 s in normalised IOPS.",
         &[
             "suimon qos flows",

@@ -1,6 +1,6 @@
 //! Help of commands about VMs.
 
-use super::{Help, keeps, reads};
+use crate::help::entry::{Help, keeps, reads};
 
 pub(super) const HELP: &[Help] = &[
     reads(
@@ -76,15 +76,15 @@ pub(super) const HELP: &[Help] = &[
     reads(
         "vm reset",
         "Resets the virtual machine like a reset button: data that the guest has not written to \
-         its disks is lost. The QEMU process stays, so keys that wait for the next start still \
-         wait.",
+         its disks is lost. The QEMU process stays, so that changed keys still take effect only at \
+         the next start.",
         &["suimon vm reset web"],
     ),
     reads(
         "vm freeze",
         "The guest agent flushes the file systems of the guest and blocks further writes. \
          `suimon vm thaw` ends this; otherwise it ends by itself after `--seconds`, also after a \
-         restart of the daemon. `suimon disk snapshot --freeze` does all of it around a snapshot. \
+         restart of the daemon. `suimon disk snapshot --freeze` freezes, takes the snapshot and thaws. \
          Requires qemu-guest-agent in the guest.",
         &["suimon vm freeze web --seconds 60"],
     ),

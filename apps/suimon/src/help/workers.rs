@@ -1,6 +1,6 @@
 //! Help of commands about workers: VMQ, queues and workers.
 
-use super::{Help, keeps, reads};
+use crate::help::entry::{Help, keeps, reads};
 
 pub(super) const HELP: &[Help] = &[
     reads(
@@ -38,13 +38,14 @@ pub(super) const HELP: &[Help] = &[
     reads(
         "queue",
         "A queue carries the frames of one direction of a port. Its id is PORT/rx/N or PORT/tx/N. \
-         For a NIC, `rx` carries frames to the guest and `tx` frames from the guest.",
+         For a NIC, `rx` carries frames to the guest and `tx` frames from the guest. These directions \
+         are opposite to RX and TX of `suimon nic list`.",
         &["suimon queue list", "suimon queue move web/tx/0 --to 1"],
     ),
     reads(
         "queue list",
-        "Prints the worker of each queue, and the frames, bytes, losses and moves since the queue \
-         was created.",
+        "Prints the worker of each queue, and the frames, bytes, lost frames (FULL) and moves to \
+         another worker since the queue was created.",
         &["suimon queue list"],
     ),
     reads(

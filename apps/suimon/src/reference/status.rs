@@ -2,15 +2,15 @@
 
 use suimon_contract::{QosLimitingFactor, WorkerStages};
 
-use super::{GENERATED, cell};
 use crate::columns::{Columns, QOS_DELIVERY, TABLES, TOP_STAGES};
+use crate::reference::text::{GENERATED, cell};
 
 /// Returns the page as Markdown.
 pub(super) fn page() -> String {
     let mut text = format!("{GENERATED}# Tables of status\n\n");
     text.push_str(
         "Columns of the tables that `suimon` prints, in the order of the commands `switch`, `nic`, `uplink`, \
-         `team`, `offload`, `vmq`, `queue`, `processor`, `pf`, `vf`, `store`, `disk`, `qos`, `cluster`, `vm`, \
+         `team`, `offload`, `vmq`, `queue`, `worker`, `pf`, `vf`, `store`, `disk`, `qos`, `cluster`, `vm`, \
          `node`, `operation`, `power` and `top`.\n\n\
          *JSON field* is the field of the row with `--json`; *rows* names the place of the rows in the \
          output. *Unit* is the unit of the JSON field. Tables show the same value with a prefix: powers of \
@@ -18,8 +18,8 @@ pub(super) fn page() -> String {
          memory (`KiB`, `MiB`, `GiB`). `–` stands for an unknown or absent value; JSON omits the field or has \
          `null`.\n\n\
          *Normalised IOPS* are operations per second in units of `normalization_bytes` of the store (8 KiB \
-         by default): a read or write counts as one operation per unit that it begins, any other request as \
-         one.\n\n",
+         by default): a read or write counts as its size in units, rounded up, wherever it begins. A write of \
+         zeros that does not become a hole in the file counts like a write. Any other request counts as one.\n\n",
     );
     for columns in TABLES {
         table(&mut text, columns);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use suimon_contract::{Name, QosDelivery, StorageState, TopDisk};
 
-use crate::top::rates::{Interval, growth};
+use crate::top::interval::{Interval, growth};
 
 /// Rates and latency of one disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

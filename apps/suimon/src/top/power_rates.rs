@@ -4,7 +4,7 @@ use serde::Serialize;
 use suimon_contract::{PowerEffect, TopPower};
 
 use crate::top::disk_rates::DiskRates;
-use crate::top::rates::WorkerRates;
+use crate::top::worker_rates::WorkerRates;
 
 /// Power of the host, and work per watt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -1,10 +1,12 @@
 //! Rates computed from two snapshots of counters.
 
-use serde::{Serialize, Serializer};
-use suimon_contract::{Health, Name, TopPort, TopSnapshot, TopTeam, WorkerStages, WorkerStatus};
+use serde::Serialize;
+use suimon_contract::{Health, Name, TopPort, TopSnapshot, TopTeam};
 
 use crate::top::disk_rates::DiskRates;
+use crate::top::interval::{Interval, share};
 use crate::top::power_rates::PowerRates;
+use crate::top::worker_rates::{WorkerRates, worker_rates};
 
 /// Rates of all objects between two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -80,13 +82,6 @@ impl TeamRates {
     }
 }
 
-/// Returns the rounded share in thousandths; 0 of 0.
-fn share(part: u64, whole: u64) -> u64 {
-    let (part, whole) = (u128::from(part), u128::from(whole));
-    let rounded = (part * 1000 + whole / 2).checked_div(whole);
-    rounded.and_then(|share| u64::try_from(share).ok()).unwrap_or(0)
-}
-
 /// Rates of one NIC or uplink: `rx` from the port to the switch, `tx` from the switch to the port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct PortRates {
@@ -100,87 +95,6 @@ pub(crate) struct PortRates {
     pub(crate) tx_bits_per_s: u64,
     pub(crate) rx_drops_per_s: u64,
     pub(crate) tx_drops_per_s: u64,
-}
-
-/// Rates and time shares of one worker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct WorkerRates {
-    pub(crate) id: u16,
-    pub(crate) cpu: Option<u16>,
-    pub(crate) queues: usize,
-    /// CPU time in thousandths of one CPU.
-    pub(crate) cpu_permille: u64,
-    /// Time not sleeping in thousandths of the interval.
-    pub(crate) busy_permille: u64,
-    pub(crate) frames_per_s: u64,
-    pub(crate) batches_per_s: u64,
-    pub(crate) sleeps_per_s: u64,
-    pub(crate) asleep: bool,
-    pub(crate) yields_per_s: u64,
-    #[serde(rename = "yielding")]
-    pub(crate) is_yielding: bool,
-    /// Time by stage in thousandths of the worker's time.
-    pub(crate) stages_permille: StageShares,
-}
-
-/// Share of each stage in a worker's time, in thousandths. The sum is 1000 except for rounding, or
-/// 0 if the worker reported no new time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StageShares([(&'static str, u64); WorkerStages::COUNT]);
-
-impl StageShares {
-    /// Returns the growth of each stage divided by the growth of all stages. The worker's account
-    /// lags behind, so the snapshots' interval is not used as divisor.
-    fn between(before: &WorkerStages, after: &WorkerStages) -> Self {
-        let mut shares = after.named();
-        for ((_, ns), (_, before)) in shares.iter_mut().zip(before.named()) {
-            *ns = growth(before, *ns);
-        }
-        let whole = shares.iter().fold(0_u64, |sum, (_, ns)| sum.saturating_add(*ns));
-        for (_, share) in &mut shares {
-            *share = self::share(*share, whole);
-        }
-        Self(shares)
-    }
-
-    /// Returns the share of the stage with this name.
-    pub(crate) fn of(&self, stage: &str) -> u64 {
-        self.0.iter().find(|(name, _)| *name == stage).map_or(0, |(_, share)| *share)
-    }
-}
-
-impl Serialize for StageShares {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0)
-    }
-}
-
-/// Time between two snapshots in ns.
-#[derive(Clone, Copy)]
-pub(super) struct Interval {
-    ns: u64,
-}
-
-impl Interval {
-    /// Returns the growth of a counter per second.
-    pub(super) fn per_second(self, before: u64, after: u64) -> u64 {
-        self.scaled(before, after, 1_000_000_000)
-    }
-
-    /// Returns the growth of a counter of ns in thousandths of the interval.
-    fn permille(self, before_ns: u64, after_ns: u64) -> u64 {
-        self.scaled(before_ns, after_ns, 1000)
-    }
-
-    fn scaled(self, before: u64, after: u64, factor: u128) -> u64 {
-        let rate = u128::from(growth(before, after)) * factor / u128::from(self.ns.max(1));
-        u64::try_from(rate).unwrap_or(u64::MAX)
-    }
-}
-
-/// Returns the growth of a counter. A counter that was reset counts from 0.
-pub(super) fn growth(before: u64, after: u64) -> u64 {
-    after.checked_sub(before).unwrap_or(after)
 }
 
 impl DiskAndWorkerRates {
@@ -237,26 +151,11 @@ fn port_rates(interval: Interval, before: &TopPort, after: &TopPort) -> PortRate
     }
 }
 
-fn worker_rates(interval: Interval, before: &WorkerStatus, after: &WorkerStatus) -> WorkerRates {
-    WorkerRates {
-        id: after.id,
-        cpu: after.cpu,
-        queues: after.queues,
-        cpu_permille: interval.permille(before.cpu_time_ns, after.cpu_time_ns),
-        busy_permille: interval.permille(before.busy_ns, after.busy_ns),
-        frames_per_s: interval.per_second(before.frames, after.frames),
-        batches_per_s: interval.per_second(before.batches, after.batches),
-        sleeps_per_s: interval.per_second(before.sleeps, after.sleeps),
-        asleep: after.asleep,
-        yields_per_s: interval.per_second(before.yields, after.yields),
-        is_yielding: after.is_yielding,
-        stages_permille: StageShares::between(&before.stages, &after.stages),
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
-    use suimon_contract::{PowerEffect, QosDelivery, StorageState, TopDisk, TopPower};
+    use suimon_contract::{
+        PowerEffect, QosDelivery, StorageState, TopDisk, TopPower, WorkerStages, WorkerStatus,
+    };
 
     use super::*;
 

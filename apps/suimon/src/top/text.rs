@@ -6,7 +6,8 @@ use crate::columns;
 use crate::table::{Table, or_dash};
 use crate::top::disk_rates::DiskRates;
 use crate::top::power_rates::PowerRates;
-use crate::top::rates::{DiskAndWorkerRates, PortRates, TeamRates, WorkerRates};
+use crate::top::rates::{DiskAndWorkerRates, PortRates, TeamRates};
+use crate::top::worker_rates::WorkerRates;
 use crate::units;
 
 /// Returns all tables of a view as text.

@@ -19,8 +19,9 @@ pub(super) struct ChangeParameters {
     /// True to return the planned steps with status 200 and change nothing.
     #[param(required = false)]
     pub dry_run: bool,
-    /// True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
-    /// cluster although its etcd does not respond.
+    /// True to accept minimums above 90 % of the capacity of a store. For `/1.0/cluster`: also to
+    /// join if etcd does not respond, and to leave if it does not respond or if disks are on shared
+    /// stores. For `/1.0/stores`: also to end `shared` of a store with disks.
     #[param(required = false)]
     pub force: bool,
     /// True to delete the image files of disks that the change deletes, with their data.

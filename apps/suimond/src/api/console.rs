@@ -14,7 +14,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(log_in))
 }
 
-/// Creates an address that logs a browser in to the console, once within 1 min.
+/// Creates a one-time login URL for the web console, valid for 1 min.
 #[utoipa::path(post, path = "/1.0/console/logins", tag = "console", operation_id = "create_console_login",
     responses((status = OK, body = ConsoleLogin), (status = "4XX", body = ErrorBody)))]
 async fn log_in(State(state): State<ApiState>) -> Result<Json<ConsoleLogin>, Failure> {

@@ -38,6 +38,12 @@ const UNAUTHORIZED: ErrorResponse = ErrorResponse {
     meaning: "The bearer token is missing or wrong. Only over TCP: the Unix socket requires none. The \
               response to a wrong token is delayed by 0.25 to 10 s, and its connection is closed.",
 };
+const FORBIDDEN: ErrorResponse = ErrorResponse {
+    status: 403,
+    name: "Forbidden",
+    meaning: "The token permits reading metrics only (only over TCP), or the host denies the daemon a \
+              permission that the request needs.",
+};
 const NOT_FOUND: ErrorResponse = ErrorResponse {
     status: 404,
     name: "NotFound",
@@ -46,7 +52,7 @@ const NOT_FOUND: ErrorResponse = ErrorResponse {
 const BODY_TIMEOUT: ErrorResponse = ErrorResponse {
     status: 408,
     name: "BodyTimeout",
-    meaning: "The body of the request was not received within the time limit.",
+    meaning: "The body of the request was not received within 10 s.",
 };
 const CONFLICT: ErrorResponse = ErrorResponse {
     status: 409,
@@ -75,9 +81,10 @@ const HOST_ERROR: ErrorResponse = ErrorResponse {
     meaning: "An error of the host or of the daemon prevented the request.",
 };
 
-const REFUSALS: [ErrorResponse; 9] = [
+const REFUSALS: [ErrorResponse; 10] = [
     MALFORMED,
     UNAUTHORIZED,
+    FORBIDDEN,
     NOT_FOUND,
     BODY_TIMEOUT,
     CONFLICT,
@@ -185,6 +192,10 @@ fn add_error_responses(path: &str, operation: &mut Operation) {
         all.iter().any(|parameter| parameter.parameter_in == ParameterIn::Query)
     });
     let mut refusals = vec![UNAUTHORIZED, HOST_ERROR];
+    // The token for metrics permits this path and no other.
+    if path != crate::tcp_api::METRICS_PATH {
+        refusals.push(FORBIDDEN);
+    }
     if asks || has_parameters || has_body {
         refusals.push(MALFORMED);
     }

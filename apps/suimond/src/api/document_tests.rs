@@ -48,6 +48,7 @@ fn refusals_are_described() {
         let has = |status: &str| responses.contains_key(status);
         assert!(!responses.keys().any(|status| status.contains('X')), "{place}: {responses:?}");
         assert!(has("401") && has("500"), "{place}");
+        assert_eq!(has("403"), place != "get /metrics", "{place}");
         assert!(!place.contains('{') || has("404"), "{place}");
         if operation.get("requestBody").is_some() {
             for status in ["400", "408", "409", "413", "422"] {

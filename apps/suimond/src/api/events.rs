@@ -137,7 +137,7 @@ impl Lines for EventFollower {
     }
 
     fn watched(
-        news: &mut crate::api::state::Notifications,
+        news: &mut crate::api::notifications::Notifications,
     ) -> &mut tokio::sync::watch::Receiver<u64> {
         &mut news.events
     }

@@ -1,13 +1,15 @@
 //! Endpoints of the host as a whole.
 
+use std::path::Path;
+
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing;
 use serde::Deserialize;
 use suimon_contract::{
-    ApplyRequest, ErrorBody, HostConfig, HostStatus, Operation, Plan, TopSnapshot, WorkerStatus,
-    old_names_of_apply, parse_apply, to_toml,
+    ApiError, ApplyRequest, ErrorBody, HostConfig, HostStatus, Operation, Plan, TopSnapshot,
+    WorkerStatus, file_of_apply, old_names_of_apply, parse_apply, to_toml,
 };
 use suimon_node::Edit;
 use utoipa::{IntoParams, ToSchema};
@@ -100,11 +102,23 @@ async fn apply(
 ) -> Result<Response, Failure> {
     let text = body.clone();
     let applied = async {
-        let config = state.call_blocking(move |_| parse_apply(&body)).await?;
+        let host_file = state.host_file.clone();
+        let edit = state.call_blocking(move |_| edit_of_apply(&body, host_file.as_deref())).await?;
         let old_names = old_names_of_apply(&text);
-        change_noting(&state, Edit::Apply(Box::new(config)), parameters, &old_names).await
+        change_noting(&state, edit, parameters, &old_names).await
     };
     applied.await.map_err(|failure: Failure| failure.located(&text))
+}
+
+/// Returns the change that a body requests. If the body contains the daemon's own host file, the
+/// daemon does not apply the file again at its next start, which would revert later changes.
+fn edit_of_apply(body: &[u8], host_file: Option<&Path>) -> Result<Edit, Vec<ApiError>> {
+    let config = Box::new(parse_apply(body)?);
+    let own = host_file.and_then(|file| crate::host_file::read(file).ok());
+    Ok(match file_of_apply(body).filter(|text| own.as_ref() == Some(text)) {
+        Some(text) => Edit::ApplyFile { config, text },
+        None => Edit::Apply(config),
+    })
 }
 
 /// Lists the workers (data-plane threads).

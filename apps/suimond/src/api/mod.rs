@@ -20,6 +20,7 @@ mod host;
 mod json;
 mod lab;
 mod lines;
+mod notifications;
 mod operations;
 mod power;
 mod qos;
@@ -45,7 +46,8 @@ pub(crate) use body::Body;
 pub(crate) use changes::name_in_path;
 pub use failure::Failure;
 pub(crate) use failure::Parameters;
-pub use state::{ApiState, EVENT_FOLLOWERS_MAX, NotificationSender, Notifications};
+pub use notifications::{EVENT_FOLLOWERS_MAX, NotificationSender, Notifications};
+pub use state::ApiState;
 
 #[derive(OpenApi)]
 #[openapi(info(

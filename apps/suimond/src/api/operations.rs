@@ -15,7 +15,8 @@ use crate::api::bounded::{Bounded, Count};
 use crate::api::failure::{Failure, InPath, Parameters};
 use crate::api::json::Json;
 use crate::api::lines::{Lines, Next, lines};
-use crate::api::state::{ApiState, Notifications};
+use crate::api::notifications::Notifications;
+use crate::api::state::ApiState;
 
 /// Default time in seconds that a request waits for an operation.
 const WAIT_DEFAULT_S: u64 = 30;

@@ -10,7 +10,8 @@ use hyper_util::rt::TokioIo;
 use suimon_contract::{ApiError, ErrorCode};
 
 use crate::api::failure::Failure;
-use crate::api::state::{ApiState, Notifications};
+use crate::api::notifications::Notifications;
+use crate::api::state::ApiState;
 use crate::line::{copy, local};
 
 /// Request to upgrade a connection to a protocol.

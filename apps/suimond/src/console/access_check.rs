@@ -13,9 +13,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use suimon_contract::{ApiError, ErrorCode};
 
-use super::ConsoleState;
 use super::logins::Credentials;
 use crate::api::Failure;
+use crate::console::state::ConsoleState;
 
 /// Header that the page sends with every modifying request. Pages of other sites cannot send it
 /// without CORS.

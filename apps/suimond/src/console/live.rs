@@ -15,8 +15,9 @@ use suimon_contract::{ApiError, ErrorCode, Event, EventFilter};
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tower::ServiceExt;
 
-use super::{ConsoleState, access_check};
+use super::access_check;
 use crate::api::{Failure, Notifications, Parameters};
+use crate::console::state::ConsoleState;
 
 /// Interval at which a page's data is queried.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -14,13 +14,14 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use suimon_contract::{ApiError, ErrorCode, VmConfig};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::UnixStream;
 use tokio::time::{interval, timeout};
 
+use super::access_check;
 use super::logins::Credentials;
-use super::{ConsoleState, access_check};
 use crate::api::{Failure, name_in_path};
-use crate::line::local;
+use crate::console::listener::WITHOUT_SECRET_MAX;
+use crate::console::state::ConsoleState;
+use crate::line::{LocalEnd, local};
 
 /// Buffer size for bytes from the VM.
 const SHOWN_BYTES: usize = 16 << 10;
@@ -30,8 +31,6 @@ const TYPED_BYTES_MAX: usize = 64 << 10;
 const WRITE_LIMIT: Duration = Duration::from_secs(30);
 /// Time limit for the message with the secret.
 pub(super) const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
-/// Largest number of connections that have not sent the secret.
-pub(super) const WITHOUT_SECRET_MAX: usize = 8;
 /// Interval of checks that the session is valid.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -103,7 +102,7 @@ async fn has_secret(
     state.console.logins().renew(Instant::now(), &shown)
 }
 
-async fn line(state: &ConsoleState, name: &str) -> Result<UnixStream, Failure> {
+async fn line(state: &ConsoleState, name: &str) -> Result<LocalEnd, Failure> {
     let name = name_in_path::<VmConfig>(name)?;
     let about = format!("vm/{name}");
     let line = state.api.call_blocking(move |node| node.vm_console(&name)).await?;
@@ -118,10 +117,10 @@ async fn line(state: &ConsoleState, name: &str) -> Result<UnixStream, Failure> {
 async fn copy(
     state: &ConsoleState,
     session: &str,
-    line: UnixStream,
+    line: LocalEnd,
     (page, typed): (&mut SplitSink<WebSocket, Message>, SplitStream<WebSocket>),
 ) -> Option<Failure> {
-    let (reads, writes) = line.into_split();
+    let (reads, writes) = tokio::io::split(line);
     let mut news = state.api.notifications.clone();
     tokio::select! {
         () = copy_output(reads, page) => {

@@ -9,10 +9,11 @@ use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use suimon_contract::{ApiError, ErrorCode};
 
+use super::access_check;
 use super::logins::Credentials;
-use super::{ConsoleState, access_check};
 use crate::access::Guarded;
 use crate::api::{Body, Failure};
+use crate::console::state::ConsoleState;
 use crate::server::Client;
 
 /// Credentials in a login request.

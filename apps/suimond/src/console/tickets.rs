@@ -9,9 +9,10 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use suimon_contract::{ApiError, ErrorCode};
 
+use super::access_check;
 use super::logins::TICKET_SPAN;
-use super::{ConsoleState, access_check};
 use crate::api::{Body, Failure};
+use crate::console::state::ConsoleState;
 
 /// Longest path of a ticket in bytes.
 const PATH_BYTES_MAX: usize = 1024;

@@ -6,8 +6,10 @@ use suimon_contract::{ApiError, ErrorCode, LabCompared, LabComparison, LabEstima
 use suimon_lab_run::folder::RUN_FILE;
 use suimon_lab_run::{Comparison, FORMAT, Finding, Run, Statistics, compare};
 
+use super::Lab;
 use super::runs::{WHOLE_BYTES_MAX, words};
-use super::{Lab, read, unread};
+use crate::lab::folder::unread;
+use crate::lab::json_file::read;
 
 impl Lab {
     /// Compares two runs by measure.

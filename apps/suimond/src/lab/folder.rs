@@ -10,9 +10,7 @@ use rustix::fs::{
     open, openat2, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
-use suimon_contract::ApiError;
-
-use super::unread;
+use suimon_contract::{ApiError, ErrorCode};
 
 /// Restricts path resolution to the folder, without symbolic links (openat2(2), Linux 5.6).
 const BENEATH: ResolveFlags =
@@ -171,4 +169,11 @@ impl Folder {
 
 fn refused(path: &Path, errno: Errno) -> ApiError {
     unread(path, format!("the host rejected the operation: {}", io::Error::from(errno)))
+}
+
+/// Returns the error for an invalid or unreadable file of the folder.
+pub(crate) fn unread(path: &Path, text: impl Into<String>) -> ApiError {
+    let mut error = ApiError::new(ErrorCode::HostError, text).about("lab");
+    error.file = Some(path.display().to_string());
+    error
 }

@@ -13,7 +13,7 @@ use suimon_lab_run::folder::{
 use suimon_lab_run::{Origin, Words};
 
 use super::folder::{Folder, Stamp};
-use super::{SMALL_BYTES_MAX, read};
+use crate::lab::json_file::{SMALL_BYTES_MAX, read};
 
 /// Largest number of listed runs; the latest ones are listed.
 const LISTED_MAX: usize = 500;

@@ -121,8 +121,9 @@ const FLOW_METRICS: [FlowMetric; 3] = [
             "suimon_disk_guaranteed_iops",
             IOPS,
             DISK,
-            "Guaranteed IOPS: the minimum, as far as the disk had demand for it, mean of the last \
-             5 s",
+            "Guaranteed IOPS in the last 5 s: `min_iops`, multiplied by the share of this time in \
+             which the disk had requests. With an aggregated policy, the guarantee of all its disks \
+             in the store together",
         ),
         |of| of.guaranteed_iops,
     ),

@@ -96,8 +96,8 @@ static COMMON_METRICS: [PortMetric; 5] = [
 const DROPPED: Family = counter(
     "dropped_frames",
     "frames",
-    "Dropped frames by reason. Direction as in the other metrics: `transmit` is from the port of \
-     a NIC and to the wire of an uplink",
+    "Dropped frames by reason. Direction `transmit`: sent by the guest (NIC), by the host (host NIC) \
+     or to the wire (uplink, team); `receive`: the opposite direction",
 );
 
 const UP: Family =

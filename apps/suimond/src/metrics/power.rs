@@ -19,7 +19,7 @@ const SETTINGS: Family = Family::gauge(
     "suimon_power_settings",
     "",
     &["state"],
-    "CPU settings of the power plan by state: `in_effect` or `lacking`",
+    "CPU settings of the power plan by state: `in_effect`, or `lacking` (not in effect)",
 );
 
 const ENERGY: Family = Family::counter(

@@ -90,7 +90,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             "suimon_store_estimated_iops",
             IOPS,
             STORE,
-            "Rate of the store when requests were last queued for its device",
+            "Estimated capacity: rate of the store when it was last saturated",
         ),
         |of| of.estimate.map(|found| Value::real(found.iops)),
     ),

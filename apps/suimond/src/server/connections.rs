@@ -2,23 +2,13 @@
 //! that became byte streams.
 
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{Request, Response, StatusCode, header};
-use axum::response::IntoResponse;
-use hyper::body::{Frame, Incoming, SizeHint};
-use hyper::service::Service;
-use suimon_contract::{ApiError, ErrorCode};
 use tokio::sync::Notify;
 
-use super::client::Client;
-use crate::api::Failure;
-use crate::server::UPGRADED_MAX;
+/// Largest number of connections of a listener that are byte streams: serial consoles and migrations.
+/// They last indefinitely and must leave connections for other requests.
+pub const UPGRADED_MAX: usize = 128;
 
 /// Bounded set of connections. A connection without a request in progress or an unread response is
 /// idle, unless it was upgraded to a byte stream (RFC 9110, section 7.8). If the set is full, a new connection replaces the one idle for the longest time.
@@ -141,7 +131,7 @@ impl Slot {
     }
 
     /// Reserves one of the [`UPGRADED_MAX`] upgrades. Returns false if there is none left.
-    fn begin_upgrade(&self) -> bool {
+    pub(super) fn begin_upgrade(&self) -> bool {
         let mut all = self.shared.all();
         let count = all.entries.values().filter(|entry| entry.is_upgraded).count();
         match all.entries.get_mut(&self.id) {
@@ -152,7 +142,7 @@ impl Slot {
     }
 
     /// Ends what [`Self::begin_upgrade`] began. An upgraded connection is busy until its end.
-    fn end_upgrade(&self, is_upgraded: bool) {
+    pub(super) fn end_upgrade(&self, is_upgraded: bool) {
         if let Some(entry) = self.shared.all().entries.get_mut(&self.id) {
             entry.is_upgraded = is_upgraded;
             if is_upgraded {
@@ -196,78 +186,5 @@ pub(super) struct Paused {
 impl Drop for Paused {
     fn drop(&mut self) {
         self.shared.begin(self.id);
-    }
-}
-
-/// Service that marks its connection as busy from a request until the end of the response, and adds
-/// a [`Client`] to each request.
-pub(super) struct TrackedService<S> {
-    pub(super) service: S,
-    pub(super) slot: Arc<Slot>,
-    pub(super) peer: Option<IpAddr>,
-}
-
-impl<S> Service<Request<Incoming>> for TrackedService<S>
-where
-    S: Service<Request<Incoming>, Response = Response<Body>>,
-    S::Future: Send + 'static,
-{
-    type Response = Response<AttendedBody>;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
-
-    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        let busy = self.slot.begin();
-        request.extensions_mut().insert(Client::new(self.peer, self.slot.clone()));
-        let attended =
-            |answer: Response<Body>, busy| answer.map(|body| AttendedBody { body, _busy: busy });
-        let asks_for_upgrade = request.headers().contains_key(header::UPGRADE);
-        if asks_for_upgrade && !self.slot.begin_upgrade() {
-            return Box::pin(async move { Ok(attended(too_many_upgrades(), busy)) });
-        }
-        let answer = self.service.call(request);
-        let place = Arc::clone(&self.slot);
-        Box::pin(async move {
-            let answer = answer.await;
-            if asks_for_upgrade {
-                let switches =
-                    |answer: &Response<Body>| answer.status() == StatusCode::SWITCHING_PROTOCOLS;
-                place.end_upgrade(answer.as_ref().is_ok_and(switches));
-            }
-            Ok(attended(answer?, busy))
-        })
-    }
-}
-
-fn too_many_upgrades() -> Response<Body> {
-    let text = format!(
-        "{UPGRADED_MAX} connections carry consoles and migrations already; end one of them first"
-    );
-    Failure::from(ApiError::new(ErrorCode::Conflict, text)).into_response()
-}
-
-/// Body of a response. HTTP drops it after passing it to the connection.
-pub(super) struct AttendedBody {
-    body: Body,
-    _busy: Activity,
-}
-
-impl HttpBody for AttendedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -48,6 +48,7 @@ impl Site {
             console: Some(console.clone()),
             lab: server.lab.clone(),
             failures: server.failures.clone(),
+            host_file: None,
         };
         let listener = console.bind().await.unwrap();
         let address = listener.local_addr().unwrap();

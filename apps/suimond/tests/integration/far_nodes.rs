@@ -16,7 +16,7 @@ use hyper::Method;
 use serde_json::json;
 use suimon_contract::{ApiConfig, ErrorCode, NodeConfig};
 use suimon_node::{PeerError, PeerNode, PeerNodes, PeerStream};
-use suimond::line::copy;
+use suimond::line::{copy, local};
 use suimond::peer_nodes::HostPeerNodes;
 use suimond::tcp_api::{TcpApi, guarded};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -310,7 +310,7 @@ async fn how_much_a_line_carries_in_a_second() {
     let (mut near, far) = granting.line(&nodes).await;
     let (carried, mut reads) = UnixStream::pair().unwrap();
     carried.set_nonblocking(true).unwrap();
-    tokio::spawn(copy(far, tokio::net::UnixStream::from_std(carried).unwrap()));
+    tokio::spawn(copy(far, local(carried.into()).unwrap()));
     let began = Instant::now();
     let writes = std::thread::spawn(move || {
         let page = pattern(1 << 20);

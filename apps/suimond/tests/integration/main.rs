@@ -6,6 +6,7 @@ mod arrivals;
 mod connections;
 mod console;
 mod far_nodes;
+mod host_file;
 mod hostile_clients;
 mod mirroring;
 mod offloads;

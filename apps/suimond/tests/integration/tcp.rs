@@ -5,14 +5,17 @@ use crate::support;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::support::Server;
 use hyper::Method;
 use suimon_contract::{ApiConfig, ErrorCode};
+use suimon_socket_runtime::{HANDSHAKES_BURST, HANDSHAKES_PER_SECOND};
 use suimond::tcp_api::{TcpApi, guarded};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const METRICS_TOKEN: &str = "metrics-0123456789abcdef";
@@ -85,6 +88,19 @@ fn an_incomplete_listener_is_refused_with_its_key_named() {
     assert_eq!(refused(&|c| c.tls_key = Some(key.clone())), is(InvalidValue, "tls_key"));
 }
 
+/// Returns the configuration of a client that trusts the certificate.
+fn client_config(made: &rcgen::CertifiedKey) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Arc::new(config)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_request_needs_tls_and_the_token() {
     let server = Server::start().await;
@@ -94,15 +110,7 @@ async fn every_request_needs_tls_and_the_token() {
     let router = guarded(server.router.clone(), token, server.failures.clone());
     tokio::spawn(suimond::server::serve(listener, router, server.news.clone()));
 
-    let mut roots = RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
-    let client = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let connector = TlsConnector::from(Arc::new(client));
+    let connector = TlsConnector::from(client_config(&made));
     let ask = async |path: &str, token: Option<&str>| {
         let stream = tokio::net::TcpStream::connect(address).await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();
@@ -148,4 +156,34 @@ async fn every_request_needs_tls_and_the_token() {
     assert!(support::exchange(stream, Method::GET, "/1.0", "", Some(TOKEN)).await.is_err());
     // The Unix socket requires no token.
     assert_eq!(server.get("/1.0").await["name"], "test");
+}
+
+/// Each handshake costs the daemon a signature, and the client that does not continue it nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_begins_handshakes_without_end_is_limited() {
+    let server = Server::start().await;
+    let (config, made) = complete(server.directory.path());
+    let (listener, token) = TcpApi::load(&config).unwrap().bind().await.unwrap();
+    let address = listener.tcp.local_addr().unwrap();
+    let router = guarded(server.router.clone(), token, server.failures.clone());
+    tokio::spawn(suimond::server::serve(listener, router, server.news.clone()));
+    let (config, begun, more) = (client_config(&made), Instant::now(), 48);
+    for _ in 0..(HANDSHAKES_BURST + more).div_ceil(16) {
+        let mut streams = Vec::new();
+        for _ in 0..16 {
+            let name = ServerName::try_from("localhost").unwrap();
+            let mut client = ClientConnection::new(config.clone(), name).unwrap();
+            let mut hello = Vec::new();
+            client.write_tls(&mut hello).unwrap();
+            let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            stream.write_all(&hello).await.unwrap();
+            streams.push(stream);
+        }
+        for mut stream in streams {
+            // The first flight of the server, with its signature.
+            stream.read_u8().await.unwrap();
+        }
+    }
+    let least = Duration::from_secs(1) * more / HANDSHAKES_PER_SECOND;
+    assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
 }

@@ -4,6 +4,7 @@
 //! not at all, or in some of its 512-byte sectors; later changes take effect in any order. Sectors
 //! are never torn.
 
+use super::FileContent;
 use super::memory_file::{LoggedChange, apply};
 
 const SECTOR: u64 = 512;
@@ -24,7 +25,7 @@ pub enum WriteOutcome {
 #[derive(Clone, Debug)]
 pub struct Crash<'a> {
     /// Contents of the file before the first change.
-    pub before: &'a [u8],
+    pub before: &'a FileContent,
     /// Changes in the order of their start.
     pub ops: &'a [LoggedChange],
     /// Number of changes begun before the crash.
@@ -43,22 +44,22 @@ impl Crash<'_> {
     /// in which they take effect. Missing entries of `order` and `fates` mean original order and
     /// [`WriteOutcome::Persisted`].
     #[must_use]
-    pub fn file(&self, order: &[usize], fates: &[WriteOutcome]) -> Vec<u8> {
-        let mut bytes = self.before.to_vec();
+    pub fn file(&self, order: &[usize], fates: &[WriteOutcome]) -> FileContent {
+        let mut content = self.before.clone();
         let (durable, unsynced) = self.started().split_at(self.durable());
         for op in durable {
-            apply(&mut bytes, op);
+            apply(&mut content, op);
         }
         for turn in 0..unsynced.len() {
             let which = order.get(turn).copied().unwrap_or(turn);
             let Some(op) = unsynced.get(which) else { continue };
             match fates.get(which).copied().unwrap_or(WriteOutcome::Persisted) {
-                WriteOutcome::Persisted => apply(&mut bytes, op),
+                WriteOutcome::Persisted => apply(&mut content, op),
                 WriteOutcome::Lost => {}
-                WriteOutcome::Torn(sectors) => tear(&mut bytes, op, sectors),
+                WriteOutcome::Torn(sectors) => tear(&mut content, op, sectors),
             }
         }
-        bytes
+        content
     }
 
     fn started(&self) -> &[LoggedChange] {
@@ -71,8 +72,8 @@ impl Crash<'_> {
     }
 }
 
-fn tear(bytes: &mut Vec<u8>, op: &LoggedChange, sectors: u64) {
-    let LoggedChange::Write { offset, bytes: new } = op else { return apply(bytes, op) };
+fn tear(content: &mut FileContent, op: &LoggedChange, sectors: u64) {
+    let LoggedChange::Write { offset, bytes: new } = op else { return apply(content, op) };
     let mut offset = *offset;
     let mut rest = new.as_slice();
     let mut sector = 0_u32;
@@ -80,7 +81,7 @@ fn tear(bytes: &mut Vec<u8>, op: &LoggedChange, sectors: u64) {
         let len = usize::try_from(SECTOR - offset % SECTOR).unwrap_or(rest.len()).min(rest.len());
         let (piece, next) = rest.split_at(len);
         if sectors.rotate_right(sector) & 1 == 1 {
-            apply(bytes, &LoggedChange::Write { offset, bytes: piece.to_vec() });
+            apply(content, &LoggedChange::Write { offset, bytes: piece.to_vec() });
         }
         offset = offset.saturating_add(len as u64);
         sector = sector.wrapping_add(1);
@@ -102,9 +103,9 @@ mod tests {
         file.write_at(0, &[2; 1024]).unwrap();
         file.write_at(512, &[3; 512]).unwrap();
         let ops = file.log();
-        let crash = Crash { before: &[], ops: &ops, started: ops.len() };
+        let crash = Crash { before: &FileContent::default(), ops: &ops, started: ops.len() };
         assert_eq!(crash.unsynced(), 2);
-        let ends = |bytes: Vec<u8>| (bytes[0], bytes[1023]);
+        let ends = |content: FileContent| (content.padded(0, 1)[0], content.padded(1023, 1)[0]);
         assert_eq!(ends(crash.file(&[], &[])), (2, 3));
         assert_eq!(ends(crash.file(&[1, 0], &[])), (2, 2));
         assert_eq!(ends(crash.file(&[], &[WriteOutcome::Lost, WriteOutcome::Lost])), (1, 1));

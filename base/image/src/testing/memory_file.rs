@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use super::FileContent;
 use crate::{FileError, ImageFile};
 
 /// One logged change of a file.
@@ -29,7 +30,7 @@ pub enum LoggedChange {
 
 #[derive(Clone, Debug, Default)]
 struct State {
-    bytes: Vec<u8>,
+    content: FileContent,
     ops: Vec<LoggedChange>,
 }
 
@@ -42,14 +43,26 @@ pub struct MemoryFile {
 impl MemoryFile {
     /// Creates a file with these contents.
     #[must_use]
-    pub fn new(bytes: Vec<u8>) -> Self {
-        Self { state: RefCell::new(State { bytes, ops: Vec::new() }) }
+    pub fn new(content: impl Into<FileContent>) -> Self {
+        Self { state: RefCell::new(State { content: content.into(), ops: Vec::new() }) }
     }
 
-    /// Returns a copy of the file's contents.
+    /// Returns the file's contents as bytes.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        self.state.borrow().bytes.clone()
+        self.state.borrow().content.to_vec()
+    }
+
+    /// Returns the file's contents.
+    #[must_use]
+    pub fn content(&self) -> FileContent {
+        self.state.borrow().content.clone()
+    }
+
+    /// Returns `len` bytes from an offset in bytes, with zeros beyond the end of the file.
+    #[must_use]
+    pub fn padded(&self, offset: u64, len: usize) -> Vec<u8> {
+        self.state.borrow().content.padded(to_usize(offset), len)
     }
 
     /// Returns the logged changes.
@@ -65,31 +78,17 @@ impl MemoryFile {
 
     fn change(&self, op: LoggedChange) {
         let mut state = self.state.borrow_mut();
-        apply(&mut state.bytes, &op);
+        apply(&mut state.content, &op);
         state.ops.push(op);
     }
 }
 
-/// Applies one change to the bytes of a file.
-pub(super) fn apply(bytes: &mut Vec<u8>, op: &LoggedChange) {
+/// Applies one change to the contents of a file.
+pub(super) fn apply(content: &mut FileContent, op: &LoggedChange) {
     match op {
-        LoggedChange::Write { offset, bytes: new } => {
-            let start = to_usize(*offset);
-            let end = start.saturating_add(new.len());
-            if bytes.len() < end {
-                bytes.resize(end, 0);
-            }
-            if let Some(place) = bytes.get_mut(start..end) {
-                place.copy_from_slice(new);
-            }
-        }
-        LoggedChange::SetLen(len) => bytes.resize(to_usize(*len), 0),
-        LoggedChange::Zero { offset, len } => {
-            let end = to_usize(offset.saturating_add(*len)).min(bytes.len());
-            if let Some(place) = bytes.get_mut(to_usize(*offset)..end) {
-                place.fill(0);
-            }
-        }
+        LoggedChange::Write { offset, bytes } => content.write(to_usize(*offset), bytes),
+        LoggedChange::SetLen(len) => content.resize(to_usize(*len)),
+        LoggedChange::Zero { offset, len } => content.zero(to_usize(*offset), to_usize(*len)),
         LoggedChange::Flush => {}
     }
 }
@@ -100,15 +99,19 @@ fn to_usize(value: u64) -> usize {
 
 impl ImageFile for MemoryFile {
     fn len(&self) -> Result<u64, FileError> {
-        Ok(self.state.borrow().bytes.len() as u64)
+        Ok(self.state.borrow().content.len() as u64)
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
-        let state = self.state.borrow();
+        let content = &self.state.borrow().content;
         let start = to_usize(offset);
-        let found = state.bytes.get(start..start.saturating_add(bytes.len()));
-        let len = state.bytes.len() as u64;
-        bytes.copy_from_slice(found.ok_or(FileError::End { len, offset: offset.max(len) })?);
+        let len = content.len();
+        if start.checked_add(bytes.len()).is_none_or(|end| end > len) {
+            let len = len as u64;
+            return Err(FileError::End { len, offset: offset.max(len) });
+        }
+        bytes.fill(0);
+        content.read(start, bytes);
         Ok(())
     }
 

@@ -54,7 +54,7 @@ export function NicTable(props: { nics: readonly NicStatus[]; vms: readonly VmSt
             return vm ? <a href={link("vms", vm)}>{vm}</a> : nic.config.netns ?? nic.config.backend;
           },
         },
-        { title: t("port.path"), cell: (nic) => (nic.iov ? word(nic.iov.path) : word("synthetic")) },
+        { title: t("port.path"), cell: (nic) => word(nic.iov?.path) },
         ...rateColumns,
         { title: t("port.rules"), cell: (nic) => <Rules nic={nic} /> },
         {

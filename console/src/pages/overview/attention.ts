@@ -79,10 +79,10 @@ function ofStorage({ disks = [], stores = [], flows = [] }: Observed): Attention
   }
   for (const store of sharesByStore(flows)) {
     for (const one of store.displaced) {
-      const who = one.by.slice(0, 3).map((by) => by.disk).join(", ") || "–";
+      const who = one.by.slice(0, 3).map((by) => by.disk).join(", ");
       found.push({
         severity: "warning",
-        text: "attention.minimum",
+        text: who ? "attention.minimum" : "attention.minimum.alone",
         params: { name: one.disk, lacks: count(one.lacks), who },
         href: link("disks", one.disk),
       });

@@ -16,7 +16,7 @@ import { useTexts } from "../../texts/texts";
 import { age, percent } from "../../units/units";
 import { EventList } from "../events/EventList";
 import { MoveDialog } from "./MoveDialog";
-import { workerState } from "./worker_state";
+import { MAX_WORKERS_DEFAULT, workerState } from "./worker_state";
 import { StageTable } from "./StageTable";
 import { QueueCounts, QueueTimeline } from "./Timeline";
 import { VmqDialog } from "./VmqDialog";
@@ -80,7 +80,7 @@ function Uplink(props: { vmq: VmqStatus; events: readonly Event[]; onChange: (qu
         <span className="row">
           {t("vmq.of", { uplink: vmq.uplink })}
           <StateLabel state={vmq.config.enabled === false ? "off" : "active"} text={vmq.config.enabled === false ? t("vmq.off") : word(vmq.config.mode ?? "dynamic")} />
-          <span className="faint">{t("vmq.max.now", { max: vmq.config.max_workers ?? "–" })}</span>
+          <span className="faint">{t("vmq.max.now", { max: vmq.config.max_workers ?? MAX_WORKERS_DEFAULT })}</span>
         </span>
       }
       actions={<Button variant="secondary" size="sm" onClick={() => props.onChange()} aria-label={t("vmq.dialog", { uplink: vmq.uplink })}>{t("action.change")}</Button>}

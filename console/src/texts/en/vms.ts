@@ -73,7 +73,7 @@ export const vms = {
   "offload.name": "Offload",
   "offload.supported": "Supported",
   "offload.enabled": "Enabled",
-  "offload.effective": "In use",
+  "offload.effective": "Used",
   "offload.by": "Done by",
   "offload.why": "Reason",
   "offload.on": "Turn on",

@@ -74,7 +74,7 @@ export const vms = {
   "offload.supported": "対応",
   "offload.enabled": "有効",
   "offload.effective": "使用中",
-  "offload.by": "処理する場所",
+  "offload.by": "処理元",
   "offload.why": "理由",
   "offload.on": "オンにする",
   "offload.off": "オフにする",

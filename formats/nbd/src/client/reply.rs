@@ -5,9 +5,9 @@ use thiserror::Error;
 
 use crate::error_code::NbdError;
 use crate::extent::{Extent, ExtentState};
+use crate::header::PAYLOAD_BYTES_MAX;
 use crate::octets::Reader;
 use crate::reply::{DONE, MAGIC_SIMPLE, MAGIC_STRUCTURED, kind};
-use crate::transmission::PAYLOAD_BYTES_MAX;
 
 /// Maximum length of a reply head in bytes: that of a structured chunk.
 pub const REPLY_HEAD_BYTES: usize = 20;

@@ -1,10 +1,12 @@
 //! Decoding of an option's data.
 
-use super::OPTION_HEADER_BYTES;
 use super::code::OptionCode;
 use super::option_error::OptionError;
 use crate::octets::Reader;
 use crate::text::{STRING_BYTES_MAX, text};
+
+/// Length of an option header in bytes: magic, code, data length.
+pub(crate) const OPTION_HEADER_BYTES: usize = 16;
 
 /// Sequential reader of an option's data, with typed errors.
 pub(crate) struct Fields<'a> {

@@ -7,21 +7,15 @@ use super::fields::Fields;
 use super::info::InfoRequest;
 use super::meta;
 use super::option_error::OptionError;
-use super::{Negotiated, ServerHandshake, ServerStep, State, TlsMode};
+use super::{ServerHandshake, ServerStep, State, TlsMode};
 use crate::export::Export;
 use crate::export_list::ExportList;
 use crate::framing::Framing;
+use crate::handshake::export_lookup::{check_block_sizes, find};
+use crate::handshake::negotiated::Negotiated;
 
 /// Padding after an export's flags, unless the client set `NBD_FLAG_C_NO_ZEROES`.
 const ZEROES: [u8; 124] = [0; 124];
-
-/// Negotiated state, discarded when TLS starts.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct NegotiatedState {
-    pub(crate) framing: Framing,
-    /// Export for which `base:allocation` was selected.
-    pub(crate) allocation_of: Option<String>,
-}
 
 impl ServerHandshake {
     /// Processes an option that permits an error reply.
@@ -169,29 +163,6 @@ fn no_data(option: OptionCode, data: &[u8]) -> Result<(), OptionError> {
         0 => Ok(()),
         bytes => Err(OptionError::UnexpectedData { option, bytes }),
     }
-}
-
-/// Returns the export of this name.
-pub(crate) fn find<'a>(
-    exports: &'a (impl ExportList + ?Sized),
-    option: OptionCode,
-    name: &str,
-) -> Result<&'a Export, OptionError> {
-    let unknown = || OptionError::UnknownExport { option, name: name.to_owned() };
-    exports.export(name).ok_or_else(unknown)
-}
-
-/// Returns the export if the client can use it: block sizes were requested, or the defaults
-/// suffice.
-fn check_block_sizes(
-    option: OptionCode,
-    export: &Export,
-    asked: bool,
-) -> Result<&Export, OptionError> {
-    if export.needs_block_sizes() && !asked {
-        return Err(OptionError::BlockSizeRequired { option, min: export.block_sizes().min });
-    }
-    Ok(export)
 }
 
 /// Appends one list entry: name and description.

@@ -1,11 +1,11 @@
 //! Export information (`NBD_OPT_INFO`, `NBD_OPT_GO`; `NBD_REP_INFO`).
 
-use super::Negotiated;
 use super::answer;
 use super::code::OptionCode;
 use super::fields::Fields;
 use super::option_error::OptionError;
 use crate::export::BlockSizes;
+use crate::handshake::negotiated::Negotiated;
 
 /// `NBD_INFO_EXPORT`.
 const EXPORT: u16 = 0;

@@ -3,11 +3,11 @@
 use super::answer;
 use super::code::OptionCode;
 use super::fields::Fields;
-use super::haggle::find;
 use super::option_error::OptionError;
 use crate::export::Export;
 use crate::export_list::ExportList;
 use crate::framing::Framing;
+use crate::handshake::export_lookup::find;
 use crate::status::ALLOCATION_CONTEXT;
 
 /// Maximum number of queries per option.

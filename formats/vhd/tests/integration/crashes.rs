@@ -7,7 +7,7 @@ use crate::support::{
 };
 use proptest::prelude::*;
 use suimon_image::Image;
-use suimon_image::testing::{Crash, LoggedChange, MemoryFile};
+use suimon_image::testing::{Crash, FileContent, LoggedChange, MemoryFile};
 use suimon_vhd::{Access, NewDisk, SizeSource, check, resize};
 
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ proptest! {
             (0..sectors).map(|at| if is_differencing { OF_PARENT | at } else { 0 }).collect();
         let file = created(disk, sectors * SECTOR);
         file.clear_log();
-        let before = file.bytes();
+        let before = file.content();
         let history = history(&file, &ops);
         let done = file.log();
         for begun in 0..=done.len() {
@@ -111,16 +111,17 @@ proptest! {
     ) {
         let file = created(NewDisk::Dynamic { block_size: 512 << block_shift }, 100 * SECTOR);
         file.clear_log();
-        let before = file.bytes();
+        let before = file.content();
         let history = history(&file, &ops);
         let done = file.log();
         let crash = Crash { before: &before, ops: &done, started: at.index(done.len() + 1) };
         let allowed = history.allowed(crash.started, &[0; 100]);
         let (order, fates_of_one) = fates(crash.unsynced(), &mut rng).pop().unwrap();
-        let mut left = crash.file(&order, &fates_of_one);
+        let mut left = crash.file(&order, &fates_of_one).to_vec();
         // Another program may have left the first or the last sector unwritten.
         let lost = if rng.random() { 0 } else { left.len() - 512 };
         left[lost..lost + 512].fill(0);
+        let left = FileContent::from(left);
         let file = MemoryFile::new(left.clone());
         drop(open(&file, Access::Write).unwrap());
         let repairs = file.log();
@@ -147,7 +148,7 @@ proptest! {
         history(&file, &[ops, vec![Op::Flush]].concat());
         let mut parent = read_parent;
         let numbers_before = numbers(&mut disk_on(&file, Access::Read, &mut parent).unwrap());
-        let before = file.bytes();
+        let before = file.content();
         file.clear_log();
         resize(&file, (sectors + more) * SECTOR, SizeSource::Creator).unwrap();
         let mut parent = read_parent;

@@ -205,7 +205,7 @@ proptest! {
             (0..sectors).map(|at| if is_differencing { OF_PARENT | at } else { 0 }).collect();
         let file = created(disk, sectors * SECTOR);
         file.clear_log();
-        let before = file.bytes();
+        let before = file.content();
         let image = open(&file, Access::Write).unwrap();
         let history = History::default();
         let (writes, commit, zeroing) = (vec![], None, None);

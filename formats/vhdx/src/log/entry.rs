@@ -5,10 +5,11 @@
 use suimon_image::ByteRange;
 
 use crate::Guid;
-use crate::bat::FILE_MB_MAX;
-use crate::fields::{MB, PAGE, PAGE_LEN, array, put, seal, to_usize, u32_at, u64_at};
-use crate::log::Page;
+use crate::fields::{FILE_MB_MAX, MB, PAGE, PAGE_LEN, array, put, seal, to_usize, u32_at, u64_at};
 use crate::view::Change;
+
+/// Metadata page: file offset in bytes and contents.
+pub(crate) type Page = (u64, Box<[u8; PAGE_LEN]>);
 
 const HEADER_LEN: usize = 64;
 const DESCRIPTOR_LEN: usize = 32;

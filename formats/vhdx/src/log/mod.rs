@@ -5,6 +5,6 @@ mod entry;
 mod replay;
 mod writer;
 
-pub(crate) use entry::Entry;
+pub(crate) use entry::{Entry, Page};
 pub(crate) use replay::{Replay, find};
-pub(crate) use writer::{Page, Writer};
+pub(crate) use writer::Writer;

@@ -3,11 +3,8 @@
 use suimon_image::{ByteRange, Step};
 
 use crate::Guid;
-use crate::fields::{PAGE, PAGE_LEN, to_usize};
-use crate::log::entry::{EntrySpec, descriptor_sectors, encode};
-
-/// Metadata page: file offset in bytes and contents.
-pub(crate) type Page = (u64, Box<[u8; PAGE_LEN]>);
+use crate::fields::{PAGE, to_usize};
+use crate::log::entry::{EntrySpec, Page, descriptor_sectors, encode};
 
 /// Maximum length of an entry in sectors, independent of the length of the log.
 const ENTRY_SECTORS_MAX: u64 = 1024;

@@ -3,7 +3,7 @@
 
 use crate::support;
 use proptest::prelude::*;
-use suimon_image::testing::{LoggedChange, MemoryFile, TestDisk, is_filled};
+use suimon_image::testing::{FileContent, LoggedChange, MemoryFile, TestDisk, is_filled};
 use suimon_image::{Commit, CommitOutcome, Image, ImageFile, Step};
 use suimon_vhdx::{NewImage, Vhdx, check, resize};
 
@@ -40,7 +40,7 @@ type History = Vec<Vec<(usize, u8)>>;
 /// A disk and its history.
 struct Guest {
     file: MemoryFile,
-    before: Vec<u8>,
+    before: FileContent,
     history: History,
     /// Number of file operations before each request.
     begun: Vec<usize>,
@@ -54,7 +54,7 @@ impl Guest {
         file.clear_log();
         let initial = |at: u64| if spec.parent.is_some() { parent_byte(at * SECTOR) } else { 0 };
         let history = (0..spec.size / SECTOR).map(|at| vec![(0, initial(at))]).collect();
-        let before = file.bytes();
+        let before = file.content();
         Self { file, before, history, begun: vec![0], durable: vec![(0, 0)] }
     }
 
@@ -168,7 +168,7 @@ durable of {last}, it was {history:?}"
 }
 
 /// Opens the remains of a crash for reading and for writing; returns the disk's contents.
-fn reopened(bytes: Vec<u8>, nth: u128) -> Vec<u8> {
+fn reopened(bytes: FileContent, nth: u128) -> Vec<u8> {
     let file = MemoryFile::new(bytes);
     let report = check(&file);
     assert!(report.faults.iter().all(|fault| fault.field.starts_with("Header.")), "{report:?}");
@@ -226,11 +226,15 @@ fn dirty(spec: &NewImage) -> (MemoryFile, Vec<u8>) {
     disk.write(3 * MB, &[2; 4096]).unwrap();
     disk.flush().unwrap();
     let expected = disk.read(range(0, spec.size)).unwrap();
-    (MemoryFile::new(file.bytes()), expected)
+    (MemoryFile::new(file.content()), expected)
 }
 
 /// Calls `judge` for each point of a file's history, with each simulated state of the file.
-fn every_remains(before: &[u8], ops: &[LoggedChange], mut judge: impl FnMut(usize, Vec<u8>)) {
+fn every_remains(
+    before: &FileContent,
+    ops: &[LoggedChange],
+    mut judge: impl FnMut(usize, FileContent),
+) {
     let mut numbers = Numbers::new(0x5eed);
     for begun in 0..=ops.len() {
         for bytes in remains(before, ops, begun, &mut numbers) {
@@ -243,7 +247,7 @@ fn every_remains(before: &[u8], ops: &[LoggedChange], mut judge: impl FnMut(usiz
 fn replay_and_close_can_be_interrupted_anywhere() {
     for spec in [dynamic(DISK), child(DISK)] {
         let (file, expected) = dirty(&spec);
-        let before = file.bytes();
+        let before = file.content();
         let mut disk = disk(Vhdx::open(&file, &guids(2)).unwrap(), &file);
         // Rewrites existing contents in a new block: the file grows and is truncated again.
         let same = range(2 * MB, MB);
@@ -258,7 +262,7 @@ fn replay_and_close_can_be_interrupted_anywhere() {
 #[test]
 fn resizing_leaves_one_of_the_two_sizes() {
     let (file, expected) = dirty(&dynamic(DISK));
-    let old = file.bytes();
+    let old = file.content();
     // The last size requires moving the BAT.
     for size in [DISK + 2 * MB, MB + 512, 150 << 30] {
         let file = MemoryFile::new(old.clone());
@@ -286,7 +290,7 @@ fn a_commit_of_many_entries_keeps_every_flush_boundary() {
     let spec = child(WRITES * STEP);
     let file = created(&spec);
     let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
-    let before = file.bytes();
+    let before = file.content();
     file.clear_log();
     for nth in 0..WRITES {
         disk.write(nth * STEP, &[nth as u8 + 1; 512]).unwrap();
@@ -340,7 +344,7 @@ fn next_commit_includes_a_failed_one() {
         let mut again = support::disk(image, &file);
         again.flush().unwrap();
         assert_eq!(again.image.uncommitted_bytes(), 0);
-        let bytes = reopened(file.bytes(), 1000);
+        let bytes = reopened(file.content(), 1000);
         let mut expected = vec![0; DISK as usize];
         read_parent(range(0, DISK), &mut expected);
         for at in [MB, 2 * MB] {
@@ -382,7 +386,7 @@ fn a_commit_of_many_entries_keeps_what_the_log_protects_since_a_failure() {
         let (is_failed, is_durable) = fail_after(&mut image, &file, completed);
         let mut disk = support::disk(image, &file);
         (FLUSHED..WRITES).for_each(|nth| disk.write(nth * STEP, &value(nth)).unwrap());
-        let before = file.bytes();
+        let before = file.content();
         file.clear_log();
         // The second attempt may fail as well, at its first flush for example.
         let fails_again = numbers.below(3);

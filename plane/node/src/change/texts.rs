@@ -13,7 +13,7 @@ pub(crate) fn planned_events(to: &ValidatedChange, edit: &Edit) -> Vec<Draft> {
     drafts.extend(to.forced.iter().map(|error| {
         let subject = error.resource.as_deref().unwrap_or("host");
         let text = format!(
-            "A forced change made the minimums on the store exceed its capacity: {}",
+            "A forced change made the minimums on the store exceed 90 % of its capacity: {}",
             error.message
         );
         Draft::new(EventKind::PromiseForced, subject, text)

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, EventKind, HostConfig, OperationState};
+use suimon_ports::StateStore;
 use suimon_ports::testing::MemoryStore as MemoryFiles;
 
 use super::tests::{
@@ -338,4 +339,36 @@ fn changes_of_a_node_are_made_one_after_another() {
         assert_eq!(second.join().unwrap().state, OperationState::Succeeded);
     });
     assert_eq!(cluster.keys(POLICIES).len(), 1);
+}
+
+/// Returns the keys of the cluster's table in the state store.
+fn state_keys(of: &Harness) -> Vec<String> {
+    let store = &of.node.shared().store;
+    let entries = store.scan("cluster", "", 100).unwrap();
+    entries.into_iter().map(|(key, _)| key).collect()
+}
+
+/// Otherwise each name of a store or cluster would leave a record for ever.
+#[test]
+fn the_state_store_keeps_no_records_of_stores_and_clusters_that_are_gone() {
+    let cluster = FakeCluster::default();
+    let (one, _two) = pair(&cluster);
+    let has = |key: &str| state_keys(&one).iter().any(|of| of == key);
+    wait_until("there are records", || has("kept/lab/san") && has("covered/lab/san"));
+    // The store is deleted, with its reservation given back.
+    one.apply_ok(&host(&bare("n1")));
+    wait_until("its records are removed", || !has("kept/lab/san") && !has("covered/lab/san"));
+    // The same without giving back.
+    one.apply_ok(&host(&config("n1", 500)));
+    wait_until("it is shared again", || cap(&one).reserved_iops == 564);
+    cluster.set(Faults { is_unreachable: true, ..Faults::default() });
+    apply_forced(&one, &bare("n1"));
+    wait_until("the minimums are removed", || !has("covered/lab/san"));
+    cluster.set(Faults::default());
+    wait_until("the reservation is removed", || !has("kept/lab/san"));
+    // The host leaves the cluster.
+    one.apply_ok(&host(&config("n1", 500)));
+    wait_until("it is shared a third time", || cap(&one).reserved_iops == 564);
+    one.apply_ok(&host(""));
+    wait_until("only the identity is left", || state_keys(&one) == ["self"]);
 }

@@ -169,6 +169,9 @@ impl Driver {
 
     fn run(&mut self) {
         self.follow_desired();
+        if self.config.is_none() {
+            self.remove_former_records();
+        }
         loop {
             self.poll();
             let mail = self.shared.cluster.inbox.wait(self.pause());

@@ -80,8 +80,11 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
             "The store delivers its capacity again.",
         ),
         Notice::ExternalUserDetected(stranger) => {
-            let text =
-                format!("{} also uses the store and is not a node of this cluster.", stranger.name);
+            let text = format!(
+                "{} also uses the store and is not a node of this cluster. Stop that load, or let \
+                 that host join the cluster.",
+                stranger.name
+            );
             of_store(EventKind::SharedForeignLoad, store, text).with("seen_on_it", &stranger.name)
         }
         Notice::NodeSilent { node, reserved_iops } => {
@@ -98,7 +101,8 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
             let node = names.node(*node);
             let text = format!(
                 "Node {node} holds a reservation of {reserved_iops} IOPS, of which the cluster \
-                 has recorded {known_iops}; the leader counts all of it from now on."
+                 has recorded {known_iops}; the leader counts all of it from now on. Check the \
+                 nodes with `suimon cluster status`."
             );
             of_store(EventKind::NodeUnaccounted, store, text).with("node", node)
         }
@@ -180,7 +184,8 @@ fn minimum_unmet(store: &Name, unmet: &Unmet, names: &dyn Names) -> Draft {
         .map_or_else(String::new, |of| format!("; most above its own guarantee: {of}"));
     let text = format!(
         "Disk {disk} on node {node} has missed its minimum for {} s: guaranteed {} IOPS, demand \
-         {} IOPS, delivered {} IOPS; {why}{first}.",
+         {} IOPS, delivered {} IOPS; {why}{first}. Check LIMITED BY in `suimon qos flows`; lower \
+         minimums, or move disks to another store.",
         unmet.lasting.as_secs(),
         unmet.guaranteed_iops,
         unmet.demanded_iops,

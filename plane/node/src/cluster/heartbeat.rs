@@ -244,6 +244,23 @@ mod tests {
         assert_eq!(files.names(ENDING).unwrap().len(), odd.len() + 1, "nobody's files are touched");
     }
 
+    /// Anyone who can write to the store can create any number of files.
+    #[test]
+    fn heartbeats_that_are_read_from_a_store_are_bounded() {
+        let files = MemoryStore::default();
+        for node in 0..2 * BEATS_MAX as u64 {
+            let name = beat("lab", &format!("n{node}"), 1).to_string();
+            files.create(&FileName::new(&name).unwrap(), 1).unwrap();
+        }
+        let others = exchange(&files, &beat("lab", "own", 1)).unwrap();
+        assert_eq!(others.len(), BEATS_MAX);
+        let mut seen = SeenNodes::default();
+        seen.handle(Time::ZERO, others);
+        // Nodes whose files are gone are not kept.
+        seen.handle(Time::ZERO, vec![beat("lab", "n1", 2)]);
+        assert_eq!(seen.all.len(), 1);
+    }
+
     #[test]
     fn who_writes_lives_and_who_does_not_any_more_is_gone() {
         let at = |s: u64| Time::ZERO + Duration::from_secs(s);

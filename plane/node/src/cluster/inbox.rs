@@ -214,6 +214,29 @@ impl ClusterObserver for KeyObserver {
 mod tests {
     use super::*;
 
+    /// A node of the cluster may write its keys at any rate.
+    #[test]
+    fn of_each_key_only_the_last_state_is_kept_until_the_driver_reads_it() {
+        let inbox = Arc::new(Inbox::default());
+        inbox.begin_session(1);
+        let observer = KeyObserver::new(&inbox, 1, "/suimon/lab/");
+        for revision in 0..10_000 {
+            let key = format!("/suimon/lab/reports/san/{}", revision % 3);
+            let (value, created, modified) = (vec![0; 100], 1, revision);
+            let entry = ClusterEntry { key: key.clone(), value, created, modified };
+            let is_removed = revision % 7 == 0;
+            observer.changed(revision, vec![(key, (!is_removed).then_some(entry))]);
+        }
+        assert!(observer.known.lock().unwrap().len() <= 3);
+        let keys = inbox.wait(Duration::ZERO).keys;
+        assert_eq!(keys.len(), 3);
+        assert_eq!(keys["reports/san/0"].revision, 9999);
+        // Keys of a session that has ended are dropped.
+        inbox.begin_session(2);
+        observer.changed(10_000, vec![("/suimon/lab/reports/san/9".to_owned(), None)]);
+        assert!(inbox.wait(Duration::ZERO).keys.is_empty());
+    }
+
     /// Otherwise the driver would wait for the end of a thread for ever.
     #[test]
     fn the_end_of_a_thread_is_received_after_a_change_of_the_session() {

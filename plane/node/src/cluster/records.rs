@@ -6,6 +6,9 @@
 //! | `cluster` | `kept/CLUSTER/STORE` | [`DurableState`]: rates that this host may use without a lease |
 //! | `cluster` | `covered/CLUSTER/STORE` | [`Minimums`] in effect |
 //! | `cluster` | `policies/CLUSTER` | [`StoredPolicies`] |
+//!
+//! A record without content is not stored. Records of a store are removed when the host does not
+//! share it any more, those of a cluster when the host has left it.
 
 use std::collections::BTreeSet;
 
@@ -20,6 +23,10 @@ use crate::state::{decode, encode};
 
 pub(super) const CLUSTER: &str = "cluster";
 const SELF: &str = "self";
+/// First parts of the keys whose second part is a cluster.
+const OF_CLUSTERS: [&str; 3] = ["kept", "covered", "policies"];
+/// Number of records that are read at a time.
+const PAGE: usize = 256;
 
 /// Identity of the host, independent of its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +55,41 @@ pub(super) fn next_start(
     Ok(record)
 }
 
+/// Removes the records of all clusters except `current`. The host has left those.
+pub(super) fn remove_others(
+    state: &dyn StateStore,
+    current: Option<&Name>,
+) -> Result<(), StateStoreError> {
+    let mut from = String::new();
+    loop {
+        let page = state.scan(CLUSTER, &from, PAGE)?;
+        let Some((last, _)) = page.last() else { return Ok(()) };
+        // The least key after the last one.
+        from = format!("{last}\0");
+        let is_other = |key: &&str| {
+            let mut parts = key.split('/');
+            let is_of_cluster = parts.next().is_some_and(|table| OF_CLUSTERS.contains(&table));
+            is_of_cluster && parts.next() != current.map(Name::as_str)
+        };
+        let gone = page.iter().map(|(key, _)| key.as_str()).filter(is_other);
+        let gone: Vec<_> = gone.map(|key| (CLUSTER, key.to_owned(), None)).collect();
+        if !gone.is_empty() {
+            state.commit(&gone)?;
+        }
+    }
+}
+
+/// Sets a record, or removes it. An empty record is not stored, so that no name of a store leaves a
+/// record for ever.
+fn save(
+    state: &dyn StateStore,
+    key: String,
+    value: Option<Vec<u8>>,
+) -> Result<(), StateStoreError> {
+    let is_there = value.is_some() || state.read(CLUSTER, &key)?.is_some();
+    if is_there { state.commit(&[(CLUSTER, key, value)]) } else { Ok(()) }
+}
+
 fn kept_key(cluster: &Name, store: &Name) -> String {
     format!("kept/{cluster}/{store}")
 }
@@ -69,8 +111,9 @@ pub(super) fn save_kept(
     kept: &DurableState,
 ) -> Result<(), StateStoreError> {
     let key = kept_key(cluster, store);
-    let value = encode(&key, kept)?;
-    state.commit(&[(CLUSTER, key, Some(value))])
+    let is_empty = *kept == DurableState::default();
+    let value = (!is_empty).then(|| encode(&key, kept)).transpose()?;
+    save(state, key, value)
 }
 
 fn covered_key(cluster: &Name, store: &Name) -> String {
@@ -94,8 +137,8 @@ pub(super) fn save_covered(
     covered: &Minimums,
 ) -> Result<(), StateStoreError> {
     let key = covered_key(cluster, store);
-    let value = encode(&key, covered)?;
-    state.commit(&[(CLUSTER, key, Some(value))])
+    let value = (!covered.is_empty()).then(|| encode(&key, covered)).transpose()?;
+    save(state, key, value)
 }
 
 /// Known shared policies of the host's cluster.

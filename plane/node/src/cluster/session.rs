@@ -226,7 +226,10 @@ impl Session {
     /// Resigns as the leader of a store. [`Self::renew`] repeats a failed attempt, because the key
     /// stays as long as the node's lease is kept alive.
     pub(super) fn resign(&mut self, store: &Name, term: Term) -> Result<(), ClusterStoreError> {
-        self.led.remove(store);
+        // The node may have been elected again since.
+        if self.led.get(store).is_some_and(|(led, _)| *led == term) {
+            self.led.remove(store);
+        }
         self.resigned.insert(store.clone(), term);
         let key = self.key(&format!("{LEADERS}{store}"));
         let is_ours = [ClusterCondition::Created(key.clone(), term.0)];

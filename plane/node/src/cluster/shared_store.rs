@@ -2,12 +2,13 @@
 //! the store if this host is the leader.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::mem::discriminant;
 use std::sync::Arc;
 
 use suimon_cluster_qos::{
     Allocator, AllocatorAction, AllocatorEvent, Candidacy, DiskKey, DiskLoad, DurableState, Grant,
-    Member, MemberAction, MemberEvent, MemberNotice, NodeId, Notice, Parameters, PolicyCap,
-    PolicyKey, PolicyLimits, Report, SharedStoreCapacity, Term, TimedRateLimit,
+    Member, MemberAction, MemberEvent, MemberNotice, NodeId, Parameters, PolicyCap, PolicyKey,
+    PolicyLimits, Report, SharedStoreCapacity, Term, TimedRateLimit,
 };
 use suimon_contract::Name;
 use suimon_quantity::{StoreId, Time};
@@ -21,7 +22,7 @@ use super::loads::Loads;
 use super::releasing::Release;
 use super::reservation_requests::ReservationRequest;
 
-/// Pending action for a store.
+/// Pending action of the member of a store.
 pub(super) enum StoreAction {
     /// Set the limit of the store's disks, and this node's parts of policies that span nodes.
     Apply(TimedRateLimit, Vec<PolicyCap>),
@@ -30,13 +31,6 @@ pub(super) enum StoreAction {
     /// Write the report for the store's leader.
     Send(Report),
     TellMember(MemberNotice),
-    Write {
-        term: Term,
-        grants: Vec<(NodeId, Grant)>,
-        forgotten: Vec<NodeId>,
-    },
-    Resign(Term),
-    TellLeader(Notice),
 }
 
 /// State of one shared store on this node: its member and, while this node leads the store, its
@@ -96,7 +90,7 @@ pub(super) struct SharedStore {
     wants_more: bool,
     /// True if an event has reported that the lease has expired.
     is_lapse_reported: bool,
-    /// Pending actions of the member. A failed action is first.
+    /// Pending actions of the member. A failed action is first; see [`SharedStore::put_back`].
     todo: VecDeque<StoreAction>,
     /// Pending actions of the allocator.
     leads: VecDeque<AllocatorAction>,
@@ -381,18 +375,14 @@ impl SharedStore {
         }
     }
 
-    /// Returns the next pending action.
-    pub(super) fn poll(&mut self) -> Option<StoreAction> {
-        if let Some(todo) = self.todo.pop_front() {
-            return Some(todo);
-        }
-        Some(match self.leads.pop_front()? {
-            AllocatorAction::Write { term, grants, forgotten } => {
-                StoreAction::Write { term, grants, forgotten }
-            }
-            AllocatorAction::Resign { term } => StoreAction::Resign(term),
-            AllocatorAction::Notify { notice } => StoreAction::TellLeader(notice),
-        })
+    /// Returns the next pending action of the member.
+    pub(super) fn poll_member(&mut self) -> Option<StoreAction> {
+        self.todo.pop_front()
+    }
+
+    /// Returns the next pending action of the allocator.
+    pub(super) fn poll_leader(&mut self) -> Option<AllocatorAction> {
+        self.leads.pop_front()
     }
 
     /// Flushes recorded inputs and decisions to the recorder.
@@ -401,9 +391,28 @@ impl SharedStore {
         self.allocator.flush();
     }
 
-    /// Returns a failed action, which is repeated before any other.
+    /// Returns an action of the member that has failed. It is repeated before any other, unless a
+    /// pending one supersedes it: of the actions that are pending, only the newest state is made
+    /// durable, then applied, then reported, and of each kind of notice one is kept. Their number is
+    /// therefore bounded however long an action fails.
     pub(super) fn put_back(&mut self, todo: StoreAction) {
         self.todo.push_front(todo);
+        let (mut keep, mut apply, mut send) = (None, None, None);
+        let mut notices: Vec<MemberNotice> = Vec::new();
+        for action in self.todo.drain(..) {
+            match action {
+                // Earlier reports describe an earlier state. The member sends others.
+                StoreAction::Keep(_) => (keep, send) = (Some(action), None),
+                StoreAction::Apply(..) => (apply, send) = (Some(action), None),
+                StoreAction::Send(_) => send = Some(action),
+                StoreAction::TellMember(notice) => {
+                    notices.retain(|of| discriminant(of) != discriminant(&notice));
+                    notices.push(notice);
+                }
+            }
+        }
+        let notices = notices.into_iter().map(StoreAction::TellMember);
+        self.todo.extend(keep.into_iter().chain(notices).chain(apply).chain(send));
     }
 }
 
@@ -430,5 +439,90 @@ fn of_member(action: MemberAction) -> StoreAction {
         MemberAction::Persist { durable: kept } => StoreAction::Keep(kept),
         MemberAction::Send { report } => StoreAction::Send(report),
         MemberAction::Notify { notice } => StoreAction::TellMember(notice),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::testing::name;
+
+    fn kept(reserved_iops: u64) -> DurableState {
+        let mut kept = DurableState::default();
+        kept.store.reserved_iops = reserved_iops;
+        kept
+    }
+
+    fn cap(reserved_iops: u64) -> StoreAction {
+        StoreAction::Apply(
+            TimedRateLimit { reserved_iops, ..TimedRateLimit::default() },
+            Vec::new(),
+        )
+    }
+
+    fn store() -> SharedStore {
+        let kept = (DurableState::default(), Minimums::new());
+        let mut store = SharedStore::new(Time::ZERO, (name("san"), StoreId(0)), kept, None);
+        store.todo.clear();
+        store
+    }
+
+    /// The state store refuses the reservation, for example because its file system is full.
+    #[test]
+    fn actions_of_a_member_whose_reservation_cannot_be_saved_do_not_accumulate() {
+        let mut store = store();
+        store.put_back(StoreAction::Keep(kept(1)));
+        for turn in 1..10_000 {
+            let now = Time::ZERO + Duration::from_secs(10 * turn);
+            store.handle_loads(now, vec![to_come(turn)], 0);
+            store.todo.push_back(StoreAction::TellMember(MemberNotice::Leased));
+            store.todo.push_back(StoreAction::TellMember(MemberNotice::Lapsed));
+            store.todo.push_back(cap(turn));
+            store.todo.push_back(StoreAction::Keep(kept(turn)));
+            let failed = std::iter::from_fn(|| store.todo.pop_front())
+                .find(|action| matches!(action, StoreAction::Keep(_)));
+            store.put_back(failed.unwrap());
+            assert!(store.todo.len() <= 8, "{} after {turn}", store.todo.len());
+        }
+    }
+
+    /// No report is sent before the state that it describes is durable and in effect.
+    #[test]
+    fn the_newest_state_is_saved_then_applied_then_reported() {
+        let mut store = store();
+        store.handle_loads(Time::ZERO + Duration::from_secs(10), vec![to_come(1)], 0);
+        let report = store.todo.pop_back().unwrap();
+        let StoreAction::Send(first) = report else { panic!("no report is due") };
+        let again = |number| {
+            let mut report = first.clone();
+            report.id.number = number;
+            StoreAction::Send(report)
+        };
+        store.todo.extend([
+            cap(1),
+            again(1),
+            cap(2),
+            StoreAction::Keep(kept(2)),
+            again(2),
+            again(3),
+        ]);
+        store.put_back(StoreAction::Keep(kept(1)));
+        let mut order = Vec::new();
+        while let Some(action) = store.todo.pop_front() {
+            order.push(match action {
+                StoreAction::Keep(kept) => format!("keep {}", kept.store.reserved_iops),
+                StoreAction::Apply(cap, _) => format!("apply {}", cap.reserved_iops),
+                StoreAction::Send(report) => format!("send {}", report.id.number),
+                StoreAction::TellMember(_) => "notice".to_owned(),
+            });
+        }
+        assert_eq!(order, ["keep 2", "apply 2", "send 3"]);
+        // A report before the newest state is not sent at all; the next one follows soon.
+        store.todo.extend([again(4), cap(3)]);
+        store.put_back(StoreAction::Keep(kept(3)));
+        assert!(!store.todo.iter().any(|action| matches!(action, StoreAction::Send(_))));
+        assert_eq!(store.todo.len(), 2);
     }
 }

@@ -16,6 +16,8 @@ use super::shared_store::SharedStore;
 
 /// Maximum number of remembered names of other nodes' disks.
 const NAMES_MAX: usize = 8192;
+/// Maximum length in bytes of such a name. Names of disks, and of copies in progress, are shorter.
+const NAME_BYTES_MAX: usize = 256;
 /// Maximum number of aggressors shown per disk.
 const AGGRESSORS_MAX: usize = 8;
 
@@ -82,12 +84,17 @@ impl PublishedClusterStatus {
         self.alive.clone_from(alive);
     }
 
-    /// Remembers the name of a node's disk.
+    /// Remembers the name of a node's disk. Ignores a longer name than a disk can have, which a node
+    /// may report nevertheless.
     pub(super) fn call(&mut self, node: NodeId, disk: DiskKey, name: &str) {
-        if self.names.len() >= NAMES_MAX {
+        if name.len() > NAME_BYTES_MAX {
+            return;
+        }
+        let key = (node, disk);
+        if self.names.len() >= NAMES_MAX && !self.names.contains_key(&key) {
             self.names.clear();
         }
-        self.names.insert((node, disk), name.to_owned());
+        self.names.insert(key, name.to_owned());
     }
 
     /// Returns the reason why no leader has responded for a store.
@@ -191,4 +198,26 @@ fn displayed(cap: &TimedRateLimit, now: Time) -> ClusterCap {
 
 fn milliseconds(span: std::time::Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_disks_that_other_nodes_report_are_bounded() {
+        let mut view = PublishedClusterStatus::default();
+        let long = "x".repeat(1 << 20);
+        for disk in 0..20_000 {
+            view.call(NodeId(1), DiskKey(disk), "disk");
+            view.call(NodeId(2), DiskKey(disk), &long);
+        }
+        assert!(view.names.len() <= NAMES_MAX, "{}", view.names.len());
+        assert!(view.names.values().all(|name| name == "disk"));
+        assert!(view.names.contains_key(&(NodeId(1), DiskKey(19_999))));
+        // A known name needs no room.
+        let before = view.names.len();
+        view.call(NodeId(1), DiskKey(19_999), "disk");
+        assert_eq!(view.names.len(), before);
+    }
 }

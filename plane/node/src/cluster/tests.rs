@@ -219,7 +219,7 @@ fn a_minimum_that_the_cluster_refuses_is_refused_with_the_arithmetic() {
     let error = refusal(&two, &config("n2", 4000)).unwrap();
     let arithmetic = "all nodes together have 7128 IOPS reserved, and 3000 IOPS more were \
                       requested; the permitted sum is 9000 IOPS, 90 % of the store's capacity of \
-                      10000 IOPS (declared): lower minimums by 1128 IOPS";
+                      10000 IOPS (configured): lower minimums by 1128 IOPS";
     assert!(error.contains(arithmetic), "{error}");
     // The leader, whichever node it is, emits the event as soon as the rejection is written.
     wait_until("it is told", || {
@@ -599,4 +599,25 @@ fn a_cluster_is_made_once() {
     let error = made(&two, "n2").unwrap_err();
     assert!(error[0].message.contains("with node n1; join it"), "{error:?}");
     assert!(made(&one, "n1").unwrap_err()[0].message.contains("leave it first"));
+}
+
+/// Reports of all nodes are received by the leader only.
+#[test]
+fn a_node_that_does_not_lead_any_more_ends_its_watch_of_reports() {
+    const LEADER: &str = "/suimon/lab/leaders/san";
+    let cluster = FakeCluster::default();
+    let one = node(&cluster, "n1", 2000);
+    let watches = || cluster.watches("/suimon/lab/reports/san/");
+    wait_until("it leads", || was_told(&one, EventKind::ClusterLeads) && watches() == 1);
+    // Another node was elected, as after a lease that has expired in etcd.
+    let other = ClusterChange::Put(LEADER.to_owned(), b"n2 other 1".to_vec(), None);
+    cluster.commit(&[], &[ClusterChange::Remove(LEADER.to_owned()), other]).unwrap();
+    wait_until("it is told", || was_told(&one, EventKind::ClusterLeadLost));
+    wait_until("the watch ends", || watches() == 0);
+    assert_eq!(cluster.value(LEADER).as_deref(), Some("n2 other 1"));
+    // It is elected again later, and watches again.
+    cluster.commit(&[], &[ClusterChange::Remove(LEADER.to_owned())]).unwrap();
+    wait_until("it leads again", || {
+        one.events(EventKind::ClusterLeads.id()).len() == 2 && watches() == 1
+    });
 }

@@ -24,9 +24,14 @@ struct Queue {
 
 impl Tasks {
     /// Appends a task. A report replaces a queued one of the same store. Other tasks that are
-    /// repeated while etcd does not respond are queued once.
+    /// repeated while etcd does not respond are queued once. The begin or end of a session removes
+    /// the tasks of earlier ones, except the one that leaves the cluster.
     pub(super) fn push(&self, session: u64, task: Task) {
         let mut queue = self.queue();
+        if matches!(task, Task::Begin(_) | Task::End) {
+            let stays = |of: u64, task: &Task| of == session || matches!(task, Task::Leave { .. });
+            queue.tasks.retain(|(of, task)| stays(*of, task));
+        }
         if let Task::Report { store, report: said } = &task {
             let waiting = queue.tasks.iter_mut().find_map(|(of, task)| match task {
                 Task::Report { store: other, report: said } if *of == session && other == store => {
@@ -191,6 +196,7 @@ fn elect(session: &mut Session, store: Name) -> TaskResult {
 #[cfg(test)]
 mod tests {
     use suimon_cluster_qos::Term;
+    use suimon_contract::ClusterConfig;
 
     use super::*;
 
@@ -207,5 +213,30 @@ mod tests {
         tasks.push(1, Task::Resign { store: store(), term: Term(8) });
         tasks.push(2, Task::RenewLease);
         assert_eq!(tasks.queue().tasks.len(), 5);
+    }
+
+    /// The worker waits for etcd while the configuration of the cluster changes repeatedly.
+    #[test]
+    fn tasks_of_former_sessions_are_dropped_when_another_one_begins() {
+        let tasks = Tasks::default();
+        let config: ClusterConfig = serde_json::from_value(serde_json::json!({
+            "name": "lab", "node": "n1", "endpoints": ["http://etcd:2379"],
+        }))
+        .unwrap();
+        let store: Name = "san".parse().unwrap();
+        for session in 1..=100 {
+            tasks.push(session, Task::End);
+            tasks.push(session, Task::Begin(Box::new(config.clone())));
+            tasks.push(session, Task::Elect { store: store.clone() });
+            tasks.push(session, Task::Resign { store: store.clone(), term: Term(session) });
+        }
+        assert_eq!(tasks.queue().tasks.len(), 4);
+        // Only this task removes the node from the cluster.
+        tasks.push(100, Task::Leave { stores: Vec::new() });
+        tasks.push(101, Task::End);
+        let left: Vec<u64> = std::iter::from_fn(|| tasks.queue().tasks.pop_front())
+            .map(|(session, _)| session)
+            .collect();
+        assert_eq!(left, [100, 101]);
     }
 }

@@ -121,7 +121,8 @@ impl Disks {
             .collect();
         let text = format!(
             "The minimum has not been met for {} s: guaranteed {} IOPS, demand {} IOPS, delivered \
-             {} IOPS; {why}.",
+             {} IOPS; {why}. Check LIMITED BY in `suimon qos flows`; lower minimums, or move disks \
+             to another store.",
             unmet.lasting.as_secs(),
             unmet.guaranteed_iops,
             unmet.demanded_iops,

@@ -39,7 +39,10 @@ impl Controller {
                 Draft::new(EventKind::DiskConnected, &label, "A VM connected to the disk's socket.")
             }
             DeviceNotice::LinkDown { reason } => {
-                let text = format!("The VM disconnected from the disk's socket: {reason}.");
+                let text = format!(
+                    "The VM disconnected from the disk's socket: {reason}. If the VM was not \
+                     stopped, check the log of its QEMU."
+                );
                 Draft::new(EventKind::DiskDisconnected, &label, text).with("reason", reason)
             }
             DeviceNotice::Negotiated { features, queue_pairs } => {
@@ -250,7 +253,9 @@ pub(super) fn opening_stalled(entry: &DiskEntry) -> Draft {
 }
 
 fn violation(entry: &DiskEntry, detail: &str) -> Draft {
-    let text =
-        format!("Connection or queue closed after a protocol violation by the client: {detail}.");
+    let text = format!(
+        "Connection or queue closed after a protocol violation by the client: {detail}. Reset the \
+         VM or reconnect the client, and update its driver, VMM or client."
+    );
     Draft::new(EventKind::DiskProtocolViolation, entry.label(), text).with("detail", detail)
 }

@@ -248,10 +248,13 @@ impl Shared {
             return Ok(());
         }
         let left = left.join("; ");
-        let text = format!("Draining is incomplete, VMs still run on the host: {left}.");
+        let name = self.host_name();
+        let text = format!(
+            "Draining is incomplete, VMs still run on the host: {left}. Remove the reasons and \
+             repeat `suimon node drain {name}`, or end it with `suimon node undrain {name}`."
+        );
         let draft = Draft::new(EventKind::NodeNotEmptied, "host", text).with("went", went);
         self.events.append(vec![draft]);
-        let name = self.host_name();
         let text = format!(
             "{left}. Node {name} accepts no VM meanwhile; retry with `suimon node drain {name}`, \
              or end it with `suimon node undrain {name}`"

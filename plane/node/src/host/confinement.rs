@@ -33,7 +33,11 @@ pub(crate) fn start_event(status: &ConfinementStatus) -> Draft {
         ),
         ConfinementMode::Partial => (
             EventKind::ConfinementIncomplete,
-            format!("The daemon is confined only in part; missing: {}.", status.missing.join("; ")),
+            format!(
+                "The daemon is confined only in part; missing: {}. Use a kernel with seccomp and \
+                 Landlock.",
+                status.missing.join("; ")
+            ),
         ),
         ConfinementMode::Off => (
             EventKind::ConfinementIncomplete,

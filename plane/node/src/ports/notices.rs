@@ -127,13 +127,13 @@ impl Controller {
         let seconds = round.as_secs();
         let text = match &label {
             Some(label) => format!(
-                "Worker {worker} has not finished a round for {seconds} s while it serves \
-                 {label}. None of its queues is served. Disconnect the client of {label}, or \
-                 restart the daemon."
+                "Worker {worker} has made no progress for {seconds} s while it serves {label}. \
+                 None of its queues is served. Disconnect the client of {label}, or restart the \
+                 daemon."
             ),
             None => format!(
-                "Worker {worker} has not finished a round for {seconds} s. None of its queues \
-                 is served. Check the load of the host, or restart the daemon."
+                "Worker {worker} has made no progress for {seconds} s. None of its queues is \
+                 served. Check the load of the host, or restart the daemon."
             ),
         };
         let subject = format!("processor/{worker}");
@@ -176,7 +176,8 @@ impl Controller {
         }
         if fault.kind == FaultKind::ProtocolViolation {
             let text = format!(
-                "Queue or connection closed after a protocol violation by the client: {}.",
+                "Queue or connection closed after a protocol violation by the client: {}. Reset the \
+                 VM, and update its virtio driver or VMM.",
                 fault.detail
             );
             let draft = Draft::new(EventKind::NicProtocolViolation, &port.key, text);
@@ -208,14 +209,19 @@ fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
             Draft::new(EventKind::NicConnected, key, "A VM connected to the NIC.")
         }
         (PortKey::Nic(_), DeviceNotice::LinkDown { reason }) => {
-            let text = format!("The VM disconnected from the NIC: {reason}.");
+            let text = format!(
+                "The VM disconnected from the NIC: {reason}. If the VM was not stopped, check the \
+                 log of its QEMU."
+            );
             Draft::new(EventKind::NicDisconnected, key, text).with("reason", reason)
         }
         (PortKey::Uplink(_), DeviceNotice::LinkUp) => {
             Draft::new(EventKind::UplinkLinkUp, key, "The link of the uplink is up.")
         }
         (PortKey::Uplink(_), DeviceNotice::LinkDown { reason }) => {
-            let text = format!("The link of the uplink is down: {reason}.");
+            let text = format!(
+                "The link of the uplink is down: {reason}. Check the cable and the switch port."
+            );
             Draft::new(EventKind::UplinkLinkDown, key, text).with("reason", reason)
         }
         (
@@ -237,7 +243,8 @@ fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
         ) => return None,
         (_, DeviceNotice::Violation { detail }) => {
             let text = format!(
-                "Queue or connection closed after a protocol violation by the client: {detail}."
+                "Queue or connection closed after a protocol violation by the client: {detail}. \
+                 Reset the VM, and update its virtio driver or VMM."
             );
             Draft::new(EventKind::NicProtocolViolation, key, text).with("detail", detail)
         }

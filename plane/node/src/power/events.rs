@@ -25,7 +25,7 @@ pub(super) fn settled(settled: &ApplyResult) -> Vec<Draft> {
     if !settled.external_changes.is_empty() {
         let text = format!(
             "Another program changed {} of CPUs after the daemon did; the daemon does not restore \
-             them. `suimon power set` sets them again.",
+             them. Stop the other program; `suimon power set` then sets them again.",
             CountedNoun::new(settled.external_changes.len(), "setting")
         );
         let draft = Draft::new(EventKind::PowerSettingLeft, "power", text);
@@ -37,7 +37,7 @@ pub(super) fn settled(settled: &ApplyResult) -> Vec<Draft> {
     if !settled.not_restored.is_empty() {
         let text = format!(
             "{} of CPUs could not be restored to the former values; the daemon retries when CPUs \
-             come online or at its next start.",
+             come online or at its next start. The fields list them with the reason.",
             CountedNoun::new(settled.not_restored.len(), "setting")
         );
         let draft = Draft::new(EventKind::PowerRestoreFailed, "power", text);

@@ -41,3 +41,19 @@ impl Inbox {
         self.links.insert(port, LinkReport { generation, was_down, link });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_each_device_one_link_state_is_kept_until_the_thread_reads_it() {
+        let mut inbox = Inbox::default();
+        for number in 0..10_000 {
+            let link = LinkProperties { up: number % 2 == 1, ..LinkProperties::default() };
+            inbox.handle_link(PortId(number % 3), 1, link);
+        }
+        assert_eq!(inbox.links.len(), 3);
+        assert!(inbox.links.values().all(|told| told.was_down));
+    }
+}

@@ -61,7 +61,10 @@ pub(crate) fn partner_changed(team: &Name, member: &str, news: &PartnerChange) -
                  again."
             )
         } else {
-            format!("{partner} changed its {}.", differences.join(", its "))
+            format!(
+                "{partner} changed its {}. If this was not intended, check its configuration.",
+                differences.join(", its ")
+            )
         }
     } else {
         format!(

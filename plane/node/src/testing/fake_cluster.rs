@@ -88,6 +88,12 @@ impl FakeCluster {
         String::from_utf8(entry.value).ok()
     }
 
+    /// Returns the number of watches of this prefix, of all clients.
+    pub(crate) fn watches(&self, prefix: &str) -> usize {
+        let world = lock(&self.world);
+        world.watches.values().filter(|watched| watched.prefix == prefix).count()
+    }
+
     /// Returns the number of failed lease requests.
     pub(crate) fn times_without_lease(&self) -> usize {
         self.without_lease.load(Relaxed)

@@ -43,6 +43,14 @@ struct World {
     has_agent: bool,
     /// True if guests' drivers do not support VFs.
     takes_no_vfs: bool,
+    /// True while guests boot: no driver has initialized their NICs.
+    is_booting: bool,
+    /// True while QEMU keeps VFs open that were unplugged.
+    holds_vfs: bool,
+    /// Number of attempts to take back a VF that is held.
+    held_vfs: u32,
+    /// Number of queries of the failover state of NICs.
+    standby_queries: u32,
     /// Set if guests release devices on request; called before the release is reported.
     on_unplug: Option<Arc<dyn Fn() + Send + Sync>>,
     /// VFs bound to `vfio-pci`.
@@ -134,6 +142,26 @@ impl FakeVms {
     /// Sets whether guests' drivers support VFs.
     pub(crate) fn take_vfs(&self, is_so: bool) {
         self.world().takes_no_vfs = !is_so;
+    }
+
+    /// Sets whether guests boot, so that no driver has initialized their NICs.
+    pub(crate) fn boot(&self, is_so: bool) {
+        self.world().is_booting = is_so;
+    }
+
+    /// Sets whether QEMU keeps VFs open that were unplugged.
+    pub(crate) fn hold_vfs(&self, is_so: bool) {
+        self.world().holds_vfs = is_so;
+    }
+
+    /// Returns the number of attempts to take back a VF that QEMU keeps open.
+    pub(crate) fn held_vfs(&self) -> u32 {
+        self.world().held_vfs
+    }
+
+    /// Returns the number of queries of the failover state of NICs.
+    pub(crate) fn standby_queries(&self) -> u32 {
+        self.world().standby_queries
     }
 
     /// Returns the VFs bound to `vfio-pci`.
@@ -376,8 +404,12 @@ impl VmHost for FakeVms {
         Ok(())
     }
 
-    fn reclaim_vf(&self, vf: PciAddress) -> Result<(), VmError> {
+    fn reclaim_vf(&self, _vm: &str, vf: PciAddress) -> Result<(), VmError> {
         let mut world = self.world();
+        if world.holds_vfs {
+            world.held_vfs += 1;
+            return Err(VmError::new(VmErrorKind::Busy, "it is open"));
+        }
         let mut had = world.running.values().flat_map(|guest| guest.vfs.values());
         assert!(had.all(|of| *of != vf.to_string()), "a guest has {vf}");
         world.vfs.remove(&vf.to_string());
@@ -504,9 +536,14 @@ impl Vm for FakeVm {
 
     fn standby(&self, nic: &str) -> Result<Standby, VmError> {
         self.host.check("standby")?;
-        let world = self.host.world();
+        let mut world = self.host.world();
+        world.standby_queries += 1;
         let guest = world.running.get(&self.name).ok_or_else(gone)?;
-        Ok(Standby { is_negotiated: !world.takes_no_vfs, has_vf: guest.vfs.contains_key(nic) })
+        Ok(Standby {
+            is_negotiated: !world.takes_no_vfs && !world.is_booting,
+            is_driver_ready: !world.is_booting,
+            has_vf: guest.vfs.contains_key(nic),
+        })
     }
 
     fn guest(&self) -> Result<GuestInfo, VmError> {
@@ -541,13 +578,14 @@ impl Vm for FakeVm {
         Ok(())
     }
 
-    fn migrate_in(&self, line: OwnedFd) -> Result<(), VmError> {
+    fn migrate_in(&self) -> Result<OwnedFd, VmError> {
         self.host.check("receive")?;
         let mut world = self.host.world();
         let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
-        guest.line = Some(line.into());
+        let (near, line) = UnixStream::pair().unwrap();
+        guest.line = Some(line);
         guest.sent = SendingPhase::Copying;
-        Ok(())
+        Ok(near.into())
     }
 
     fn migration_status(&self) -> Result<MigrationStatus, VmError> {

@@ -1,3 +1,5 @@
+mod held;
+
 use std::time::Duration;
 
 use suimon_contract::{

@@ -23,11 +23,17 @@ pub(super) fn on_paravirtual(nic: &Name, vf: &VfAddress, why: &str) -> Draft {
 }
 
 pub(super) fn lost_vf(nic: &Name, vf: &VfAddress, why: &str) -> Draft {
-    let text = format!("Traffic of the NIC uses the switch instead of {vf}: {why}.");
+    let text = format!(
+        "Traffic of the NIC uses the switch instead of {vf}: {why}. Check the adapter and the \
+         kernel log."
+    );
     with_vf(about(EventKind::NicLostVf, nic, text), vf).with("reason", why)
 }
 
 pub(super) fn without_vf(nic: &Name, why: &str) -> Draft {
-    let text = format!("Traffic of the NIC uses the switch, because no VF can be assigned: {why}.");
+    let text = format!(
+        "Traffic of the NIC uses the switch, because no VF can be assigned: {why}. Add VFs \
+         (`suimon vf enable`), or set `iov_weight` of the NIC to 0."
+    );
     about(EventKind::NicWithoutVf, nic, text).with("reason", why)
 }

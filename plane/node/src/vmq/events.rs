@@ -83,7 +83,7 @@ pub(super) fn move_failed(
     let draft = of.draft(shared, EventKind::QueueMoveFailed, |name| {
         format!(
             "VMQ could not move queue {name} from worker {from} to worker {to}: {error}. The \
-             queue stays on its worker; VMQ retries."
+             queue stays on its worker; VMQ retries. If the event repeats, check both workers."
         )
     })?;
     let draft = draft.with("error", error);

@@ -346,14 +346,14 @@ fn what_the_host_does_not_have_is_refused_before_anything_is_touched() {
     let harness = Harness::new();
     harness.apply_ok(&lan("0, 1", "", &NICS));
     let cases = [
-        ("0, 1", "numa_node = 2", "vmq.numa_node", "there are workers on nodes 0, 1"),
-        ("0, 2", "numa_node = 1", "vmq.numa_node", "there are workers on nodes 0"),
-        ("", "numa_node = 1", "vmq.numa_node", "there are workers on nodes 0"),
+        ("0, 1", "numa_node = 2", "vmq.numa_node", "set one of 0, 1"),
+        ("0, 2", "numa_node = 1", "vmq.numa_node", "set one of 0"),
+        ("", "numa_node = 1", "vmq.numa_node", "set one of 0"),
         (
             "0, 1",
             "numa_node = 1\nbase_worker = 0",
             "vmq.base_worker",
-            "base_worker 0 is not on numa_node 1, which has workers 1",
+            "base_worker 0 is not on numa_node 1; set one of 1",
         ),
         ("0, 1", "numa_node = 1\nmax_worker_number = 0", "vmq.max_worker_number", "set 1"),
     ];

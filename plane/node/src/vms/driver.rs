@@ -22,7 +22,7 @@ use super::space::SpaceWait;
 use super::starting::PendingAutostart;
 use super::stopping::Stopping;
 use super::texts::{self, FreezeEnd};
-use super::vfs::{VfOrder, VmVfs};
+use super::vfs::{HeldVfs, VfOrder, VmVfs};
 use super::work::VmAction;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
@@ -40,6 +40,8 @@ pub(super) struct Driver {
     pub(super) lost: Option<Unresponsive>,
     /// VF orders received while the VM is lost, executed once it is adopted.
     pub(super) vf_orders: Vec<VfOrder>,
+    /// VFs that the VM's QEMU, or that of an ended run, keeps open.
+    pub(super) held_vfs: HeldVfs,
     /// Number of the current run, which increases with each start or adoption. Notices of an ended
     /// run are not attributed to its successor.
     pub(super) runs: u64,
@@ -155,7 +157,9 @@ impl Driver {
         let lost = self.lost.as_ref().filter(|_| self.departing.is_none());
         let lost = lost.map(|lost| lost.query_at);
         let frozen = self.run.as_ref().and_then(|run| run.frozen).map(|frozen| frozen.until);
-        let vfs = self.run.as_ref().and_then(|run| run.vfs.request_at);
+        let of_run = self.run.as_ref();
+        let vfs = of_run.and_then(|run| run.vfs.request_at);
+        let standbys = of_run.and_then(|run| run.vfs.verify_at);
         let leaving = self.outgoing.as_ref().map(|leaving| leaving.look_at);
         let arriving = self.incoming.as_ref().map(|arriving| arriving.look_at);
         let awaited = self.pending_autostart.as_ref().map(|awaited| awaited.look_at);
@@ -163,9 +167,10 @@ impl Driver {
         let space = space.map(|space| space.look_at);
         let departing = self.departing.as_ref().map(|departing| departing.again_at);
         let released = self.run.as_ref().and_then(|run| run.self_released.deadline());
-        let of_vm = [stopping, lost, frozen, vfs, awaited, space, released];
+        let of_vm = [stopping, lost, frozen, awaited, space, released];
+        let of_vfs = [vfs, standbys, self.held_vfs.deadline()];
         let of_move = [leaving, arriving, departing, self.control.again_at];
-        of_vm.into_iter().chain(of_move).flatten().min()
+        of_vm.into_iter().chain(of_vfs).chain(of_move).flatten().min()
     }
 
     fn handle_time(&mut self) {
@@ -175,6 +180,7 @@ impl Driver {
         self.look_at_space(now);
         self.look_at_freeze(now);
         self.look_at_vfs(now);
+        self.look_at_held_vfs(now);
         self.look_at_leaving(now);
         self.look_at_arriving(now);
         self.look_at_departing(now);
@@ -291,6 +297,7 @@ impl Driver {
         }
         if news.is_reset {
             self.end_freeze(FreezeEnd::Reset);
+            self.verify_failover_nics();
             let now = Instant::now();
             let is_due = self.reset_reported_at.is_none_or(|at| now - at >= RESETS_EVERY);
             if is_due {
@@ -359,6 +366,7 @@ impl Driver {
         if let Err(error) = self.kill() {
             tracing::error!(vm = %self.entry.name, %error, "a deleted VM is still running");
         }
+        self.forget_held_vfs();
         self.end_stopping(&Ok(()));
     }
 }

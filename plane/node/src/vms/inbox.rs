@@ -18,6 +18,10 @@ use crate::operations::OperationHandle;
 /// Maximum number of notices returned in succession while messages are queued.
 const NOTICES_PER_BATCH: u32 = 16;
 
+/// Maximum number of queued requests of the source node of an arriving VM. The source repeats its
+/// requests, also while the driver waits for a store or for QEMU.
+const ARRIVAL_REQUESTS_MAX: usize = 16;
+
 /// Request to a VM's driver.
 pub(crate) enum Message {
     /// Execute an operation; `None`: requested by `autostart`.
@@ -73,7 +77,8 @@ struct PendingInput {
     in_a_row: u32,
 }
 
-/// Inbox of a VM's driver. The number of messages is bounded by the operations in progress.
+/// Inbox of a VM's driver. The number of messages is bounded by the operations in progress and
+/// [`ARRIVAL_REQUESTS_MAX`].
 #[derive(Default)]
 pub(crate) struct Inbox {
     waiting: Mutex<PendingInput>,
@@ -81,8 +86,21 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
+    /// Appends a message. A request of a source node beyond [`ARRIVAL_REQUESTS_MAX`] replaces the
+    /// oldest one, whose caller gets an error.
     pub(crate) fn put(&self, message: Message) {
-        self.lock().messages.push_back(message);
+        let mut waiting = self.lock();
+        let is_request = |of: &Message| matches!(of, Message::ArrivalQuery(_));
+        let messages = &mut waiting.messages;
+        if is_request(&message) {
+            let queued = messages.iter().filter(|of| is_request(of)).count();
+            let oldest = messages.iter().position(is_request);
+            if let Some(at) = oldest.filter(|_| queued >= ARRIVAL_REQUESTS_MAX) {
+                messages.remove(at);
+            }
+        }
+        messages.push_back(message);
+        drop(waiting);
         self.arrived.notify_one();
     }
 
@@ -136,5 +154,38 @@ impl Inbox {
         }
         drop(waiting);
         self.arrived.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{TryRecvError, sync_channel};
+
+    use super::*;
+    use crate::migration::ArrivalCall;
+
+    /// The source node repeats its requests, also while the driver waits for a store or for QEMU.
+    #[test]
+    fn of_the_requests_of_a_source_node_the_newest_are_kept() {
+        let inbox = Inbox::default();
+        inbox.put(Message::Reconcile);
+        let answers: Vec<_> = (0..1000)
+            .map(|_| {
+                let (sender, receiver) = sync_channel(1);
+                inbox.put(Message::ArrivalQuery((ArrivalCall::Query, sender)));
+                receiver
+            })
+            .collect();
+        inbox.put(Message::Detach);
+        let is_queued: Vec<bool> = answers
+            .iter()
+            .map(|answer| matches!(answer.try_recv(), Err(TryRecvError::Empty)))
+            .collect();
+        let queued = is_queued.iter().filter(|queued| **queued).count();
+        assert_eq!(queued, 16);
+        assert!(is_queued[1000 - queued..].iter().all(|queued| *queued));
+        // Other messages stay, in order.
+        assert_eq!(inbox.lock().messages.len(), queued + 2);
+        assert!(matches!(inbox.take(None), Input::Message(Message::Reconcile)));
     }
 }

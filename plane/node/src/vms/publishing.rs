@@ -84,7 +84,9 @@ impl Driver {
     pub(super) fn api_error(&self, error: &VmError) -> ApiError {
         let code = match error.kind {
             VmErrorKind::Host | VmErrorKind::Timeout => ErrorCode::HostError,
-            VmErrorKind::AlreadyRunning | VmErrorKind::NotRunning => ErrorCode::Conflict,
+            VmErrorKind::AlreadyRunning | VmErrorKind::NotRunning | VmErrorKind::Busy => {
+                ErrorCode::Conflict
+            }
             VmErrorKind::Refused => ErrorCode::Unsupported,
         };
         self.error(code, &error.text)

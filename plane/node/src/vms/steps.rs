@@ -13,6 +13,7 @@ use super::inbox::Message;
 use super::incoming::arriving_view;
 use super::outgoing::handed_over_view;
 use super::records::{StoredMove, StoredRun, StoredVm, forget_vm, load_vms, save_vm};
+use super::vfs::HeldVfs;
 use super::work::VmAction;
 use crate::control::Controller;
 use crate::disks::Moving;
@@ -125,6 +126,7 @@ impl Controller {
             run: None,
             lost: None,
             vf_orders: Vec::new(),
+            held_vfs: HeldVfs::default(),
             runs: 0,
             stopping: None,
             pending_autostart: None,

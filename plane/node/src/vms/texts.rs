@@ -8,6 +8,7 @@ use suimon_quantity::CountedNoun;
 
 use super::VmEntry;
 use crate::events::Draft;
+use crate::virtual_functions::VfAddress;
 
 pub(super) fn started(
     entry: &VmEntry,
@@ -27,12 +28,18 @@ pub(super) fn started(
 }
 
 pub(super) fn not_started(entry: &VmEntry, reason: &str) -> Draft {
-    let text = format!("The VM could not be started: {reason}");
+    let text = format!(
+        "The VM could not be started: {reason}. Check `qemu.log` in the folder of the VM, and start \
+         it again."
+    );
     Draft::new(EventKind::VmFailed, entry.label(), text).with("reason", reason)
 }
 
 pub(super) fn waits_for_disks(entry: &VmEntry, reason: &str) -> Draft {
-    let text = format!("The VM starts automatically as soon as its disks are in service: {reason}");
+    let text = format!(
+        "The VM starts automatically as soon as its disks are in service: {reason}. Check the \
+         disk and its store."
+    );
     Draft::new(EventKind::VmWaitsForDisks, entry.label(), text).with("reason", reason)
 }
 
@@ -87,7 +94,11 @@ pub(super) fn found(entry: &VmEntry, identity: &VmIdentity) -> Draft {
 }
 
 pub(super) fn lost(entry: &VmEntry, reason: &str) -> Draft {
-    let text = format!("QEMU of the VM does not respond and the daemon retries: {reason}");
+    let text = format!(
+        "QEMU of the VM does not respond and the daemon retries. Check the process and its log; \
+         `suimon vm kill {}` ends it. {reason}",
+        entry.name
+    );
     Draft::new(EventKind::VmLost, entry.label(), text).with("reason", reason)
 }
 
@@ -119,8 +130,8 @@ pub(super) fn released(entry: &VmEntry, what: &str, delay: Duration) -> Draft {
 
 pub(super) fn refused(entry: &VmEntry, what: &str, reason: &str) -> Draft {
     let text = format!(
-        "Hot-plug or hot-unplug of {what} failed, the change takes effect at the VM's next start: \
-         {reason}"
+        "Hot-plug or hot-unplug of {what} failed, the change takes effect at the VM's next start. \
+         Stop and start the VM. {reason}"
     );
     Draft::new(EventKind::VmDeviceRefused, entry.label(), text)
         .with("device", what)
@@ -170,8 +181,10 @@ pub(super) fn left(entry: &VmEntry, node: &str) -> Draft {
 }
 
 pub(super) fn stays(entry: &VmEntry, node: &str, reason: &str) -> Draft {
-    let text =
-        format!("Migration of the VM to node {node} failed, it continues to run here: {reason}");
+    let text = format!(
+        "Migration of the VM to node {node} failed, it continues to run here: {reason}. Remove \
+         the reason, and migrate the VM again."
+    );
     Draft::new(EventKind::VmStays, entry.label(), text).with("node", node).with("reason", reason)
 }
 
@@ -199,7 +212,10 @@ pub(super) fn arrived(entry: &VmEntry, from: &str) -> Draft {
 }
 
 pub(super) fn did_not_arrive(entry: &VmEntry, from: &str, reason: &str) -> Draft {
-    let text = format!("Migration of the VM from node {from} failed: {reason}.");
+    let text = format!(
+        "Migration of the VM from node {from} failed: {reason}. The NICs and disks created for it \
+         were removed. Remove the reason, and migrate the VM again."
+    );
     Draft::new(EventKind::VmDidNotArrive, entry.label(), text)
         .with("node", from)
         .with("reason", reason)
@@ -229,4 +245,23 @@ pub(super) fn not_thawed(entry: &VmEntry, reason: &str) -> Draft {
         entry.name
     );
     Draft::new(EventKind::VmNotThawed, entry.label(), text).with("reason", reason)
+}
+
+pub(super) fn vf_held(entry: &VmEntry, nic: &Name, vf: &VfAddress) -> Draft {
+    let text = format!(
+        "QEMU of the VM keeps {vf} open, which was unplugged from nic/{nic}. The VF can be assigned \
+         when QEMU closes it; `suimon vm kill {}` ends QEMU.",
+        entry.name
+    );
+    with_vf(Draft::new(EventKind::VfHeld, entry.label(), text), nic, vf)
+}
+
+pub(super) fn vf_returned(entry: &VmEntry, nic: &Name, vf: &VfAddress) -> Draft {
+    let text = format!("QEMU of the VM has closed {vf}, and the VF can be assigned.");
+    with_vf(Draft::new(EventKind::VfReturned, entry.label(), text), nic, vf)
+}
+
+fn with_vf(draft: Draft, nic: &Name, vf: &VfAddress) -> Draft {
+    let draft = draft.with("nic", nic).with("adapter", vf.adapter);
+    draft.with("vf", vf.index).with("address", vf.address)
 }

@@ -5,12 +5,14 @@
 //! deleted once the VF is released.
 
 mod driving;
+mod held;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use suimon_contract::Name;
 
+pub(super) use self::held::HeldVfs;
 use crate::virtual_functions::VfAddress;
 
 /// Order of the control thread about a NIC's VF.
@@ -31,5 +33,8 @@ pub(super) struct VmVfs {
     plugging: BTreeMap<Name, VfAddress>,
     /// VFs whose hot-unplug was requested.
     unplugging: BTreeMap<Name, VfAddress>,
+    /// Time of the next query of NICs whose failover state is expected to change.
     pub(super) request_at: Option<Instant>,
+    /// Time of the next query of `failover_nics`: the guest may have another driver since a reset.
+    pub(super) verify_at: Option<Instant>,
 }

@@ -11,8 +11,9 @@ use super::draft::Draft;
 use super::error::{DiskError, DiskFault};
 use super::layer::{Identity, OpenLayer, Opened};
 use super::locate_parent::relative_path;
-use super::plan::{DiskFormat, DiskKind, DiskPlan};
+use super::plan::DiskPlan;
 use super::{HostInputs, vhd_time};
+use crate::images::format::{DiskFormat, DiskKind};
 
 /// Usual block size of a VHDX image according to its specification (MS-VHDX), in bytes.
 const VHDX_BLOCK_DEFAULT: u64 = 32 << 20;

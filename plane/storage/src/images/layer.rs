@@ -8,11 +8,12 @@ use suimon_vhd::{Access, DiskType, OpenOptions, SizeSource, Vhd};
 use suimon_vhdx::{Guid, ImageType, Vhdx};
 
 use super::error::DiskError;
-use super::plan::{DiskFormat, DiskKind};
 use super::redoing::RemainingRedo;
 use super::unfinished::refuse_unfinished;
 use super::{HostInputs, vhd_time};
-use crate::disk::DiskLayer;
+use crate::disk_spec::DiskLayer;
+use crate::images::format::{DiskFormat, DiskKind};
+use crate::images::layer_options::LayerOptions;
 
 /// Opened image, by its format.
 pub(crate) enum Opened {
@@ -34,16 +35,6 @@ pub(crate) enum Identity {
     None,
     Vhd([u8; 16]),
     Vhdx { disk: Guid, content: Guid },
-}
-
-/// Options for opening a file as an image.
-#[derive(Clone, Copy)]
-pub(crate) struct LayerOptions {
-    pub(crate) format: DiskFormat,
-    pub(crate) used: FileLockMode,
-    pub(crate) unit: u32,
-    /// Logical and physical sector sizes of a raw file; other formats record theirs.
-    pub(crate) sectors: (u32, u32),
 }
 
 impl OpenLayer {

@@ -21,7 +21,9 @@
 mod create;
 mod draft;
 mod error;
+mod format;
 mod layer;
+mod layer_options;
 mod locate_parent;
 mod mark;
 mod open;
@@ -36,9 +38,10 @@ mod verify_metadata;
 pub use create::{create, exists};
 pub use draft::{DRAFT_ENDING, draft_name, sweep};
 pub use error::{DiskError, DiskFault};
+pub use format::{DiskFormat, DiskKind};
 pub use mark::{MarkFault, StoreMark};
 pub use open::{LAYERS_MAX, OpenedDisk, close, open, parents};
-pub use plan::{DiskFormat, DiskKind, DiskPlan};
+pub use plan::DiskPlan;
 pub use recorded::RecordedImage;
 pub use redoing::discard_left;
 pub(crate) use redoing::has_left;
@@ -46,10 +49,11 @@ pub use verify_metadata::verify_metadata;
 
 pub(crate) use create::{NewImageSpec, decide, parent_of, refuse_too_large, write_image};
 pub(crate) use draft::{Draft, remove_left};
-pub(crate) use layer::{Identity, LayerOptions, OpenLayer, Opened};
+pub(crate) use layer::{Identity, OpenLayer, Opened};
 pub(crate) use locate_parent::{candidates, is_child_of, recorded_paths, relative_path, verify};
 pub(crate) use open::{LAYERS_READ_MAX, find_parent, open_layers, open_up_to};
 
+pub(crate) use layer_options::LayerOptions;
 pub(crate) use unfinished::{unfinished_backup, unfinished_name};
 
 use suimon_ports::RedoRecords;

@@ -7,11 +7,13 @@ use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
 use super::HostInputs;
 use super::error::{DiskError, DiskFault};
-use super::layer::{LayerOptions, OpenLayer};
+use super::layer::OpenLayer;
 use super::locate_parent::{Candidate, candidates, recorded_paths, verify};
-use super::plan::{DiskFormat, DiskKind, DiskPlan};
+use super::plan::DiskPlan;
 use super::redoing::recorded;
-use crate::disk::{DiskLayer, DiskSpec};
+use crate::disk_spec::{DiskLayer, DiskSpec};
+use crate::images::format::{DiskFormat, DiskKind};
+use crate::images::layer_options::LayerOptions;
 
 /// Largest number of layers of a disk, including its own image.
 pub const LAYERS_MAX: usize = 64;

@@ -8,7 +8,7 @@ use super::error::{DiskError, DiskFault};
 use super::plan::DiskPlan;
 use super::recorded::RecordedImage;
 use super::{HostInputs, RemainingRecords};
-use crate::disk::DiskLayer;
+use crate::disk_spec::DiskLayer;
 
 /// Changes that a killed process left of an image.
 pub(super) struct RemainingRedo<'a> {

@@ -4,7 +4,8 @@ use suimon_vhd::{Severity, SizeSource};
 
 use super::error::DiskError;
 use super::open::OpenedDisk;
-use super::plan::{DiskFormat, DiskPlan};
+use super::plan::DiskPlan;
+use crate::images::format::DiskFormat;
 
 /// Checks the metadata of a disk's own image that was opened and not used yet. Payload is not read.
 /// Blocks on the file.

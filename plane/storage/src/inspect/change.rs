@@ -2,9 +2,8 @@
 
 use suimon_contract::{ImageChange, ImageChanges};
 use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
-use suimon_ports::{DiskFile, FileLockMode, FileName, FileTime};
+use suimon_ports::{DiskFile, FileLockMode, FileName};
 use suimon_vhd::{Parent, ParentLocator, SizeSource};
-use suimon_vhdx::Vhdx;
 
 use super::backup::{Backup, Head, error_of, in_file, to_usize};
 use super::check::check_file;
@@ -15,9 +14,8 @@ use crate::images::{
     DiskError, DiskFault, DiskFormat, HostInputs, OpenLayer, Opened, has_left, recorded_paths,
     relative_path, verify,
 };
-
-/// Bytes at the beginning of a VHDX file that never contain payload.
-const VHDX_HEADER_SECTION: u64 = 1 << 20;
+use crate::inspect::changed_image::{changeable, image_change, keep_time};
+use crate::inspect::payload::refuse_payload;
 
 /// Function that performs a change on a file and returns the actions in words.
 type Run<'a> = dyn FnMut(&dyn ImageFile) -> Result<Vec<String>, ImageError> + 'a;
@@ -161,17 +159,6 @@ pub fn relink(
     Ok(changes)
 }
 
-/// Returns the format of an image that has metadata.
-pub(super) fn changeable(target: ImageTarget<'_>) -> Result<DiskFormat, DiskError> {
-    let format = target.write_format()?;
-    if format.has_metadata() {
-        return Ok(format);
-    }
-    let allowed = "an image of format vhd or vhdx; others have no metadata";
-    let fault = DiskFault::Plan { field: "format", value: format.word().to_owned(), allowed };
-    Err(DiskError::new(target.show(target.name), fault))
-}
-
 fn change(
     target: ImageTarget<'_>,
     format: DiskFormat,
@@ -235,78 +222,6 @@ fn after_failure(
     }
 }
 
-/// Sets the modification time of a file through the open file. Called before a change to verify
-/// that this is possible.
-pub(super) fn keep_time(
-    target: ImageTarget<'_>,
-    file: &dyn DiskFile,
-    modified: FileTime,
-) -> Result<(), DiskError> {
-    file.set_modified(modified).map_err(|error| {
-        let error = if error.kind() == std::io::ErrorKind::PermissionDenied {
-            let text = "the image's modification time cannot be preserved; run this as the file's \
-                        owner or as root";
-            std::io::Error::new(error.kind(), text)
-        } else {
-            error
-        };
-        DiskError::new(target.show(target.name), error_of(error))
-    })
-}
-
-/// Fails if a planned change would write payload of the image in one of its `states`: before,
-/// between or after the change. If payload is not known because the image is damaged in all states,
-/// only headers and footers may be written. `len` is the length before the change, in bytes.
-pub(super) fn refuse_payload(
-    states: &[&dyn ImageFile],
-    format: DiskFormat,
-    len: u64,
-    ranges: &[ByteRange],
-) -> Result<(), ImageError> {
-    let mut is_known = false;
-    for state in states {
-        is_known |= each_payload(*state, format, &mut |payload| {
-            let nth = ranges.partition_point(|range| range.end() <= payload.offset());
-            match ranges.get(nth).filter(|range| range.offset() < payload.end()) {
-                Some(range) => Err(payload_error(range.offset())),
-                None => Ok(()),
-            }
-        })?;
-    }
-    let outside = |range: &&ByteRange| match format {
-        DiskFormat::Vhd => range.offset() >= SECTOR && range.end().saturating_add(SECTOR) <= len,
-        _ => range.end() > VHDX_HEADER_SECTION,
-    };
-    match ranges.iter().find(outside).filter(|_| !is_known) {
-        Some(range) => Err(payload_error(range.offset())),
-        None => Ok(()),
-    }
-}
-
-/// Calls `take` for each range of payload. Returns false if payload is not known because the image
-/// is damaged.
-pub(super) fn each_payload(
-    file: &dyn ImageFile,
-    format: DiskFormat,
-    take: &mut dyn FnMut(ByteRange) -> Result<(), ImageError>,
-) -> Result<bool, ImageError> {
-    match format {
-        DiskFormat::Vhd => match suimon_vhd::payload_ranges(file, SizeSource::Creator) {
-            Ok(ranges) => ranges.into_iter().try_for_each(take).map(|()| true),
-            Err(_) => Ok(false),
-        },
-        _ => match Vhdx::open_read_only(file) {
-            Ok(image) => image.payload_ranges().try_for_each(take).map(|()| true),
-            Err(_) => Ok(false),
-        },
-    }
-}
-
-fn payload_error(offset: u64) -> ImageError {
-    let what = "a change of payload, which is not permitted".to_owned();
-    ImageError::new("payload", offset, ImageFault::Unsupported { what })
-}
-
 /// Returns the sectors whose content differs, merged to ranges.
 fn changed(planned: &PlannedFile<'_>, ranges: &[ByteRange]) -> Result<Vec<ImageChange>, FileError> {
     let mut all = Ranges::default();
@@ -324,10 +239,6 @@ fn changed(planned: &PlannedFile<'_>, ranges: &[ByteRange]) -> Result<Vec<ImageC
         }
     }
     Ok(all.joined.into_iter().map(image_change).collect())
-}
-
-pub(super) fn image_change(range: ByteRange) -> ImageChange {
-    ImageChange { offset: range.offset(), bytes: range.len() }
 }
 
 impl Opened {

@@ -22,8 +22,10 @@
 
 mod backup;
 mod change;
+mod changed_image;
 mod check;
 mod info;
+mod payload;
 mod planned_file;
 #[cfg(test)]
 mod tests;

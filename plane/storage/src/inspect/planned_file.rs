@@ -365,6 +365,17 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_that_writes_too_much_is_refused_and_rewriting_costs_nothing() {
+        let file = MemoryFile::new(vec![9; SECTOR as usize]);
+        let planned = PlannedFile::new(&file).unwrap();
+        planned.set_len(1 << 40).unwrap();
+        planned.zero(1 << 30, SECTORS_MAX * SECTOR).unwrap();
+        planned.zero(1 << 30, SECTORS_MAX * SECTOR).unwrap();
+        planned.write_at(1 << 31, &[1]).unwrap_err();
+        assert_eq!(planned.ranges().len(), 1);
+    }
+
+    #[test]
     fn long_ranges_have_pieces() {
         let range = ByteRange::new(SECTOR, 2 * PIECE + SECTOR).unwrap();
         let found: Vec<(u64, u64)> = pieces(range).map(|of| (of.offset(), of.len())).collect();

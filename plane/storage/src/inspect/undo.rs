@@ -5,11 +5,12 @@ use suimon_image::{ImageError, ImageFile};
 use suimon_ports::{DiskFile, FileLockMode, FileName, FileTime};
 
 use super::backup::{Backup, error_of, in_file, refused};
-use super::change::{changeable, each_payload, image_change, keep_time, refuse_payload};
 use super::check::check_file;
 use super::planned_file::{GuardedFile, PlannedFile, SECTOR, read_padded};
 use super::{ImageTarget, UNIT};
 use crate::images::{DiskError, DiskFault, DiskFormat, unfinished_name};
+use crate::inspect::changed_image::{changeable, image_change, keep_time};
+use crate::inspect::payload::{each_payload, refuse_payload};
 
 /// Longest duration of a change in seconds. An image modified later than this after the backup of
 /// an incomplete change was modified by another program.

@@ -5,7 +5,7 @@ use suimon_image::{
     ImageFile, Location, Translation, zero_freed,
 };
 
-use crate::disk::DiskLayer;
+use crate::disk_spec::DiskLayer;
 use crate::images::{DiskError, OpenLayer, OpenedDisk};
 
 /// Bytes of uncommitted metadata above which a commit is performed.

@@ -4,7 +4,9 @@ use core::time::Duration;
 use suimon_ports::{FileCompletion, FileRequest};
 use suimon_quantity::Time;
 
-use super::{FILE_BYTES_MIN, MIB, MeasureError, MeasuredDevice};
+use crate::measure::device::MeasuredDevice;
+use crate::measure::error::MeasureError;
+use crate::measure::sizes::{FILE_BYTES_MIN, MIB};
 
 /// Number of writes in flight.
 const DEPTH: usize = 8;

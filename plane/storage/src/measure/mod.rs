@@ -21,70 +21,32 @@
 //! - A block device is read and never written.
 //! - Half of the store's free space remains free.
 
+mod device;
+mod error;
 mod fill;
+mod pattern;
 mod pattern_run;
+mod plan;
+mod sizes;
 
 use std::io;
 use std::sync::Arc;
 
-use core::time::Duration;
 use suimon_ports::{
-    ArmResult, DiskFile, FileCompletion, FileIo, FileLockMode, FileName, FileSlot, StoreFault,
+    ArmResult, DiskFile, FileCompletion, FileIo, FileLockMode, FileName, StoreFault,
     StoreFileError, StoreFiles,
 };
 use suimon_quantity::Time;
-use suimon_storage_qos::StoreSpec;
-use thiserror::Error;
 
 use self::fill::Fill;
 use self::pattern_run::PatternRun;
-use crate::Latencies;
-use crate::images::{DRAFT_ENDING, DiskError, remove_left};
+use crate::images::{DRAFT_ENDING, remove_left};
+use crate::measure::device::MeasuredDevice;
+use crate::measure::sizes::{FILE_BYTES_MAX, FILE_BYTES_MIN, MIB};
 
-const MIB: u64 = 1 << 20;
-/// Size of the file in bytes: larger than the caches of most devices' controllers, and written in a
-/// short time.
-const FILE_BYTES_MAX: u64 = 1024 * MIB;
-/// Smallest useful size in bytes: with less, caches dominate the result.
-const FILE_BYTES_MIN: u64 = 16 * MIB;
-
-/// Operations of a measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pattern {
-    /// Only reads.
-    Read,
-    /// Only writes.
-    Write,
-    /// Reads and writes, half of each.
-    Mixed,
-}
-
-impl Pattern {
-    const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Mixed];
-
-    /// Returns the name of the pattern for reports.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Read => "random reads",
-            Self::Write => "random writes",
-            Self::Mixed => "half reads, half writes",
-        }
-    }
-}
-
-/// Measured rate of a pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PatternFigure {
-    /// Pattern that was measured.
-    pub pattern: Pattern,
-    /// Normalised operations per second.
-    pub iops: u64,
-    /// Queue depth of the device at the end.
-    pub depth: u32,
-    /// Device latencies of the requests.
-    pub latencies: Latencies,
-}
+pub use self::error::MeasureError;
+pub use self::pattern::{Pattern, PatternFigure};
+pub use self::plan::MeasurePlan;
 
 /// Results of a measurement by pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,43 +67,6 @@ impl Measured {
     }
 }
 
-/// Reason why a measurement failed.
-#[derive(Debug, Error)]
-pub enum MeasureError {
-    /// The store refused to create or open a file.
-    #[error(transparent)]
-    Store(#[from] StoreFileError),
-    /// The file of an earlier measurement cannot be removed.
-    #[error(transparent)]
-    WorkerEnded(#[from] DiskError),
-    /// Too little free space for a measurement.
-    #[error(
-        "{free_mib} MiB are free in the store, but a measurement needs twice its test file of at \
-         least {} MiB; free space on it",
-        FILE_BYTES_MIN / MIB
-    )]
-    NoRoom {
-        /// Free space in MiB.
-        free_mib: u64,
-    },
-    /// An operation of the device failed.
-    #[error("{what} at offset {offset} failed: {error}; see the kernel's log about the device")]
-    Io {
-        /// Operation that failed: reading, writing, filling or flushing.
-        what: &'static str,
-        /// Offset in the file or device, in bytes.
-        offset: u64,
-        /// Error that the system returned.
-        error: io::Error,
-    },
-    /// The kernel refused to create the io_uring instance.
-    #[error("the measurement cannot submit I/O: {0}")]
-    Ring(io::Error),
-    /// No request completed.
-    #[error("no request completed in {0} s: the device does not respond; see the kernel's log")]
-    Nothing(u64),
-}
-
 /// Progress of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasureProgress {
@@ -153,17 +78,6 @@ pub struct MeasureProgress {
     pub text: String,
     /// True if the measurement is done; no step follows.
     pub is_done: bool,
-}
-
-/// Parameters of a measurement.
-#[derive(Clone, Debug)]
-pub struct MeasurePlan {
-    /// Specification of the store: normalization and queue depths.
-    pub spec: StoreSpec,
-    /// Duration of counting per pattern, after a warm-up of one third of it.
-    pub each: Duration,
-    /// Seed of the random offsets.
-    pub seed: u64,
 }
 
 /// Measurement in progress.
@@ -180,35 +94,6 @@ enum Stage {
     Fill(Fill),
     Run(Box<PatternRun>),
     Done,
-}
-
-/// File or device under measurement.
-pub(super) struct MeasuredDevice {
-    pub(super) io: Box<dyn FileIo>,
-    pub(super) slot: FileSlot,
-    /// Size in bytes of the range that requests access.
-    pub(super) bytes: u64,
-    pub(super) random: u64,
-}
-
-impl MeasuredDevice {
-    fn new(
-        mut io: Box<dyn FileIo>,
-        file: Arc<dyn DiskFile>,
-        seed: u64,
-    ) -> Result<Self, MeasureError> {
-        let slot = io.add_file(file).map_err(MeasureError::Ring)?;
-        Ok(Self { io, slot, bytes: 0, random: seed })
-    }
-
-    /// Returns the next pseudo-random number (Steele and others, SplitMix64).
-    pub(super) fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
 }
 
 impl Measurement {

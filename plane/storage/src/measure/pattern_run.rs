@@ -9,8 +9,12 @@ use suimon_storage_qos::{
     StoreSpec, Submitted,
 };
 
-use super::{MIB, MeasureError, MeasurePlan, MeasuredDevice, Pattern, PatternFigure};
 use crate::latency::LatencyCounts;
+use crate::measure::device::MeasuredDevice;
+use crate::measure::error::MeasureError;
+use crate::measure::pattern::{Pattern, PatternFigure};
+use crate::measure::plan::MeasurePlan;
+use crate::measure::sizes::MIB;
 
 /// Number of requests that are always queued, so that the device is never idle.
 const WAITING: u32 = 32;

@@ -1,5 +1,8 @@
+use core::time::Duration;
+
 use suimon_ports::FileIoSource;
 use suimon_ports::testing::{MemoryStore, RateLimit, RateLimitedIo, StoreOp};
+use suimon_storage_qos::StoreSpec;
 
 use super::*;
 

@@ -113,7 +113,7 @@ fn what_cannot_be_kept_is_refused_with_the_arithmetic() {
     assert_eq!(
         refused.unwrap(),
         "all nodes together have 6064 IOPS reserved, and 3064 IOPS more were requested; the \
-         permitted sum is 9000 IOPS, 90 % of the store's capacity of 10000 IOPS (declared): lower \
+         permitted sum is 9000 IOPS, 90 % of the store's capacity of 10000 IOPS (configured): lower \
          minimums by 128 IOPS"
     );
     assert!(cluster.cap(1) >= 6_064);

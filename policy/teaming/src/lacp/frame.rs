@@ -65,7 +65,7 @@ impl SlowFrame {
 
 /// Error: a recorded frame has an invalid length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("{0} bytes instead of a frame of {SLOW_FRAME_BYTES}")]
+#[error("recorded slow protocol frame has {0} bytes instead of {SLOW_FRAME_BYTES}")]
 pub struct SlowFrameLength(usize);
 
 impl TryFrom<Vec<u8>> for SlowFrame {

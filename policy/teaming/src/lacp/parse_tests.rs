@@ -181,7 +181,7 @@ fn a_recorded_frame_is_read_back_and_one_of_another_length_is_refused() {
     let json = serde_json::to_string(&frame).unwrap();
     assert_eq!(serde_json::from_str::<super::super::SlowFrame>(&json).unwrap(), frame);
     let error = serde_json::from_str::<super::super::SlowFrame>("[1,2,3]").unwrap_err();
-    assert!(error.to_string().contains("3 bytes instead of a frame of 124"), "{error}");
+    assert!(error.to_string().contains("has 3 bytes instead of 124"), "{error}");
 }
 
 fn end() -> impl Strategy<Value = PortInfo> {

@@ -157,7 +157,7 @@ fn what_cannot_be_is_refused_and_what_can_is_said() {
         [
             "queue 0 (ingress) of NIC 0 exists already; remove it first",
             "NIC 5 is not on this team or uplink; add the NIC before its queues",
-            "NIC 0 has 1 queue; the highest index is 0",
+            "NIC 0: queue index 1 is outside of 0 to 0",
         ]
     );
     let mut refused = |vmq_weight, queues, queues_max| {

@@ -229,6 +229,35 @@ fn a_watch_goes_on_after_compaction() {
     assert!(errors.iter().any(|error| error.detail.contains("compacted")), "{errors:?}");
 }
 
+/// Clusters with many nodes and stores exceed the 4 MB that gRPC clients accept by default, in a read
+/// and in what a watch has missed.
+#[test]
+fn large_responses_are_received() {
+    const VALUES: usize = 6;
+    let etcd = Etcd::start(false);
+    let writing = etcd.connect();
+    let gate = Gate::to(&etcd.endpoints[0]);
+    let spec = EtcdSpec { endpoints: vec![gate.endpoint()], ..etcd.spec() };
+    let watching = eventually("a member answers", || EtcdStore::connect(spec.clone()).ok());
+    let ears = Ears::new();
+    let _watch = watching.watch("/suimon/", ears.clone()).unwrap();
+    eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
+    gate.close();
+    let large = "x".repeat(1 << 20);
+    for number in 0..VALUES {
+        let change = put(&format!("/suimon/large/{number}"), &large);
+        eventually("a write", || writing.commit(&[], std::slice::from_ref(&change)).ok());
+    }
+    let view = writing.read("/suimon/large/").unwrap();
+    assert_eq!(view.entries.len(), VALUES);
+    assert!(view.entries.iter().all(|entry| entry.value.len() == large.len()));
+    gate.open();
+    eventually("all that was missed", || {
+        (ears.changes.lock().unwrap().len() >= VALUES).then_some(())
+    });
+    assert_eq!(ears.snapshots.lock().unwrap().len(), 1, "nothing was lost");
+}
+
 #[test]
 fn certificates_and_passwords() {
     let etcd = Etcd::start(true);

@@ -19,6 +19,7 @@ mod registry;
 mod requests;
 mod serving;
 mod starter;
+mod sysfs_writer;
 mod user;
 mod vfs;
 

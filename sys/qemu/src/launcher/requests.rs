@@ -75,7 +75,7 @@ fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result
             let given = starter.vfs.give(&vm, address(&vf)?, memory_bytes, starter.rights);
             given.map(|()| Reply::Done)
         }
-        Request::TakeVf { vf } => starter.vfs.take(address(&vf)?).map(|()| Reply::Done),
+        Request::TakeVf { vf, vm } => starter.vfs.take(address(&vf)?, &vm).map(|()| Reply::Done),
         Request::List => {
             let running = starter.registry.running();
             Ok(Reply::Vms(running.iter().map(|vm| vm.identity.clone()).collect()))

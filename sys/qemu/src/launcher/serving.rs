@@ -97,6 +97,7 @@ impl Launcher {
             if round.elapsed() >= ROUND {
                 round = Instant::now();
                 self.starter.registry.look_after();
+                self.starter.vfs.look_after();
             }
             let clients = self.clients.load(Ordering::Relaxed);
             if clients > 0 || !self.starter.registry.running().is_empty() {

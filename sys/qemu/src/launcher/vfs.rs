@@ -4,17 +4,28 @@
 //! owns the device file of the VF's IOMMU group, and may lock as much memory as the VM has, which a
 //! device can access at any time. QEMU opens the file itself: it stays in its sandbox and gets no
 //! further rights.
+//!
+//! A QEMU that keeps a VF open delays its unbinding for as long as it chooses. A VF is therefore
+//! unbound only if no process has its IOMMU group open, and always by a child process that is
+//! waited for with a limit (`sysfs_writer.rs`). One change of a VF is in progress at a time: it
+//! holds a lock of the VF's folder in sysfs, which outlives the launcher together with the child.
 
 use std::fs::{self, Permissions};
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use suimon_ports::{VmError, VmErrorKind};
 use suimon_quantity::PciAddress;
 
 use super::launched::Launched;
+use super::sysfs_writer::{SysfsWrite, SysfsWriter};
 use super::user::Rights;
 use crate::process_facts;
 
@@ -24,6 +35,8 @@ const NETWORK: &str = "0x02";
 /// Locked memory in bytes in addition to the VM's memory: registers and ROMs of devices, rounded up
 /// as in libvirt.
 const MORE_BYTES: u64 = 1 << 30;
+/// Time limit for a change of a VF's driver. Some drivers take seconds to initialize a VF.
+const CHANGE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Directories through which virtual functions are bound to drivers and opened.
 #[derive(Debug)]
@@ -32,12 +45,32 @@ pub(crate) struct Vfs {
     sysfs: PathBuf,
     /// `/dev/vfio`, or a test's replacement.
     groups: PathBuf,
+    /// Returns true if a process has the file of an IOMMU group or a device of the group open.
+    is_open: fn(&Path) -> bool,
+    /// [`CHANGE_LIMIT`], or a test's replacement.
+    limit: Duration,
+    /// Changes that have exceeded the limit, at most one per VF.
+    unfinished: Mutex<Vec<SysfsWriter>>,
 }
 
 impl Default for Vfs {
     fn default() -> Self {
-        Self { sysfs: "/sys".into(), groups: "/dev/vfio".into() }
+        Self {
+            sysfs: "/sys".into(),
+            groups: "/dev/vfio".into(),
+            is_open: is_group_open,
+            limit: CHANGE_LIMIT,
+            unfinished: Mutex::default(),
+        }
     }
+}
+
+/// Returns true if a process has the group or one of its devices open. VFIO permits one open file
+/// of a group, and an open device keeps that file open. (`vfio_group_fops_open` in
+/// `drivers/vfio/group.c`; with `CONFIG_IOMMUFD_VFIO_CONTAINER` a device may stay open alone.)
+fn is_group_open(group: &Path) -> bool {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    matches!(open(group, flags, Mode::empty()), Err(Errno::BUSY))
 }
 
 fn refused(text: String) -> VmError {
@@ -64,11 +97,6 @@ impl Vf {
     fn driver(&self) -> Option<String> {
         link_name(&self.folder.join("driver"))
     }
-
-    fn write(&self, file: &str, text: &str) -> Result<(), VmError> {
-        let path = self.folder.join(file);
-        fs::write(&path, text).map_err(|error| host(&format!("{}", path.display()), &error))
-    }
 }
 
 impl Vfs {
@@ -86,6 +114,10 @@ impl Vfs {
             return Err(refused(text.to_owned()));
         }
         let vf = self.find(address)?;
+        let lock = lock(&vf)?;
+        if (self.is_open)(&self.groups.join(&vf.group)) {
+            return Err(busy(address));
+        }
         let process = vm.identity.process;
         let user = process_facts::user(process).ok_or_else(|| {
             VmError::new(
@@ -93,30 +125,71 @@ impl Vfs {
                 format!("process {process} does not exist any more"),
             )
         })?;
-        let given = self.bind(&vf).and_then(|()| {
+        let given = self.bind(&vf, &lock).and_then(|()| {
             raise_memlock(process, memory_bytes)?;
             self.own_group(&vf, user)
         });
-        if given.is_err() {
-            let _ = self.take(address);
+        // A change that is still in progress is followed by no other.
+        if given.as_ref().is_err_and(|error| error.kind != VmErrorKind::Busy) {
+            let _ = self.release(&vf, &lock);
         }
         given
     }
 
-    /// Takes a VF back. Blocks until no process has it open, as the kernel does.
-    pub(crate) fn take(&self, address: PciAddress) -> Result<(), VmError> {
+    /// Takes a VF of a VM back. Does not wait for processes that have it open.
+    ///
+    /// # Errors
+    /// [`VmErrorKind::Busy`] as long as a process has the VF open, or a change of it is in progress.
+    pub(crate) fn take(&self, address: PciAddress, vm: &str) -> Result<(), VmError> {
         let Ok(vf) = self.find(address) else { return Ok(()) };
-        // Done first: otherwise QEMU could open the VF again.
-        if self.groups.join(&vf.group).exists() {
-            self.own_group(&vf, 0)?;
-        }
+        let taken = lock(&vf).and_then(|lock| {
+            let group = self.groups.join(&vf.group);
+            // Done first: otherwise QEMU could open the VF again.
+            if group.exists() {
+                self.own_group(&vf, 0)?;
+            }
+            if (self.is_open)(&group) {
+                return Err(busy(address));
+            }
+            self.release(&vf, &lock)
+        });
+        taken.map_err(|error| match error.kind {
+            VmErrorKind::Busy if !vm.is_empty() => held(address, vm),
+            _ => error,
+        })
+    }
+
+    /// Reaps child processes of changes that had exceeded their limit. Called once a second.
+    pub(crate) fn look_after(&self) {
+        let mut unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner);
+        unfinished.retain(|writer| writer.wait(Duration::ZERO).is_none());
+    }
+
+    /// Binds the host's driver to a VF that `vfio-pci` has.
+    fn release(&self, vf: &Vf, lock: &OwnedFd) -> Result<(), VmError> {
         // An empty line clears the override.
-        vf.write("driver_override", "\n")?;
+        let mut writes = vec![(vf.folder.join("driver_override"), "\n".to_owned())];
         if vf.driver().as_deref() == Some(VFIO) {
-            vf.write("driver/unbind", &address.to_string())?;
-            self.probe(&vf)?;
+            writes.push((vf.folder.join("driver/unbind"), vf.address.to_string()));
+            writes.push(self.probe(vf));
         }
-        Ok(())
+        self.write(vf, lock, &writes)
+    }
+
+    /// Writes texts to files of sysfs, in their order, with a limit of time.
+    fn write(&self, vf: &Vf, lock: &OwnedFd, writes: &[(PathBuf, String)]) -> Result<(), VmError> {
+        let failed =
+            |error| host(&format!("cannot change the driver of VF {}", vf.address), &error);
+        let writes = writes.iter().map(|(path, text)| SysfsWrite::new(path, text));
+        let writes = writes.collect::<io::Result<Vec<_>>>().map_err(failed)?;
+        let writer = SysfsWriter::start(&writes, lock.as_fd()).map_err(failed)?;
+        match writer.wait(self.limit) {
+            Some(result) => result.map_err(failed),
+            None => {
+                self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).push(writer);
+                Err(busy(vf.address))
+            }
+        }
     }
 
     /// Returns the VF with this address. It must be a virtual function of a network adapter and
@@ -151,16 +224,17 @@ impl Vfs {
         Ok(Vf { address, folder, group })
     }
 
-    fn bind(&self, vf: &Vf) -> Result<(), VmError> {
+    fn bind(&self, vf: &Vf, lock: &OwnedFd) -> Result<(), VmError> {
         let driver = vf.driver();
         if driver.as_deref() == Some(VFIO) {
             return Ok(());
         }
-        vf.write("driver_override", VFIO)?;
+        let mut writes = vec![(vf.folder.join("driver_override"), VFIO.to_owned())];
         if driver.is_some() {
-            vf.write("driver/unbind", &vf.address.to_string())?;
+            writes.push((vf.folder.join("driver/unbind"), vf.address.to_string()));
         }
-        self.probe(vf)?;
+        writes.push(self.probe(vf));
+        self.write(vf, lock, &writes)?;
         if vf.driver().as_deref() == Some(VFIO) {
             return Ok(());
         }
@@ -172,10 +246,9 @@ impl Vfs {
         Err(VmError::new(VmErrorKind::Host, text))
     }
 
-    fn probe(&self, vf: &Vf) -> Result<(), VmError> {
-        let path = self.sysfs.join("bus/pci/drivers_probe");
-        fs::write(path, vf.address.to_string())
-            .map_err(|error| host("cannot probe a driver for the VF", &error))
+    /// Returns the write that binds a driver to a VF.
+    fn probe(&self, vf: &Vf) -> (PathBuf, String) {
+        (self.sysfs.join("bus/pci/drivers_probe"), vf.address.to_string())
     }
 
     fn own_group(&self, vf: &Vf, user: u32) -> Result<(), VmError> {
@@ -185,6 +258,36 @@ impl Vfs {
         fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed)?;
         chown(&path, Some(user), Some(user)).map_err(failed)
     }
+}
+
+/// Locks a VF for a change, without waiting for another one.
+fn lock(vf: &Vf) -> Result<OwnedFd, VmError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let failed = |errno: Errno| host(&format!("VF {} cannot be locked", vf.address), &errno.into());
+    let folder = open(&vf.folder, flags, Mode::empty()).map_err(failed)?;
+    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(folder),
+        Err(Errno::WOULDBLOCK) => Err(busy(vf.address)),
+        Err(errno) => Err(failed(errno)),
+    }
+}
+
+/// Returns the error of a VF that a process has open, or whose driver is being changed.
+fn busy(address: PciAddress) -> VmError {
+    let text = format!(
+        "VF {address} is still in use: a process has it open, or its driver is being changed; end \
+         the process that uses it, or wait until the change has ended"
+    );
+    VmError::new(VmErrorKind::Busy, text)
+}
+
+/// Returns the error of a VF that the QEMU of a VM has open.
+fn held(address: PciAddress, vm: &str) -> VmError {
+    let text = format!(
+        "VF {address} was unplugged from VM {vm}, whose QEMU keeps it open; the VF returns to the \
+         host as soon as QEMU closes it; `suimon vm kill {vm}` ends QEMU"
+    );
+    VmError::new(VmErrorKind::Busy, text)
 }
 
 /// Sets the limit of locked memory of a VM's process to the VM's memory and [`MORE_BYTES`].
@@ -198,84 +301,5 @@ fn raise_memlock(process: u32, memory_bytes: u64) -> Result<(), VmError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs::{create_dir_all, read_to_string, write};
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    const ADDRESS: &str = "0000:01:10.0";
-
-    /// Creates a sysfs tree with one VF with this driver, alone in its group. Writes have no effect
-    /// on it.
-    fn tree(driver: &str) -> (tempfile::TempDir, Vfs) {
-        let root = tempfile::tempdir().unwrap();
-        let at = |path: &str| root.path().join(path);
-        let folder = at("sys/bus/pci/devices").join(ADDRESS);
-        for path in ["sys/kernel/iommu_groups/7/devices/x", "dev", "sys/pf", "sys/drivers"] {
-            create_dir_all(at(path)).unwrap();
-        }
-        create_dir_all(at("sys/drivers").join(driver)).unwrap();
-        create_dir_all(&folder).unwrap();
-        write(folder.join("class"), "0x020000\n").unwrap();
-        symlink(at("sys/pf"), folder.join("physfn")).unwrap();
-        symlink(at("sys/kernel/iommu_groups/7"), folder.join("iommu_group")).unwrap();
-        symlink(at("sys/drivers").join(driver), folder.join("driver")).unwrap();
-        write(at("dev/7"), "").unwrap();
-        let vfs = Vfs { sysfs: at("sys"), groups: at("dev") };
-        (root, vfs)
-    }
-
-    fn error(vfs: &Vfs) -> String {
-        vfs.find(ADDRESS.parse().unwrap()).unwrap_err().text
-    }
-
-    #[test]
-    fn only_an_isolated_function_of_an_adapter_is_given() {
-        let (root, vfs) = tree("igbvf");
-        let at = |path: &str| root.path().join(path);
-        assert_eq!(vfs.find(ADDRESS.parse().unwrap()).unwrap().group, "7");
-        create_dir_all(at("sys/kernel/iommu_groups/7/devices/y")).unwrap();
-        assert!(error(&vfs).contains("with 1 more devices"));
-        let folder = at("sys/bus/pci/devices").join(ADDRESS);
-        fs::remove_file(folder.join("iommu_group")).unwrap();
-        assert!(error(&vfs).contains("intel_iommu=on"));
-        fs::remove_file(folder.join("physfn")).unwrap();
-        assert!(error(&vfs).contains("not a VF"));
-        fs::remove_dir_all(&folder).unwrap();
-        assert!(error(&vfs).contains("any more"));
-        // A VF that no longer exists needs no taking back.
-        vfs.take(ADDRESS.parse().unwrap()).unwrap();
-    }
-
-    #[test]
-    fn a_function_that_vfio_does_not_take_is_said_so_and_one_that_is_taken_back_is_nobodys() {
-        let (root, vfs) = tree("igbvf");
-        let at = |path: &str| root.path().join(path);
-        let vf = vfs.find(ADDRESS.parse().unwrap()).unwrap();
-        let text = vfs.bind(&vf).unwrap_err().text;
-        assert!(text.contains("modprobe vfio-pci"), "{text}");
-        let folder = at("sys/bus/pci/devices").join(ADDRESS);
-        assert_eq!(read_to_string(folder.join("driver_override")).unwrap(), VFIO);
-        assert_eq!(read_to_string(at("sys/drivers/igbvf/unbind")).unwrap(), ADDRESS);
-        assert_eq!(read_to_string(at("sys/bus/pci/drivers_probe")).unwrap(), ADDRESS);
-        if Rights::of_this_process() == Rights::Own {
-            return;
-        }
-        let (root, vfs) = tree(VFIO);
-        let vf = vfs.find(ADDRESS.parse().unwrap()).unwrap();
-        vfs.own_group(&vf, 70_000).unwrap();
-        let owner = || {
-            use std::os::unix::fs::MetadataExt;
-            let found = fs::metadata(root.path().join("dev/7")).unwrap();
-            (found.uid(), found.gid(), found.mode() & 0o777)
-        };
-        assert_eq!(owner(), (70_000, 70_000, 0o600));
-        vfs.take(ADDRESS.parse().unwrap()).unwrap();
-        assert_eq!(owner(), (0, 0, 0o600));
-        assert_eq!(
-            read_to_string(root.path().join("sys/drivers/vfio-pci/unbind")).unwrap(),
-            ADDRESS
-        );
-    }
-}
+#[path = "vfs_tests.rs"]
+mod tests;

@@ -2,7 +2,6 @@
 
 use crate::support;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -16,11 +15,6 @@ use suimon_ports::{
 
 const SPEC: MigrationSpec =
     MigrationSpec { downtime: Duration::from_millis(300), bytes_per_second: None };
-
-fn line() -> (OwnedFd, OwnedFd) {
-    let (here, there) = UnixStream::pair().unwrap();
-    (here.into(), there.into())
-}
 
 /// Returns the specification of the VM at its destination.
 fn arriving(site: &Site, name: &str, from: &dyn Vm) -> VmSpec {
@@ -72,8 +66,7 @@ fn a_vm_goes_on_where_it_was_sent() {
     far_host.probe(&spec).unwrap();
     let (there, there_notices) = far.start(&far_host, &spec);
     assert_eq!(there.status().state, VmRunState::Paused);
-    let (near_end, far_end) = line();
-    there.migrate_in(far_end).unwrap();
+    let near_end = there.migrate_in().unwrap();
     vm.migrate_out(near_end, &SPEC).unwrap();
     wait_phase(&*vm, &SendingPhase::Waiting);
     notices.wait(&VmNotice::State(VmRunState::Paused));
@@ -129,8 +122,7 @@ fn nothing_is_lost_of_what_a_guest_writes_while_its_memory_is_copied() {
         while next_byte(&mut here) != b'w' {}
         let far = Site::new();
         let (there, _told) = far.start(&far.host(), &arriving(&far, "a", &*vm));
-        let (near_end, far_end) = line();
-        there.migrate_in(far_end).unwrap();
+        let near_end = there.migrate_in().unwrap();
         vm.migrate_out(near_end, &SLOW).unwrap();
         wait_phase(&*vm, &SendingPhase::Waiting);
         vm.execute(&VmCommand::FinishMigration).unwrap();
@@ -153,8 +145,7 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
     let spec = arriving(&far, "a", &*vm);
     let receiver = || {
         let (there, told) = far.start(&far_host, &spec);
-        let (near_end, far_end) = line();
-        there.migrate_in(far_end).unwrap();
+        let near_end = there.migrate_in().unwrap();
         (there, told, near_end)
     };
     // Cancelled while the migration waits with everything but the rest sent.
@@ -204,8 +195,7 @@ fn is_taken(vm: &dyn Vm, port: Option<u8>, mac: Option<MacAddr>) -> bool {
     let _listener = listen_for_all(&nic.socket);
     let spec = VmSpec { nics: vec![nic], ..spec };
     let (there, _told) = far.start(&far_host, &spec);
-    let (near_end, far_end) = line();
-    there.migrate_in(far_end).unwrap();
+    let near_end = there.migrate_in().unwrap();
     vm.migrate_out(near_end, &SPEC).unwrap();
     wait_phase(vm, &SendingPhase::Waiting);
     vm.execute(&VmCommand::FinishMigration).unwrap();

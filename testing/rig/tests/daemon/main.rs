@@ -12,6 +12,8 @@ mod openapi;
 mod parts;
 mod power;
 mod soak;
+#[cfg(target_arch = "x86_64")]
+mod stalled_workers;
 mod state_directory;
 #[path = "../support/mod.rs"]
 mod support;

@@ -238,7 +238,7 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
     let [a, b] = ["guest", "inside"].map(|port| port_shown(&daemon, port)["offloads"].clone());
     assert_eq!(a, b);
     let table = daemon.ok(&["offload", "show"]).unwrap();
-    let cells = ["inside", "tx_tcp4_segmentation", "yes", "yes", "yes", "egress", "on"];
+    let cells = ["inside", "tx_tcp4_segmentation", "yes", "yes", "yes", "egress", "port", "on"];
     assert!(table.lines().any(|line| line.split_whitespace().eq(cells)), "{table}");
 
     let set = |daemon: &Daemon, more: &[&str]| {

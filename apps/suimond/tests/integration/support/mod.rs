@@ -42,6 +42,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 pub const WEB: &str = r#"{"name": "web", "switch": "lan", "backend": "tap", "device": "web0"}"#;
 
+/// Name of the daemon's host file, in the directory of the server. It does not exist at first.
+pub const HOST_FILE: &str = "host.toml";
+
 pub struct Server {
     pub directory: tempfile::TempDir,
     pub socket: PathBuf,
@@ -108,6 +111,7 @@ impl Server {
             console: None,
             lab: lab.clone(),
             failures: failures.clone(),
+            host_file: Some(directory.path().join(HOST_FILE).into()),
         };
         tokio::spawn(failures.clone().report(node.clone(), news.clone()));
         let router = api::router(state);

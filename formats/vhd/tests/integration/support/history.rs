@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRng;
-use suimon_image::testing::{MemoryFile, WriteOutcome};
+use suimon_image::testing::{FileContent, MemoryFile, WriteOutcome};
 use suimon_vhd::{Access, SizeSource, check};
 
 use super::{SECTOR, disk_on, numbers, payload, read_parent};
@@ -75,11 +75,12 @@ pub(crate) fn fates(unsynced: usize, rng: &mut TestRng) -> Vec<(Vec<usize>, Vec<
 /// Opens the image after a crash and asserts permitted contents; then repairs it, checks its
 /// consistency and asserts the same contents. Returns the contents.
 pub(crate) fn reopened(
-    bytes: Vec<u8>,
+    content: FileContent,
     allowed: &[BTreeSet<u64>],
 ) -> Result<(MemoryFile, Vec<u64>), TestCaseError> {
-    prop_assert_eq!(&bytes[bytes.len() - 512..][..8], b"conectix", "the file ends with a footer");
-    let file = MemoryFile::new(bytes);
+    let cookie = content.padded(content.len() - 512, 8);
+    prop_assert_eq!(cookie, b"conectix", "the file ends with a footer");
+    let file = MemoryFile::new(content);
     let read = |access| {
         let mut parent = read_parent;
         let mut disk = disk_on(&file, access, &mut parent)

@@ -1,7 +1,7 @@
 //! Power failures at each point of a file's history, with the possible states of the file.
 #![allow(dead_code, unreachable_pub, reason = "each test uses some of it")]
 
-use suimon_image::testing::{Crash, LoggedChange, WriteOutcome};
+use suimon_image::testing::{Crash, FileContent, LoggedChange, WriteOutcome};
 
 /// Deterministic pseudo-random numbers (xorshift64).
 pub struct Numbers(u64);
@@ -43,11 +43,11 @@ impl Numbers {
 /// Returns possible files after a power failure at `started` changes: all unsynced changes applied,
 /// none, and twice a random selection in random order.
 pub fn remains(
-    before: &[u8],
+    before: &FileContent,
     ops: &[LoggedChange],
     begun: usize,
     numbers: &mut Numbers,
-) -> Vec<Vec<u8>> {
+) -> Vec<FileContent> {
     let crash = Crash { before, ops, started: begun };
     let unsynced = crash.unsynced();
     let mut files = vec![crash.file(&[], &[])];

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use suimon_image::testing::{Crash, LoggedChange, MemoryFile, TestDisk};
+use suimon_image::testing::{Crash, FileContent, LoggedChange, MemoryFile, TestDisk};
 use suimon_image::{ByteRange, Image, MetadataChange, RedoChanges};
 
 use crate::power::{Numbers, flush_boundaries, remains};
@@ -59,7 +59,7 @@ struct Process<'a, F: Format> {
     /// Expected contents of the disk.
     expected: Vec<u8>,
     /// Contents of the file when its log was last cleared.
-    before: Vec<u8>,
+    before: FileContent,
     /// Contents of each sector at the last flush and since then.
     since_flush: Vec<BTreeSet<Vec<u8>>>,
 }
@@ -70,7 +70,7 @@ impl<'a, F: Format> Process<'a, F> {
         image.enable_change_log();
         file.clear_log();
         let since_flush = vec![BTreeSet::new(); expected.len() / SECTOR];
-        let (image, kept, before) = (Some(image), Vec::new(), file.bytes());
+        let (image, kept, before) = (Some(image), Vec::new(), file.content());
         let mut process = Self { format, image, file, kept, expected, before, since_flush };
         process.note_content();
         process
@@ -137,13 +137,13 @@ impl<'a, F: Format> Process<'a, F> {
         }
         self.kept.clear();
         self.since_flush.iter_mut().for_each(BTreeSet::clear);
-        (self.before, _) = (self.file.bytes(), self.file.clear_log());
+        (self.before, _) = (self.file.content(), self.file.clear_log());
     }
 
     /// Simulates host crashes while the redo record is applied. The records are not available
     /// afterwards.
     fn check_host_crashes(&self) {
-        let redoing = MemoryFile::new(self.file.bytes());
+        let redoing = MemoryFile::new(self.file.content());
         self.format.reopen(&redoing, &self.redo());
         let written = self.file.log();
         let ops: Vec<LoggedChange> = written.iter().cloned().chain(redoing.log()).collect();
@@ -182,8 +182,8 @@ fn content<F: Format>(format: &F, image: F::Image, file: &MemoryFile) -> (F::Ima
 
 /// Opens an image after a kill. The process is killed again after each file operation, and the
 /// opening is repeated.
-fn check<F: Format>(format: &F, bytes: &[u8], redo: &RedoChanges, expected: &[u8]) {
-    let file = MemoryFile::new(bytes.to_vec());
+fn check<F: Format>(format: &F, bytes: &FileContent, redo: &RedoChanges, expected: &[u8]) {
+    let file = MemoryFile::new(bytes.clone());
     let (_, found) = content(format, format.reopen(&file, redo), &file);
     assert!(found == expected, "an answered write is lost");
     let ops = file.log();
@@ -202,7 +202,7 @@ pub(crate) fn survives<F: Format>(format: &F, file: &MemoryFile, requests: &[Req
     for (nth, request) in requests.iter().enumerate() {
         process.run(nth, *request);
         if nth + 1 == requests.len() || nth % 5 == 0 {
-            check(format, &file.bytes(), &process.redo(), &process.expected);
+            check(format, &file.content(), &process.redo(), &process.expected);
             process.check_host_crashes();
         }
     }

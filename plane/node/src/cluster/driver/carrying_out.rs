@@ -1,6 +1,6 @@
 //! Execution of the actions of members and allocators.
 
-use suimon_cluster_qos::SharedStoreCapacity;
+use suimon_cluster_qos::{AllocatorAction, SharedStoreCapacity};
 
 use super::{Driver, NameLookup};
 use crate::cluster::events;
@@ -9,15 +9,25 @@ use crate::cluster::messages::Task;
 use crate::cluster::records::save_kept;
 use crate::cluster::shared_store::StoreAction;
 use crate::cluster::values::write;
+use crate::events::Draft;
 
 impl Driver {
-    /// Executes pending actions of all stores, in order per store. An action that fails is repeated
-    /// first at the next turn.
+    /// Executes pending actions of all stores, in order per store. An action of a member that fails
+    /// is repeated first at the next turn. It does not delay the actions of the store's leader.
     pub(super) fn execute(&mut self) {
-        let Some(cluster) = self.config.as_ref().map(|of| of.name.clone()) else { return };
+        let mut drafts = self.execute_members();
+        drafts.extend(self.execute_leaders());
+        for store in self.stores.values_mut() {
+            store.flush_records();
+        }
+        self.emit(drafts);
+    }
+
+    fn execute_members(&mut self) -> Vec<Draft> {
         let mut drafts = Vec::new();
+        let Some(cluster) = self.config.as_ref().map(|of| of.name.clone()) else { return drafts };
         for (name, store) in &mut self.stores {
-            while let Some(todo) = store.poll() {
+            while let Some(todo) = store.poll_member() {
                 match todo {
                     StoreAction::Apply(cap, policies) => {
                         self.shared.disks.parts.plane.set_cap(store.id, Some(cap));
@@ -56,23 +66,33 @@ impl Driver {
                             drafts.push(events::of_member(name, notice, reserved));
                         }
                     }
-                    StoreAction::Write { term, grants, forgotten } => {
+                }
+            }
+        }
+        drafts
+    }
+
+    fn execute_leaders(&mut self) -> Vec<Draft> {
+        let mut drafts = Vec::new();
+        let (members, shared) = (&self.members, &self.shared);
+        let known = NameLookup { members, shared, policies: &self.policies };
+        for (name, store) in &mut self.stores {
+            while let Some(todo) = store.poll_leader() {
+                match todo {
+                    AllocatorAction::Write { term, grants, forgotten } => {
                         let task = Task::Write { store: name.clone(), term, grants, forgotten };
                         self.tasks.push(self.session, task);
                     }
-                    StoreAction::Resign(term) => {
+                    AllocatorAction::Resign { term } => {
                         let task = Task::Resign { store: name.clone(), term };
                         self.tasks.push(self.session, task);
                     }
-                    StoreAction::TellLeader(notice) => {
-                        let (members, shared) = (&self.members, &self.shared);
-                        let known = NameLookup { members, shared, policies: &self.policies };
+                    AllocatorAction::Notify { notice } => {
                         drafts.push(events::of_leader(name, &notice, &known));
                     }
                 }
             }
-            store.flush_records();
         }
-        self.emit(drafts);
+        drafts
     }
 }

@@ -5,9 +5,10 @@ use suimon_contract::{ClusterConfig, Name};
 use suimon_storage_qos as local;
 
 use super::{Driver, Link};
+use crate::cluster::covered::Minimums;
 use crate::cluster::keys::MemberRecord;
 use crate::cluster::messages::Task;
-use crate::cluster::records::{load_covered, load_kept};
+use crate::cluster::records::{load_covered, load_kept, remove_others, save_covered};
 use crate::cluster::releasing::Release;
 use crate::cluster::shared_store::SharedStore;
 use crate::cluster::shared_stores;
@@ -32,6 +33,7 @@ impl Driver {
         for name in gone {
             if let Some(store) = self.stores.remove(&name) {
                 self.shared.disks.parts.plane.set_cap(store.id, None);
+                self.remove_minimums(&name);
                 if let Some(term) = store.leads() {
                     let task = Task::Resign { store: name.clone(), term };
                     self.tasks.push(self.session, task);
@@ -103,9 +105,28 @@ impl Driver {
         (self.config, self.refused) = (config, None);
         (self.is_leaving, self.has_left) = (false, false);
         if !is_same {
+            self.remove_former_records();
             self.load_policies();
         }
         self.is_reachable = true;
+    }
+
+    /// Removes the records of clusters that the host has left. A failed removal is repeated at the
+    /// next start of the daemon.
+    pub(super) fn remove_former_records(&self) {
+        let current = self.config.as_ref().map(|config| &config.name);
+        if let Err(error) = remove_others(self.shared.store.as_ref(), current) {
+            tracing::warn!(%error, "cannot remove the records of a former cluster");
+        }
+    }
+
+    /// Removes the minimums in effect of a store that is not shared any more.
+    fn remove_minimums(&self, store: &Name) {
+        let Some(cluster) = self.config.as_ref().map(|config| &config.name) else { return };
+        let state = self.shared.store.as_ref();
+        if let Err(error) = save_covered(state, cluster, store, &Minimums::new()) {
+            tracing::warn!(%store, %error, "cannot remove the minimums of a store");
+        }
     }
 
     pub(super) fn own_record(&self) -> Option<&MemberRecord> {

@@ -50,7 +50,12 @@ impl Driver {
         if !is_reported {
             let kind =
                 if is_refused { EventKind::ClusterRefused } else { EventKind::ClusterUnreachable };
-            let text = format!("The host cannot join its cluster and retries: {detail}");
+            let remedy = if is_refused {
+                "Check `node`, `user`, `password_file` and the client certificate in `[cluster]`"
+            } else {
+                "Check `endpoints` in `[cluster]`, etcd and the network"
+            };
+            let text = format!("The host cannot join its cluster and retries. {remedy}. {detail}");
             self.emit([Draft::new(kind, "cluster", text).with("reason", detail)]);
         }
     }

@@ -150,10 +150,13 @@ impl Driver {
             (node, Term(entry.created))
         });
         store.handle_leader(now, leader);
-        let led = store.leads();
-        if led.is_some() && store.leader.as_ref().map(|(_, term)| *term) != led {
+        let Some(led) = store.leads() else { return };
+        if store.leader.as_ref().map(|(_, term)| *term) != Some(led) {
             store.depose(now);
             let name = store.name.clone();
+            // Ends the session's watch of the store's reports.
+            let resign = Task::Resign { store: name.clone(), term: led };
+            self.tasks.push(self.session, resign);
             self.report_leadership_lost(&name, "its term expired");
         }
     }

@@ -9,13 +9,18 @@ use crate::events::Draft;
 pub(crate) fn nbd_event(notice: NbdNotice) -> Draft {
     match notice {
         NbdNotice::Refused { peer, reason } => {
-            let text = format!("NBD client {peer} was rejected: {reason}.");
+            let text = format!(
+                "NBD client {peer} was rejected: {reason}. If it is permitted to connect, check \
+                 the access rules in `[disk.nbd]`."
+            );
             Draft::new(EventKind::NbdClientRefused, "host", text)
                 .with("peer", peer)
                 .with("reason", reason)
         }
         NbdNotice::Limited { peer, reason } => {
-            let text = format!("An NBD client ({peer}) was turned away: {reason}.");
+            let text = format!(
+                "NBD client {peer} was rejected because of a limit: {reason}, or close clients."
+            );
             Draft::new(EventKind::NbdLimitReached, "host", text)
                 .with("peer", peer)
                 .with("reason", reason)

@@ -98,7 +98,7 @@ impl Controller {
                     let verb = unfinished.work.verb();
                     let text = format!(
                         "The interrupted job (disk {verb}) was abandoned: {reason}. The disk is \
-                         unchanged."
+                         unchanged. Run the command again."
                     );
                     let draft = Draft::new(EventKind::DiskWorkGivenUp, entry.label(), text);
                     self.drafts.push(draft.with("work", verb).with("reason", &reason));

@@ -51,7 +51,8 @@ impl Controller {
                 let text = format!(
                     "The state directory cannot be written: {}. The host works as configured; \
                      changes of the configuration are refused, VMs are not started, and new events \
-                     are kept in memory only.",
+                     are kept in memory only. Free space, remount the file system writable, or \
+                     correct its permissions.",
                     error.detail
                 );
                 Draft::new(EventKind::StateNotWritable, "host", text)

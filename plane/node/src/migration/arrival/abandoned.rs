@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
+use super::hex;
+
 /// Migrations that were reported as abandoned while they were unknown here. A request to prepare
 /// such a migration may still be in flight and is rejected. The oldest entries beyond
 /// [`ABANDONED_MAX`] are dropped.
@@ -13,7 +15,11 @@ pub(crate) struct Abandoned(pub(super) Mutex<VecDeque<String>>);
 const ABANDONED_MAX: usize = 256;
 
 impl Abandoned {
+    /// Adds the id of a migration. Ignores a text that no migration has as its id.
     pub(super) fn insert(&self, id: &str) {
+        if hex(id).is_none() {
+            return;
+        }
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.iter().any(|of| of == id) {
             known.truncate(ABANDONED_MAX - 1);
@@ -23,5 +29,23 @@ impl Abandoned {
 
     pub(super) fn contains(&self, id: &str) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|of| of == id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_ids_are_kept_and_what_is_no_id_is_not() {
+        let abandoned = Abandoned::default();
+        let id = |number: usize| format!("{number:032x}");
+        (0..10 * ABANDONED_MAX).for_each(|number| abandoned.insert(&id(number)));
+        let kept = || abandoned.0.lock().unwrap().len();
+        assert_eq!(kept(), ABANDONED_MAX);
+        assert!(abandoned.contains(&id(10 * ABANDONED_MAX - 1)) && !abandoned.contains(&id(0)));
+        abandoned.insert(&"x".repeat(1 << 20));
+        assert_eq!(kept(), ABANDONED_MAX);
+        assert!(abandoned.contains(&id(9 * ABANDONED_MAX)), "nothing makes room for it");
     }
 }

@@ -2,7 +2,7 @@
 
 use suimon_contract::EventKind;
 use suimon_quantity::CountedNoun;
-use suimon_teaming::TeamEvent;
+use suimon_teaming::{MemberFault, MemberId, TeamEvent};
 
 use super::TeamEntry;
 use crate::events::Draft;
@@ -31,20 +31,15 @@ impl TeamEntry {
                 let draft = event_of(EventKind::TeamUp, text).with("usable", usable);
                 draft.with("min_links", min_links)
             }
-            TeamEvent::MemberFailed { member, fault } => {
-                let found = self.members.iter().find(|found| found.id() == member);
-                let reason = found.map_or_else(String::new, |found| self.fault_text(found, fault));
-                let text = format!("Member {} of the team failed: {reason}.", name(member));
-                let draft = event_of(EventKind::TeamMemberFailed, text);
-                draft.with("member", name(member)).with("reason", reason)
-            }
+            TeamEvent::MemberFailed { member, fault } => self.member_failed(member, fault),
             TeamEvent::MemberUsable { member } => {
                 let text = format!("Member {} of the team is usable.", name(member));
                 event_of(EventKind::TeamMemberUsable, text).with("member", name(member))
             }
             TeamEvent::StandbyTookOver { standby, failed } => {
                 let text = format!(
-                    "Standby member {} replaced the failed member {}.",
+                    "Standby member {} replaced the failed member {}. Check the cable and switch \
+                     port of the failed member.",
                     name(standby),
                     name(failed)
                 );
@@ -80,5 +75,17 @@ impl TeamEntry {
                 draft.with("to", name(to)).with("from", name(from))
             }
         }
+    }
+
+    fn member_failed(&self, member: MemberId, fault: MemberFault) -> Draft {
+        let found = self.members.iter().find(|found| found.id() == member);
+        let reason = found.map_or_else(String::new, |found| self.fault_text(found, fault));
+        let name = self.name_of(member);
+        let text = format!(
+            "Member {name} of the team failed: {reason}. Check its cable, switch port and LACP."
+        );
+        draft(EventKind::TeamMemberFailed, &self.name, text)
+            .with("member", name)
+            .with("reason", reason)
     }
 }

@@ -13,7 +13,7 @@ use super::FdbState;
 use crate::control::Controller;
 use crate::virtual_functions::place::settings_for_nic;
 use crate::virtual_functions::query::{HostQuery, eligible_nics};
-use crate::virtual_functions::{VfReport, texts};
+use crate::virtual_functions::{VfAddress, VfReport, texts};
 use crate::vms::VfOrder;
 
 /// Interval in which adapters are queried while a NIC has or can have a VF.
@@ -61,12 +61,10 @@ impl Controller {
                 self.iov.failures.insert(nic, reason);
                 self.notify_policy(&Event::VfPathFailed { nic: id, vf });
             }
+            VfReport::Unplugged { nic, vf } => self.end_leaving(config, &nic, &vf),
             VfReport::Released { nic, vf } => {
                 self.shared.iov.view().assigned.remove(&vf.address);
-                if let Some(why) = self.iov.leaving.remove(&nic) {
-                    self.leave_path(config, &nic);
-                    self.drafts.push(texts::on_paravirtual(&nic, &vf, &why.to_string()));
-                }
+                self.end_leaving(config, &nic, &vf);
                 let vf = self.iov.vf(&vf);
                 self.notify_policy(&Event::VfReleased { vf });
             }
@@ -82,6 +80,15 @@ impl Controller {
         }
         // Actions caused by one report precede the next report.
         self.take_iov_actions(config);
+    }
+
+    /// Switches a NIC that releases its VF on request to the paravirtual path: the guest has released
+    /// it.
+    fn end_leaving(&mut self, config: &HostConfig, nic: &Name, vf: &VfAddress) {
+        if let Some(why) = self.iov.leaving.remove(nic) {
+            self.leave_path(config, nic);
+            self.drafts.push(texts::on_paravirtual(nic, vf, &why.to_string()));
+        }
     }
 
     fn look_at_vfs(&mut self, config: &HostConfig) {

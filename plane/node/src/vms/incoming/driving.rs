@@ -138,11 +138,10 @@ impl Driver {
         let _ = answer.try_send(answered);
     }
 
-    /// Returns a connected socket pair: the daemon's end, and the end of QEMU or of the disk
-    /// server.
+    /// Returns a connected socket pair: the node's end, and the end of the disk server.
     fn line(&self) -> Result<(OwnedFd, OwnedFd), ApiError> {
         let pair = UnixStream::pair().map_err(|error| {
-            let text = format!("the connection for the VM's memory cannot be opened: {error}");
+            let text = format!("the connection for a disk of the VM cannot be opened: {error}");
             self.error(ErrorCode::HostError, &text)
         })?;
         Ok((pair.0.into(), pair.1.into()))
@@ -150,9 +149,7 @@ impl Driver {
 
     fn memory_line(&self) -> Result<OwnedFd, ApiError> {
         let Some(run) = &self.run else { return Err(self.not_there()) };
-        let (near, peer) = self.line()?;
-        run.vm.migrate_in(peer).map_err(|error| self.api_error(&error))?;
-        Ok(near)
+        run.vm.migrate_in().map_err(|error| self.api_error(&error))
     }
 
     fn disk_line(&mut self, disk: &Name) -> Result<OwnedFd, ApiError> {

@@ -7,15 +7,16 @@ use suimon_contract::Name;
 use suimon_ports::{Standby, VmCommand, VmDevice, VmError, VmErrorKind};
 
 use super::VfOrder;
-use crate::virtual_functions::{
-    StoredVfId, VfAddress, VfReport, settings_for_nic, settings_unused,
-};
+use crate::virtual_functions::{StoredVfId, VfAddress, VfReport, settings_for_nic};
 use crate::vms::driver::{Driver, Run};
 use crate::vms::entry::{RunView, VmEntry};
 use crate::vms::inbox::Message;
 
 /// Interval between queries of QEMU for the failover state of standby NICs.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// Interval between queries whether guests still support failover: not every change of the guest's
+/// driver resets the machine.
+const VERIFY_EVERY: Duration = Duration::from_secs(10);
 
 impl VmEntry {
     /// Sends an order to the thread that drives the VM. The thread reports the result as a
@@ -56,7 +57,7 @@ impl Driver {
         }
     }
 
-    fn report(&self, report: VfReport) {
+    pub(super) fn report(&self, report: VfReport) {
         self.shared.iov.report(report);
     }
 
@@ -96,8 +97,10 @@ impl Driver {
     }
 
     fn unplug_vf(&mut self, nic: &Name, vf: VfAddress) {
-        let is_here = |run: &Run| run.stored.vfs.get(nic) == Some(&StoredVfId::from(&vf));
-        let Some(run) = self.run.as_mut().filter(|run| is_here(run)) else {
+        if self.held_vfs.holds(&vf) {
+            return;
+        }
+        let Some(run) = self.run.as_mut().filter(|run| is_recorded(run, nic, &vf)) else {
             // The VM has ended or never received the VF; its VFs were released at that time.
             return self.report(VfReport::Released { nic: nic.clone(), vf });
         };
@@ -125,7 +128,7 @@ impl Driver {
         let Some(run) = &mut self.run else { return };
         let was_asked = run.vfs.unplugging.contains_key(&nic);
         if let Some(vf) = run.stored.vfs.get(&nic).and_then(StoredVfId::address) {
-            if !was_asked {
+            if !was_asked && !self.held_vfs.holds(&vf) {
                 let reason = "the VF was unplugged by the guest, or the adapter removed it";
                 self.report(VfReport::Failed { nic: nic.clone(), vf, reason: reason.to_owned() });
             }
@@ -137,32 +140,29 @@ impl Driver {
     /// that.
     fn handle_released(&mut self, nic: &Name) {
         let Some(run) = &mut self.run else { return };
-        let Some(stored) = run.stored.vfs.remove(nic) else { return };
+        let Some(stored) = run.stored.vfs.get(nic).cloned() else { return };
         run.vfs.plugging.remove(nic);
         run.vfs.unplugging.remove(nic);
-        self.return_to_host(nic, &stored);
+        // The record stays while QEMU keeps the VF open, for the next daemon.
+        if self.return_to_host(nic, &stored) {
+            self.forget_vf(nic);
+        }
+    }
+
+    /// Deletes the record of a VF that was returned to the host.
+    pub(super) fn forget_vf(&mut self, nic: &Name) {
+        let Some(run) = &mut self.run else { return };
+        run.stored.vfs.remove(nic);
         self.save_run();
         // The NIC's own unplug may have been delayed until now.
         self.reconcile();
     }
 
     /// Releases all VFs of a VM that has ended.
-    pub(in crate::vms) fn release_all(&self, vfs: &BTreeMap<Name, StoredVfId>) {
+    pub(in crate::vms) fn release_all(&mut self, vfs: &BTreeMap<Name, StoredVfId>) {
         for (nic, stored) in vfs {
             self.return_to_host(nic, stored);
         }
-    }
-
-    fn return_to_host(&self, nic: &Name, stored: &StoredVfId) {
-        let Some(vf) = stored.address() else { return };
-        let vm = &self.entry.name;
-        if let Err(error) = self.shared.set_vf(&vf, settings_unused) {
-            tracing::warn!(%vm, %nic, error, "cannot remove the NIC's address from a VF");
-        }
-        if let Err(error) = self.shared.vms.parts.host.reclaim_vf(vf.address) {
-            tracing::warn!(%vm, %nic, %error, "cannot return a VF to the host");
-        }
-        self.report(VfReport::Released { nic: nic.clone(), vf });
     }
 
     /// Reports the start or end of a migration for each standby NIC: VFs are taken from the NICs,
@@ -203,9 +203,19 @@ impl Driver {
 
     /// Queries the failover state if a query is due. QEMU does not report it by events.
     pub(in crate::vms) fn look_at_vfs(&mut self, now: Instant) {
-        let is_due = |run: &Run| run.vfs.request_at.is_some_and(|at| at <= now);
+        let is_due = |run: &Run| {
+            [run.vfs.request_at, run.vfs.verify_at].into_iter().flatten().any(|at| at <= now)
+        };
         if self.run.as_ref().is_some_and(is_due) {
             self.request_vfs();
+        }
+    }
+
+    /// Has the failover state of all NICs queried, because the machine was reset: the guest may have
+    /// another driver.
+    pub(in crate::vms) fn verify_failover_nics(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.vfs.verify_at = Some(Instant::now());
         }
     }
 
@@ -215,20 +225,27 @@ impl Driver {
         let is_here = self.migration_record.is_none();
         let Some(run) = &mut self.run else { return };
         let (vm, mut gone, mut reports) = (run.vm.clone(), Vec::new(), Vec::new());
-        let before = run.vfs.failover_nics.len();
+        let before = run.vfs.failover_nics.clone();
+        let verifies = run.vfs.verify_at.is_some_and(|at| at <= Instant::now());
+        let mut is_undecided = false;
         for nic in run.stored.standbys.intersection(&run.stored.nics) {
             let is_known = run.vfs.failover_nics.contains(nic);
             if is_known
+                && !verifies
                 && !run.vfs.plugging.contains_key(nic)
                 && !run.vfs.unplugging.contains_key(nic)
             {
                 continue;
             }
-            let Ok(Standby { is_negotiated: is_taken, has_vf }) = vm.standby(nic.as_str()) else {
-                continue;
-            };
+            let Ok(standby) = vm.standby(nic.as_str()) else { continue };
+            let Standby { is_negotiated: is_taken, is_driver_ready, has_vf } = standby;
             if is_taken && is_here {
                 run.vfs.failover_nics.insert(nic.clone());
+            } else if is_known && is_driver_ready && is_here {
+                run.vfs.failover_nics.remove(nic);
+            } else if is_known && !is_taken {
+                // No driver has initialized the NIC since the reset.
+                is_undecided = true;
             }
             if let Some(vf) = run.vfs.plugging.get(nic).filter(|_| has_vf).cloned() {
                 run.vfs.plugging.remove(nic);
@@ -248,11 +265,21 @@ impl Driver {
             || !run.vfs.plugging.is_empty()
             || !run.vfs.unplugging.is_empty();
         run.vfs.request_at = waits.then(|| Instant::now() + ASK_AGAIN);
-        let has_changed = run.vfs.failover_nics.len() != before;
+        if verifies || run.vfs.verify_at.is_none() {
+            let pause = if is_undecided { ASK_AGAIN } else { VERIFY_EVERY };
+            let is_needed = !run.vfs.failover_nics.is_empty();
+            run.vfs.verify_at = is_needed.then(|| Instant::now() + pause);
+        }
+        let has_changed = run.vfs.failover_nics != before;
         reports.into_iter().for_each(|report| self.report(report));
         gone.iter().for_each(|nic| self.handle_released(nic));
         if has_changed {
             self.publish_again();
         }
     }
+}
+
+/// Returns true if this VF is recorded as that of the NIC.
+pub(super) fn is_recorded(run: &Run, nic: &Name, vf: &VfAddress) -> bool {
+    run.stored.vfs.get(nic) == Some(&StoredVfId::from(vf))
 }

@@ -178,9 +178,10 @@ impl Shared {
         result.map_err(|error| {
             let code = match error.kind {
                 VmErrorKind::Host | VmErrorKind::Timeout => ErrorCode::HostError,
-                VmErrorKind::AlreadyRunning | VmErrorKind::NotRunning | VmErrorKind::Refused => {
-                    ErrorCode::Conflict
-                }
+                VmErrorKind::AlreadyRunning
+                | VmErrorKind::NotRunning
+                | VmErrorKind::Refused
+                | VmErrorKind::Busy => ErrorCode::Conflict,
             };
             ApiError::new(code, error.text).about(entry.label())
         })

@@ -127,6 +127,7 @@ impl Driver {
         }
         (self.policies.is_due, self.policies.again_at) = (false, None);
         let desired = self.shared.desired();
+        self.forget_deleted(&desired.config);
         self.report_deleted(&desired.config);
         for policy in shared_policies(&desired.config) {
             let known = &self.policies;
@@ -142,13 +143,6 @@ impl Driver {
             deleted: known.deleted.clone(),
         };
         if edit.candidate(&desired.config).is_ok_and(|config| config == desired.config) {
-            let is_there =
-                |name: &Name| shared_policies(&desired.config).any(|of| of.name == *name);
-            let before = self.policies.deleted.len();
-            self.policies.deleted.retain(is_there);
-            if self.policies.deleted.len() != before {
-                self.keep_policies();
-            }
             return;
         }
         let operation = self.shared.operations.add(&edit.kind(), &edit.subject(), true);
@@ -159,6 +153,18 @@ impl Driver {
         let command = Command::Change { operation, edit: Box::new(edit), options };
         // If the queue of the control thread is full, the update is repeated later.
         let _ = self.commands.try_send(command);
+    }
+
+    /// Forgets deleted policies that the desired state does not contain. No change that adds them can
+    /// be in progress.
+    fn forget_deleted(&mut self, config: &HostConfig) {
+        let KnownPolicies { deleted, reported, .. } = &mut self.policies;
+        let before = deleted.len();
+        deleted.retain(|name| shared_policies(config).any(|of| of.name == *name));
+        reported.retain(|name| deleted.contains(name));
+        if deleted.len() != before {
+            self.keep_policies();
+        }
     }
 
     /// Emits events for deleted policies that disks of this host use.

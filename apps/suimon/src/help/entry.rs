@@ -1,0 +1,55 @@
+//! Long help of one command.
+
+use clap::Command;
+
+/// Long help of one command.
+pub(crate) struct Help {
+    /// Words of the command, without `suimon`.
+    pub(crate) path: &'static str,
+    /// Complete sentences that follow the summary.
+    pub(crate) text: &'static str,
+    /// True if the command changes desired state.
+    pub(crate) is_kept: bool,
+    /// Complete command lines.
+    pub(crate) examples: &'static [&'static str],
+}
+
+/// Statement about changes of desired state, the same for every command.
+const KEPT: &str = "The change is stored in desired state: it survives restarts of the daemon and \
+                    of the host. `suimon apply` replaces it by what the host file says. So does a \
+                    start or `systemctl reload suimond`, if the text of the host file has changed \
+                    since it was last applied: make the change there, too. `suimon export` prints \
+                    the present state as a host file.";
+
+/// Returns the help of a command that does not change desired state.
+pub(crate) const fn reads(
+    path: &'static str,
+    text: &'static str,
+    examples: &'static [&'static str],
+) -> Help {
+    Help { path, text, is_kept: false, examples }
+}
+
+/// Returns the help of a command that changes desired state.
+pub(crate) const fn keeps(
+    path: &'static str,
+    text: &'static str,
+    examples: &'static [&'static str],
+) -> Help {
+    Help { path, text, is_kept: true, examples }
+}
+
+impl Help {
+    pub(crate) fn applied_to(&self, command: Command) -> Command {
+        let summary = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let mut text = format!("{summary}.\n\n{}", self.text);
+        if self.is_kept {
+            text.push_str("\n\n");
+            text.push_str(KEPT);
+        }
+        let title = if self.examples.len() == 1 { "Example" } else { "Examples" };
+        let examples: String =
+            self.examples.iter().map(|example| format!("  {example}\n")).collect();
+        command.long_about(text).after_long_help(format!("{title}:\n{examples}"))
+    }
+}

@@ -1,0 +1,39 @@
+//! Text output of offloads.
+
+use suimon_contract::{OffloadPerformer, OffloadStatus};
+
+use crate::columns;
+use crate::table::{Table, or_dash};
+
+/// Returns a table with the offloads of one port.
+pub(crate) fn offload_table(offloads: &[OffloadStatus]) -> Table {
+    let mut table = Table::new(&columns::OFFLOADS);
+    for offload in offloads {
+        table.row(cells(offload));
+    }
+    table
+}
+
+pub(crate) fn cells(offload: &OffloadStatus) -> [String; 6] {
+    let yes = |yes: bool| if yes { "yes" } else { "no" };
+    [
+        offload.name.clone(),
+        or_dash(offload.supported.map(yes)),
+        yes(offload.enabled).to_owned(),
+        yes(offload.effective).to_owned(),
+        doer(offload.by).to_owned(),
+        offload.reason.clone(),
+    ]
+}
+
+/// Returns the component that performs an offload, in the words of tables.
+const fn doer(by: OffloadPerformer) -> &'static str {
+    match by {
+        OffloadPerformer::Guest => "guest",
+        OffloadPerformer::Nic => "device",
+        OffloadPerformer::Kernel => "kernel",
+        OffloadPerformer::Software => "software",
+        OffloadPerformer::Egress => "egress port",
+        OffloadPerformer::None => "not done",
+    }
+}

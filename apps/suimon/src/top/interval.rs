@@ -1,0 +1,36 @@
+//! Growth of counters in an interval.
+
+/// Returns the rounded share in thousandths; 0 of 0.
+pub(crate) fn share(part: u64, whole: u64) -> u64 {
+    let (part, whole) = (u128::from(part), u128::from(whole));
+    let rounded = (part * 1000 + whole / 2).checked_div(whole);
+    rounded.and_then(|share| u64::try_from(share).ok()).unwrap_or(0)
+}
+
+/// Time between two snapshots in ns.
+#[derive(Clone, Copy)]
+pub(super) struct Interval {
+    pub(crate) ns: u64,
+}
+
+impl Interval {
+    /// Returns the growth of a counter per second.
+    pub(super) fn per_second(self, before: u64, after: u64) -> u64 {
+        self.scaled(before, after, 1_000_000_000)
+    }
+
+    /// Returns the growth of a counter of ns in thousandths of the interval.
+    pub(crate) fn permille(self, before_ns: u64, after_ns: u64) -> u64 {
+        self.scaled(before_ns, after_ns, 1000)
+    }
+
+    pub(crate) fn scaled(self, before: u64, after: u64, factor: u128) -> u64 {
+        let rate = u128::from(growth(before, after)) * factor / u128::from(self.ns.max(1));
+        u64::try_from(rate).unwrap_or(u64::MAX)
+    }
+}
+
+/// Returns the growth of a counter. A counter that was reset counts from 0.
+pub(super) fn growth(before: u64, after: u64) -> u64 {
+    after.checked_sub(before).unwrap_or(after)
+}

@@ -1,0 +1,13 @@
+//! Arguments of jobs on a disk.
+
+use clap::Args;
+use suimon_contract::Name;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WorkFlags {
+    /// Name of the disk.
+    pub(crate) name: Name,
+    /// Print the number of the operation and return without waiting for its end.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}

@@ -1,0 +1,52 @@
+//! Events.
+
+use suimon_contract::{Event, EventFilter, Severity};
+
+use crate::client::Client;
+use crate::query::with_query;
+use crate::transport::Call;
+use crate::{ClientError, Follow, transport};
+
+/// Selection of events from the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventQuery {
+    /// Returns events after this sequence number; the most recent ones if `None`.
+    pub after: Option<u64>,
+    /// Maximum number of events to return.
+    pub limit: Option<usize>,
+    /// Filter by severity, subject and id.
+    pub filter: EventFilter,
+}
+
+/// Encodes an event filter as query parameters.
+fn filter_query(filter: &EventFilter) -> [(&'static str, Option<String>); 3] {
+    let severity = Some(filter.severity).filter(|severity| *severity > Severity::Info);
+    [
+        ("severity", severity.map(|severity| severity.as_str().to_owned())),
+        ("subject", filter.subject.clone()),
+        ("id", filter.id.map(|id| id.to_string())),
+    ]
+}
+
+impl Client {
+    /// Returns events of the log, oldest first.
+    pub async fn events(&self, query: EventQuery) -> Result<Vec<Event>, ClientError> {
+        let [severity, subject, id] = filter_query(&query.filter);
+        let after = ("after", query.after.map(|n| n.to_string()));
+        let limit = ("limit", query.limit.map(|n| n.to_string()));
+        self.json(with_query("/1.0/events", &[after, limit, severity, subject, id])).await
+    }
+
+    /// Streams matching events as they occur, from this sequence number or from now on.
+    pub async fn follow_events(
+        &self,
+        after: Option<u64>,
+        filter: &EventFilter,
+    ) -> Result<Follow<Event>, ClientError> {
+        let [severity, subject, id] = filter_query(filter);
+        let after = ("after", after.map(|n| n.to_string()));
+        let path = with_query("/1.0/events/follow", &[after, severity, subject, id]);
+        let answer = transport::send(self, Call::get(path.clone())).await?;
+        Ok(Follow::new(path, answer))
+    }
+}

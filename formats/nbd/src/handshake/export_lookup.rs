@@ -1,0 +1,29 @@
+//! Export that an option names.
+
+use crate::export::Export;
+use crate::export_list::ExportList;
+use crate::handshake::code::OptionCode;
+use crate::handshake::option_error::OptionError;
+
+/// Returns the export of this name.
+pub(crate) fn find<'a>(
+    exports: &'a (impl ExportList + ?Sized),
+    option: OptionCode,
+    name: &str,
+) -> Result<&'a Export, OptionError> {
+    let unknown = || OptionError::UnknownExport { option, name: name.to_owned() };
+    exports.export(name).ok_or_else(unknown)
+}
+
+/// Returns the export if the client can use it: block sizes were requested, or the defaults
+/// suffice.
+pub(crate) fn check_block_sizes(
+    option: OptionCode,
+    export: &Export,
+    asked: bool,
+) -> Result<&Export, OptionError> {
+    if export.needs_block_sizes() && !asked {
+        return Err(OptionError::BlockSizeRequired { option, min: export.block_sizes().min });
+    }
+    Ok(export)
+}

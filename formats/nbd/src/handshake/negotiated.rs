@@ -1,0 +1,28 @@
+//! Result of a handshake, and what is negotiated so far.
+
+use crate::export::Export;
+use crate::flags::TransmissionFlags;
+use crate::framing::Framing;
+
+/// Result of a completed handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Negotiated {
+    /// Selected export, a copy of its properties at selection.
+    pub export: Export,
+    /// Transmission flags sent to the client.
+    pub flags: TransmissionFlags,
+    /// Negotiated format of requests and replies.
+    pub framing: Framing,
+    /// True if `base:allocation` was selected, so that `NBD_CMD_BLOCK_STATUS` is permitted.
+    pub base_allocation: bool,
+    /// True if the connection is encrypted.
+    pub tls: bool,
+}
+
+/// Negotiated state, discarded when TLS starts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NegotiatedState {
+    pub(crate) framing: Framing,
+    /// Export for which `base:allocation` was selected.
+    pub(crate) allocation_of: Option<String>,
+}

@@ -1,0 +1,10 @@
+//! Guest-visible shape of a disk.
+
+use suimon_image::DiskGeometry;
+
+/// Returns the guest-visible shape of a disk. `is_aligned`: 4096-byte sectors of the disk are
+/// aligned in the file.
+pub(crate) const fn shape(size: u64, block: u64, is_aligned: bool) -> DiskGeometry {
+    let physical_sector = if is_aligned { 4096 } else { 512 };
+    DiskGeometry { size, logical_sector: 512, physical_sector, block }
+}

@@ -1,0 +1,17 @@
+//! Unused ranges of the file.
+
+use crate::fields::SECTOR;
+
+/// Range of unused sectors in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gap {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+/// Returns the gap directly before the footer at `place`; may be empty.
+pub(crate) fn tail(gaps: &[Gap], place: u64) -> Gap {
+    let place = place / SECTOR;
+    let last = gaps.last().copied().filter(|gap| gap.end == place);
+    last.unwrap_or(Gap { start: place, end: place })
+}

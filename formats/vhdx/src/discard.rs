@@ -1,0 +1,48 @@
+//! Discards.
+
+use suimon_image::ByteRange;
+
+use crate::Vhdx;
+use crate::bat::{Entry, State};
+
+/// Appends a range, merging it with the last one if adjacent.
+fn push_range(ranges: &mut Vec<ByteRange>, range: ByteRange) {
+    if let Some(last) = ranges.last_mut() {
+        let joined = last.len().checked_add(range.len());
+        if let (true, Some(len)) = (last.end() == range.offset(), joined) {
+            *last = ByteRange::new(last.offset(), len).unwrap_or(*last);
+            return;
+        }
+    }
+    ranges.push(range);
+}
+
+impl Vhdx {
+    pub(crate) fn discard_blocks(&mut self, range: ByteRange, kept: &mut Vec<ByteRange>) {
+        for (block, part) in range.blocks(self.geometry.block_bytes()) {
+            let entry = self.bat.payload(block);
+            let reads_as_zeros = match entry.state() {
+                State::FullyPresent | State::PartiallyPresent => false,
+                State::NotPresent => !self.geometry.has_parent,
+                State::Undefined | State::Zero | State::Unmapped => true,
+            };
+            if reads_as_zeros {
+                continue;
+            }
+            if self.metadata.leave_allocated || !self.covers_block(block, part) {
+                push_range(kept, part);
+                continue;
+            }
+            self.bat.set_payload(block, Entry::UNMAPPED, &self.geometry);
+            if entry.is_present() {
+                self.free(entry.mb());
+            }
+        }
+    }
+
+    fn free(&mut self, mb: u32) {
+        if let Some(writing) = &mut self.writing {
+            writing.space.freed.push(mb);
+        }
+    }
+}

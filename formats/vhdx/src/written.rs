@@ -1,0 +1,111 @@
+//! Ends of writes: changes of the metadata.
+
+use suimon_image::ByteRange;
+
+use crate::Vhdx;
+use crate::bat::{Entry, State};
+use crate::geometry::PAGE_SECTORS_SHIFT;
+
+impl Vhdx {
+    pub(crate) fn mark_written(&mut self, range: ByteRange) {
+        for (block, part) in range.blocks(self.geometry.block_bytes()) {
+            let entry = self.bat.payload(block);
+            let is_whole = self.covers_block(block, part);
+            match entry.state() {
+                State::FullyPresent => self.bitmaps.release_all(block),
+                State::PartiallyPresent => {
+                    if !is_whole {
+                        self.set_sectors(part, true);
+                        self.bitmaps.unpin(block);
+                    }
+                    if is_whole || self.has_all_sectors(block) {
+                        self.set_present(block, State::FullyPresent, entry.mb());
+                    }
+                }
+                State::NotPresent if self.geometry.has_parent && !is_whole => {
+                    let Some(mb) = self.take_pending(block) else { continue };
+                    if let Some(all) = self.block_range(block) {
+                        // Bits of a block that was not present are undefined.
+                        self.set_sectors(all, false);
+                    }
+                    self.set_sectors(part, true);
+                    self.bitmaps.unpin(block);
+                    self.set_present(block, State::PartiallyPresent, mb);
+                }
+                State::NotPresent | State::Undefined | State::Zero | State::Unmapped => {
+                    let Some(mb) = self.take_pending(block) else { continue };
+                    self.set_present(block, State::FullyPresent, mb);
+                }
+            }
+        }
+    }
+
+    /// Sets or clears the bits of sectors with a cached bitmap, and logs the change.
+    fn set_sectors(&mut self, range: ByteRange, is_present: bool) {
+        if !self.bitmaps.set(range, is_present, &self.geometry) {
+            return;
+        }
+        if let Some(mut changes) = self.bat.changes.take() {
+            self.bitmaps.push_changes(range, &self.geometry, &self.bat, &mut changes);
+            self.bat.changes = Some(changes);
+        }
+    }
+
+    /// Implements [`Image::logged_changes_max`](suimon_image::Image::logged_changes_max) for one block.
+    pub(crate) fn changes_of_block(&self, block: u64, part: ByteRange) -> u64 {
+        let state = self.bat.payload(block).state();
+        if !self.geometry.has_parent {
+            return u64::from(!matches!(state, State::FullyPresent));
+        }
+        // One fill per page of bits, and one for each partial byte at the ends.
+        let fills = |range: ByteRange| {
+            let shift = self.geometry.sector_shift + PAGE_SECTORS_SHIFT;
+            ((range.end() - 1) >> shift) - (range.offset() >> shift) + 3
+        };
+        match state {
+            State::FullyPresent => 0,
+            State::PartiallyPresent => fills(part) + 1,
+            // Entries of the block and of its sector bitmap, and initialization of undefined bits.
+            _ => self.block_range(block).map_or(0, fills) + fills(part) + 2,
+        }
+    }
+
+    /// Handles the failure of a placed write.
+    pub(crate) fn handle_failed_write(&mut self, range: ByteRange) {
+        for (block, part) in range.blocks(self.geometry.block_bytes()) {
+            let entry = self.bat.payload(block);
+            if self.needs_bitmap(block, entry, part) {
+                self.bitmaps.unpin(block);
+            }
+            let Some(writing) = &mut self.writing else { return };
+            let Some(pending) = writing.pending.get_mut(&block) else { continue };
+            pending.writes = pending.writes.saturating_sub(1);
+            if pending.writes == 0 {
+                writing.space.unreferenced.push(pending.mb);
+                writing.pending.remove(&block);
+            }
+        }
+    }
+
+    fn set_present(&mut self, block: u64, state: State, mb: u32) {
+        self.bat.set_payload(block, Entry::present(state, mb), &self.geometry);
+        if let Some(writing) = &mut self.writing {
+            writing.space.add_reference(mb, true);
+        }
+        if state == State::FullyPresent {
+            self.bitmaps.release_all(block);
+        }
+    }
+
+    fn take_pending(&mut self, block: u64) -> Option<u32> {
+        self.writing.as_mut()?.pending.remove(&block).map(|pending| pending.mb)
+    }
+
+    /// Returns true if every sector of a partially present block is in the file, as far as its
+    /// bitmap is cached.
+    fn has_all_sectors(&self, block: u64) -> bool {
+        let Some(all) = self.block_range(block) else { return false };
+        self.bitmaps.is_loaded(all, &self.geometry)
+            && self.bitmaps.first_run(all, &self.geometry) == (true, all.len())
+    }
+}

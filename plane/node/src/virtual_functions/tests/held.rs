@@ -1,0 +1,97 @@
+//! VFs after a reset of the guest, and VFs that QEMU keeps open.
+
+use suimon_contract::{IovPath, VmState};
+use suimon_ports::VmNotice;
+
+use super::{Bench, HOST, config};
+use crate::testing::wait_until;
+use crate::vms::VmAction;
+
+/// The next guest after a reset may have another driver, which does not support failover.
+#[test]
+fn a_guest_whose_driver_does_not_support_failover_after_a_reset_loses_its_vf() {
+    let bench = Bench::new(HOST);
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    let asked = || bench.vms.commands().iter().any(|told| told == "web unplug VF of nic/web");
+    // While the guest boots, nothing is known about its driver.
+    bench.vms.boot(true);
+    bench.vms.guest("web", VmNotice::Reset);
+    let queries = bench.vms.standby_queries();
+    wait_until("the NIC was queried twice", || bench.vms.standby_queries() > queries + 1);
+    assert!(!asked() && bench.path("web") == IovPath::Vf);
+    bench.vms.boot(false);
+    bench.vms.take_vfs(false);
+    bench.vms.guest("web", VmNotice::Reset);
+    wait_until("the guest is asked", asked);
+    bench.vms.release_vf("web", "web");
+    bench.wait_reason("web", "does not negotiate VIRTIO_NET_F_STANDBY");
+    bench.wait_path("web", IovPath::Synthetic);
+    bench.vms.take_vfs(true);
+    bench.wait_path("web", IovPath::Vf);
+}
+
+#[test]
+fn a_vf_that_qemu_keeps_open_is_given_to_no_other_vm_until_it_is_closed() {
+    let bench = Bench::new(HOST);
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    bench.vms.hold_vfs(true);
+    bench.harness.apply_ok(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
+    wait_until("the guest is asked", || {
+        bench.vms.commands().iter().any(|told| told == "web unplug VF of nic/web")
+    });
+    bench.vms.release_vf("web", "web");
+    bench.harness.wait_events(9012, 1);
+    let event = bench.harness.events(9012).remove(0);
+    assert_eq!(event.subject, "vm/web");
+    for part in ["VF 0 of 0000:01:00.0", "nic/web", "`suimon vm kill web`"] {
+        assert!(event.text.contains(part), "{}", event.text);
+    }
+    // The guest is reached through the switch.
+    wait_until("web on the switch", || bench.reached_by("web").is_none());
+    bench.start("db");
+    bench.wait_reason("db", "no VF for this NIC is free");
+    assert!(bench.vms.held_vfs() > 1);
+    bench.vms.hold_vfs(false);
+    bench.wait_path("db", IovPath::Vf);
+    bench.harness.wait_events(9013, 1);
+}
+
+#[test]
+fn the_next_daemon_assigns_no_vf_that_qemu_keeps_open() {
+    let bench = Bench::new(HOST);
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    bench.vms.hold_vfs(true);
+    bench.vms.release_vf("web", "web");
+    wait_until("it is held", || bench.vms.held_vfs() > 1);
+    let bench = bench.die(|_| {});
+    let before = bench.vms.held_vfs();
+    wait_until("it is held", || bench.vms.held_vfs() > before + 1);
+    bench.start("db");
+    bench.wait_reason("db", "no VF for this NIC is free");
+    bench.wait_path("web", IovPath::Synthetic);
+    bench.vms.hold_vfs(false);
+    wait_until("a NIC has it", || [bench.path("web"), bench.path("db")].contains(&IovPath::Vf));
+}
+
+#[test]
+fn a_vm_that_keeps_a_vf_open_is_killed() {
+    let bench = Bench::new(HOST);
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    bench.vms.hold_vfs(true);
+    bench.vms.release_vf("web", "web");
+    bench.harness.wait_events(9012, 1);
+    bench.work("web", VmAction::Kill);
+    assert_eq!(bench.vm("web").state, VmState::Stopped);
+    // A process to which QEMU has passed it keeps it open.
+    bench.start("db");
+    bench.wait_reason("db", "no VF for this NIC is free");
+    let before = bench.vms.held_vfs();
+    wait_until("further attempts", || bench.vms.held_vfs() > before + 1);
+    assert_eq!(bench.path("db"), IovPath::Synthetic);
+    bench.vms.hold_vfs(false);
+    bench.wait_path("db", IovPath::Vf);
+}

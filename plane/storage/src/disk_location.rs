@@ -1,0 +1,20 @@
+//! Slots of disks in Storage QoS.
+
+use suimon_quantity::StoreId;
+use suimon_storage_qos::DiskSlot;
+
+/// Slot of a disk in Storage QoS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskLocation {
+    /// Store that contains the disk.
+    pub store: StoreId,
+    /// Slot in the store's scheduler.
+    pub slot: DiskSlot,
+}
+
+/// Slot of a disk, with the store's number on the worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct DiskIndex {
+    pub(crate) store: usize,
+    pub(crate) slot: DiskSlot,
+}

@@ -1,0 +1,51 @@
+//! Disk in the control plane.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
+
+use suimon_quantity::{StoreId, WorkerId};
+
+/// Time between two attempts to lock a disk's worker.
+const ATTACH_EVERY: Duration = Duration::from_millis(5);
+
+/// Disk with its worker; `owner` is `None` after the disk was taken out of service.
+pub(crate) struct Record {
+    pub(crate) owner: Mutex<Option<WorkerId>>,
+    /// Store on which the disk has limits.
+    pub(crate) store: Option<StoreId>,
+    /// True while the disk is suspended: its worker has none of its files. Changed only with
+    /// `owner` locked.
+    pub(crate) is_suspended: AtomicBool,
+    /// State of a copy of the disk. Changed only with `owner` locked.
+    pub(crate) mirror: Mutex<MirrorRecord>,
+    /// True if detaching queues does not wait for a stalled disk any more.
+    pub(crate) is_ending: AtomicBool,
+}
+
+impl Record {
+    /// Locks `owner`; returns `None` if another thread holds it for longer than `limit`.
+    pub(crate) fn owner_within(&self, limit: Duration) -> Option<MutexGuard<'_, Option<WorkerId>>> {
+        let deadline = Instant::now() + limit;
+        loop {
+            match self.owner.try_lock() {
+                Ok(owner) => return Some(owner),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(ATTACH_EVERY),
+            }
+        }
+    }
+}
+
+/// State of a disk copy.
+#[derive(Default)]
+pub(crate) struct MirrorRecord {
+    pub(crate) is_on: bool,
+}
+
+impl MirrorRecord {
+    pub(crate) const fn is_on(&self) -> bool {
+        self.is_on
+    }
+}

@@ -1,0 +1,55 @@
+//! Images that form a disk.
+
+use std::sync::Arc;
+
+use suimon_image::Image;
+use suimon_ports::DiskFile;
+
+/// One image of a disk, with its file.
+pub struct DiskLayer {
+    /// Translation of disk ranges to file ranges.
+    pub image: Box<dyn Image>,
+    /// File that contains the image.
+    pub file: Arc<dyn DiskFile>,
+}
+
+/// Images that form a disk.
+pub struct DiskSpec {
+    /// The disk's own image, followed by its parent, the parent's parent and so on. Parents are
+    /// only read. Empty for a suspended disk only.
+    pub layers: Vec<DiskLayer>,
+}
+
+/// Space that requests of a disk can free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freeing {
+    /// True if a discard can free space, in the image or in the store.
+    pub can_discard: bool,
+    /// True if ranges can be zeroed without writing zeros.
+    pub can_zero_fast: bool,
+}
+
+impl DiskSpec {
+    /// Returns the space that requests can free; none without images.
+    #[must_use]
+    pub fn freeing(&self) -> Freeing {
+        let own = self.layers.first();
+        let can_zero_fast = own.is_some_and(|own| own.file.properties().can_punch);
+        let has_blocks = own.is_some_and(|own| own.image.linear_offset().is_none());
+        Freeing { can_discard: can_zero_fast || has_blocks, can_zero_fast }
+    }
+}
+
+/// Disk that could not be added.
+pub struct NotAdded {
+    /// Error because of which the operation failed.
+    pub error: std::io::Error,
+    /// Disk that was to be added.
+    pub spec: DiskSpec,
+}
+
+impl std::fmt::Debug for NotAdded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.error.fmt(f)
+    }
+}

@@ -1,0 +1,267 @@
+//! Engine of one worker: its state, disks and queues.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use suimon_image::ByteRange;
+use suimon_ports::{DiskQueue, DiskRequest, FileCompletion, FileIo, Serving};
+use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
+use suimon_recording::Sink;
+
+use crate::disk::{DiskState, Service};
+use crate::disk_location::{DiskIndex, DiskLocation};
+use crate::disk_spec::{DiskSpec, NotAdded};
+use crate::idle_look::IdleLook;
+use crate::looking::BusyPoll;
+use crate::lost_time::LostTime;
+use crate::notices::{Notices, StorageNotice};
+use crate::queue_state::{QueueKind, QueueState};
+use crate::request::{EngineRequest, FoundFull, Part};
+use crate::resolve::Scratch;
+use crate::respite::PollPause;
+use crate::rotation::Rotation;
+use crate::slab::Slab;
+use crate::spare_look::SpareLook;
+use crate::store::WorkerStore;
+use crate::store_message::{Outbox, StoreMessage};
+use crate::tally::DiskCounterCells;
+
+/// Largest number of requests in flight on a worker; further requests stay in their queues.
+pub const REQUESTS_MAX: usize = 4096;
+/// Largest number of requests taken from a queue per turn.
+pub(crate) const REQUESTS_PER_TURN: usize = 32;
+
+/// Storage engine of one worker. The caller polls it, and sleeps when [`StorageEngine::arm`] permits.
+pub struct StorageEngine {
+    pub(crate) io: Box<dyn FileIo>,
+    pub(crate) disks: Slab<DiskState>,
+    pub(crate) queues: Slab<QueueState>,
+    pub(crate) requests: Slab<EngineRequest>,
+    /// Queues that are polled.
+    pub(crate) active: Rotation,
+    /// Record of the disk that is served.
+    pub(crate) serving: Option<Arc<Serving>>,
+    /// Queues in a pause between polls ([`PollPause`]).
+    pub(crate) left_alone: Vec<usize>,
+    /// Queues with completions to publish.
+    pub(crate) answered: Vec<usize>,
+    /// Parts that the I/O has no room for yet.
+    pub(crate) outgoing: VecDeque<Part>,
+    /// Metadata reads that the I/O has no room for yet: disk, layer, range.
+    pub(crate) metadata_to_read: Vec<(usize, usize, ByteRange)>,
+    /// Disks with a commit whose next step the I/O has no room for.
+    pub(crate) commits_to_run: Vec<usize>,
+    /// Disks with freed space that the I/O had no room to zero.
+    pub(crate) zeroing_to_begin: Vec<usize>,
+    /// Disks on which an operation ended that parked requests may wait for.
+    pub(crate) restless: Vec<usize>,
+    pub(crate) scratch: Scratch,
+    pub(crate) notices: Notices,
+    /// Identifier of this engine's worker.
+    pub(crate) worker: WorkerId,
+    pub(crate) stores: Slab<WorkerStore>,
+    /// Sink for the recording of scheduler decisions.
+    pub(crate) recording: Option<Arc<dyn Sink>>,
+    /// Number of requests that are queued for their store.
+    pub(crate) queued: usize,
+    /// Number of requests that are queued because their store is full.
+    pub(crate) full_queued: usize,
+    /// Disks in the full state.
+    pub(crate) full_disks: Vec<usize>,
+    /// Time of the next check of these disks; `None` until their state changes.
+    pub(crate) full_due: Option<Time>,
+    /// True if there is room in this turn for the requests of all queues.
+    pub(crate) has_room: bool,
+    /// Queues whose descriptors must be watched again.
+    pub(crate) to_watch: Vec<usize>,
+    pub(crate) outbox: Outbox,
+    pub(crate) inbox: VecDeque<(WorkerId, StoreMessage)>,
+    /// Holders of the budgets of stores that left this worker, to which late messages are forwarded.
+    pub(crate) former_homes: VecDeque<(StoreId, WorkerId)>,
+    pub(crate) now: Time,
+    /// True if the worker did some work in its last turn.
+    pub(crate) is_busy: bool,
+    /// Time of the last check for stalled disks.
+    pub(crate) stalls_looked: Time,
+    pub(crate) idle_look: IdleLook,
+    pub(crate) spare_look: SpareLook,
+    pub(crate) lost_time: LostTime,
+    pub(crate) taken: Vec<DiskRequest>,
+    /// Requests that were received from a queue in one turn, and their sizes in bytes.
+    pub(crate) arrived: Vec<usize>,
+    pub(crate) sizes: Vec<u32>,
+    pub(crate) done: Vec<FileCompletion>,
+    pub(crate) closed_queues: Vec<(usize, Box<dyn DiskQueue>)>,
+    /// Requests of closed queues for which the store had no space, by the queue's number.
+    pub(crate) found_full: BTreeMap<usize, FoundFull>,
+    pub(crate) closed_disks: Vec<(usize, DiskSpec)>,
+    pub(crate) suspended_disks: VecDeque<(usize, Option<DiskSpec>)>,
+}
+
+impl StorageEngine {
+    /// Creates an engine without disks that uses `io`.
+    #[must_use]
+    pub fn new(io: Box<dyn FileIo>) -> Self {
+        Self {
+            io,
+            disks: Slab::default(),
+            queues: Slab::default(),
+            requests: Slab::default(),
+            active: Rotation::default(),
+            serving: None,
+            left_alone: Vec::new(),
+            answered: Vec::new(),
+            outgoing: VecDeque::new(),
+            metadata_to_read: Vec::new(),
+            commits_to_run: Vec::new(),
+            zeroing_to_begin: Vec::new(),
+            restless: Vec::new(),
+            scratch: Scratch::default(),
+            notices: Notices::default(),
+            worker: WorkerId(0),
+            stores: Slab::default(),
+            recording: None,
+            queued: 0,
+            full_queued: 0,
+            full_disks: Vec::new(),
+            full_due: None,
+            has_room: false,
+            to_watch: Vec::new(),
+            outbox: Outbox::default(),
+            inbox: VecDeque::new(),
+            former_homes: VecDeque::new(),
+            now: Time::ZERO,
+            is_busy: true,
+            stalls_looked: Time::ZERO,
+            idle_look: IdleLook::default(),
+            spare_look: SpareLook::default(),
+            lost_time: LostTime::default(),
+            taken: Vec::with_capacity(REQUESTS_PER_TURN),
+            arrived: Vec::with_capacity(REQUESTS_PER_TURN),
+            sizes: Vec::with_capacity(REQUESTS_PER_TURN),
+            done: Vec::new(),
+            closed_queues: Vec::new(),
+            found_full: BTreeMap::new(),
+            closed_disks: Vec::new(),
+            suspended_disks: VecDeque::new(),
+        }
+    }
+
+    /// Adds a disk with a slot in a store of this worker, or without limits. Returns the disk's
+    /// number. A disk without images is suspended: its queues wait for
+    /// [`StorageEngine::resume_disk`].
+    ///
+    /// # Errors
+    /// The files cannot be registered with the I/O, the store is not on this worker, or the store
+    /// does not have the slot (apply the store's changes first). Nothing was added.
+    pub fn add_disk(
+        &mut self,
+        spec: DiskSpec,
+        place: Option<DiskLocation>,
+    ) -> Result<usize, NotAdded> {
+        let place = match place {
+            None => None,
+            Some(DiskLocation { store, slot }) => {
+                let number = self.store_number(store);
+                let of = number.and_then(|number| self.stores.get(number));
+                if !of.is_some_and(|of| of.has(slot) && !of.is_leaving) {
+                    return Err(NotAdded { error: std::io::ErrorKind::NotFound.into(), spec });
+                }
+                number.map(|store| DiskIndex { store, slot })
+            }
+        };
+        // A disk without images waits for them.
+        let is_waiting = spec.layers.is_empty();
+        let layers = if is_waiting { Vec::new() } else { self.take_files(spec)? };
+        if let Some(DiskIndex { store, slot }) = place {
+            if let Some(of) = self.stores.get_mut(store) {
+                of.disks += 1;
+                of.expect(slot);
+            }
+        }
+        let service = if is_waiting { Service::Suspended } else { Service::On };
+        let number = self.disks.insert(DiskState { service, ..DiskState::new(layers, place) });
+        // The disk's former worker may have left freed space.
+        self.begin_zeroing(number);
+        Ok(number)
+    }
+
+    /// Adds a VM's ring to a disk. Returns the queue's number; `None` if there is no such disk, or
+    /// if the disk is being closed.
+    pub fn add_queue(&mut self, disk: usize, queue: Box<dyn DiskQueue>) -> Option<usize> {
+        self.insert_queue(disk, queue, QueueKind::Ring)
+    }
+
+    pub(crate) fn insert_queue(
+        &mut self,
+        disk: usize,
+        queue: Box<dyn DiskQueue>,
+        kind: QueueKind,
+    ) -> Option<usize> {
+        let is_mirror = kind == QueueKind::Mirror;
+        let owner = self.disks.get_mut(disk).filter(|owner| !owner.is_closing)?;
+        owner.queues += 1;
+        let (place, is_stopped) = (owner.place_of(is_mirror), owner.is_stopped());
+        if let Some(DiskIndex { store, .. }) = owner.index {
+            self.add_queues(store, 1);
+        }
+        let store = place.and_then(|place| self.stores.get(place.store));
+        let held_max = store.map_or(u32::MAX, |of| of.each);
+        let number = self.queues.insert(QueueState {
+            queue,
+            disk,
+            id: None,
+            in_flight: 0,
+            has_answers: false,
+            is_waiting: false,
+            empty_polls: 0,
+            looking: BusyPoll::default(),
+            respite: PollPause::default(),
+            kind,
+            left_alone: None,
+            queued: 0,
+            full_queued: 0,
+            held_max,
+            index: place,
+            is_stopped,
+            is_paused: false,
+            is_unwatched: false,
+            is_closing: false,
+            is_moving: false,
+            found_full: FoundFull::new(),
+        });
+        self.active.add(number);
+        Some(number)
+    }
+
+    /// Sets the disk that a queue is recorded under while it is served.
+    pub(crate) fn name_queue(&mut self, queue: usize, id: DiskId) {
+        if let Some(of) = self.queues.get_mut(queue) {
+            of.id = Some(id);
+        }
+    }
+
+    /// Returns the next notice.
+    pub fn poll_notice(&mut self) -> Option<StorageNotice> {
+        self.notices.pop()
+    }
+
+    /// Returns the counters of a disk.
+    #[must_use]
+    pub fn tally(&self, disk: usize) -> Option<DiskCounterCells> {
+        self.disks.get(disk).map(|disk| disk.tally.tally())
+    }
+
+    /// Returns the descriptor that signals requests of a queue.
+    #[must_use]
+    pub fn queue_fd(&self, queue: usize) -> Option<BorrowedFd<'_>> {
+        self.queues.get(queue).map(|of| of.queue.wake_fd())
+    }
+
+    /// Returns the descriptor that signals completions of the I/O.
+    #[must_use]
+    pub fn io_fd(&self) -> BorrowedFd<'_> {
+        self.io.wake_fd()
+    }
+}

@@ -1,0 +1,19 @@
+//! State of the check for idle disks.
+
+use suimon_quantity::Time;
+
+/// State of the check for idle disks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct IdleLook {
+    /// True if a disk may have uncommitted metadata.
+    pub(crate) is_wanted: bool,
+    pub(crate) looked: Time,
+}
+
+/// Time since when a disk has not been written to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Calm {
+    pub(crate) since: Option<Time>,
+    /// Number of changes completed at that time.
+    pub(crate) changes: u64,
+}

@@ -1,0 +1,56 @@
+//! Formats and kinds of disk images.
+
+/// Format of a disk's image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskFormat {
+    /// Raw file without metadata.
+    Raw,
+    /// Virtual hard disk (VHD).
+    Vhd,
+    /// Virtual hard disk, version 2 (VHDX).
+    Vhdx,
+    /// Block device of the store, used as the disk.
+    PassThrough,
+}
+
+impl DiskFormat {
+    /// Returns the word for the format in configurations and messages.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Vhd => "vhd",
+            Self::Vhdx => "vhdx",
+            Self::PassThrough => "pass-through",
+        }
+    }
+
+    /// Returns true if images of the format have metadata.
+    #[must_use]
+    pub const fn has_metadata(self) -> bool {
+        matches!(self, Self::Vhd | Self::Vhdx)
+    }
+}
+
+/// Allocation of a disk's space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskKind {
+    /// Space is allocated on creation.
+    Fixed,
+    /// Space is allocated when written. A raw file of this kind is sparse.
+    Dynamic,
+    /// Space is allocated when written; other content is in a parent.
+    Differencing,
+}
+
+impl DiskKind {
+    /// Returns the word for the kind in configurations and messages.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Dynamic => "dynamic",
+            Self::Differencing => "differencing",
+        }
+    }
+}

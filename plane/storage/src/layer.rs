@@ -1,0 +1,52 @@
+//! Images of a disk with their files in the worker's I/O.
+
+use std::sync::Arc;
+
+use suimon_image::{ByteRange, Image};
+use suimon_ports::{DiskFile, FileSlot};
+
+/// One image with its file in the worker's I/O.
+pub(crate) struct Layer {
+    pub(crate) image: Box<dyn Image>,
+    /// File that the image was opened on; returned with the image.
+    pub(crate) source: Arc<dyn DiskFile>,
+    pub(crate) file: FileSlot,
+    pub(crate) can_punch: bool,
+    /// True if I/O bypasses the host's page cache.
+    pub(crate) is_direct: bool,
+}
+
+/// Disk that is contiguous in its file. Requests are translated without its image.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OnePiece {
+    pub(crate) file: FileSlot,
+    pub(crate) start: u64,
+    pub(crate) size: u64,
+    /// Bits of an offset or length that are zero for whole sectors.
+    within_sector: u64,
+}
+
+impl OnePiece {
+    pub(crate) fn of(layers: &[Layer]) -> Option<Self> {
+        let own = layers.first()?;
+        let start = own.image.linear_offset()?;
+        let shape = own.image.disk_geometry();
+        let sector = u64::from(shape.logical_sector);
+        let within_sector = sector.checked_sub(1).filter(|_| sector.is_power_of_two())?;
+        Some(Self { file: own.file, start, size: shape.size, within_sector })
+    }
+
+    /// Returns the file offset of a range; `None` for an invalid range, for which the image returns
+    /// the error.
+    #[inline]
+    pub(crate) fn locate(&self, range: ByteRange) -> Option<u64> {
+        let is_whole = (range.offset() | range.len()) & self.within_sector == 0;
+        let is_sound = is_whole && !range.is_empty() && range.is_within(self.size);
+        is_sound.then(|| self.start.saturating_add(range.offset()))
+    }
+}
+
+/// Returns true if a flush of the disk's own file has failed since it was opened.
+pub(crate) fn has_failed_flush(layers: &[Layer]) -> bool {
+    layers.first().is_some_and(|own| own.source.failed_flush().is_some())
+}

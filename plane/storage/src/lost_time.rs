@@ -1,0 +1,11 @@
+//! Time in which the worker was not running.
+
+use crate::disk_location::DiskIndex;
+
+/// Time span that ended directly before this turn, and the disks that had requests during it.
+#[derive(Debug, Default)]
+pub(crate) struct LostTime {
+    pub(crate) ns: u64,
+    /// Disks with requests in flight, in ascending order without duplicates.
+    pub(crate) busy: Vec<DiskIndex>,
+}

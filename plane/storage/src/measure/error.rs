@@ -1,0 +1,46 @@
+//! Errors of measurements.
+
+use std::io;
+
+use suimon_ports::StoreFileError;
+use thiserror::Error;
+
+use crate::images::DiskError;
+use crate::measure::sizes::{FILE_BYTES_MIN, MIB};
+
+/// Reason why a measurement failed.
+#[derive(Debug, Error)]
+pub enum MeasureError {
+    /// The store refused to create or open a file.
+    #[error(transparent)]
+    Store(#[from] StoreFileError),
+    /// The file of an earlier measurement cannot be removed.
+    #[error(transparent)]
+    WorkerEnded(#[from] DiskError),
+    /// Too little free space for a measurement.
+    #[error(
+        "{free_mib} MiB are free in the store, but a measurement needs twice its test file of at \
+         least {} MiB; free space on it",
+        FILE_BYTES_MIN / MIB
+    )]
+    NoRoom {
+        /// Free space in MiB.
+        free_mib: u64,
+    },
+    /// An operation of the device failed.
+    #[error("{what} at offset {offset} failed: {error}; see the kernel's log about the device")]
+    Io {
+        /// Operation that failed: reading, writing, filling or flushing.
+        what: &'static str,
+        /// Offset in the file or device, in bytes.
+        offset: u64,
+        /// Error that the system returned.
+        error: io::Error,
+    },
+    /// The kernel refused to create the io_uring instance.
+    #[error("the measurement cannot submit I/O: {0}")]
+    Ring(io::Error),
+    /// No request completed.
+    #[error("no request completed in {0} s: the device does not respond; see the kernel's log")]
+    Nothing(u64),
+}

@@ -1,0 +1,8 @@
+//! Sizes of the file that a measurement uses.
+
+pub(crate) const MIB: u64 = 1 << 20;
+/// Size of the file in bytes: larger than the caches of most devices' controllers, and written in a
+/// short time.
+pub(crate) const FILE_BYTES_MAX: u64 = 1024 * MIB;
+/// Smallest useful size in bytes: with less, caches dominate the result.
+pub(crate) const FILE_BYTES_MIN: u64 = 16 * MIB;

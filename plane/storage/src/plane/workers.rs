@@ -1,0 +1,117 @@
+//! Addition and removal of workers.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use suimon_ports::{Waker, WorkerTask, WorkerTasks};
+use suimon_quantity::{DiskId, WorkerId};
+
+use crate::command::Command;
+use crate::disk_record::Record;
+use crate::images;
+use crate::mailbox::Mailbox;
+use crate::plane::{StoragePlane, lock};
+use crate::plane_error::PlaneError;
+use crate::plane_notices::PlaneNotice;
+use crate::resident::StorageWorker;
+use crate::worker_channel::WorkerChannel;
+
+/// Number of checks whether a retiring worker has returned its grants, and the time between two
+/// checks.
+const SETTLES_MAX: usize = 100;
+const SETTLES_EVERY: Duration = Duration::from_millis(10);
+
+impl WorkerTasks for StoragePlane {
+    fn create(&self, processor: WorkerId, waker: Arc<dyn Waker>) -> Box<dyn WorkerTask> {
+        let (commands, receiver): (_, Receiver<Command>) = channel();
+        let mailbox = Arc::new(Mailbox::new(Arc::clone(&waker)));
+        let (told, mail) = (Arc::clone(&self.0.told), Arc::clone(&mailbox));
+        let recording = self.0.recording.clone();
+        let resident = StorageWorker::new(processor, receiver, told, mail, recording);
+        let worker_channel =
+            WorkerChannel { commands, waker, mailbox, has_io: AtomicBool::new(false) };
+        lock(&self.0.channels).insert(processor, Arc::new(worker_channel));
+        self.introduce();
+        Box::new(resident)
+    }
+
+    fn retire(&self, processors: &[WorkerId]) {
+        for worker in processors {
+            for disk in self.disks_of(*worker) {
+                let moved = self
+                    .calmest(processors)
+                    .ok_or(PlaneError::NoWorker)
+                    .and_then(|to| self.move_disk(disk, to));
+                if let Err(error) = moved {
+                    self.give_up(disk, &error);
+                }
+            }
+        }
+        for worker in processors {
+            self.wait_for_settled(*worker);
+            lock(&self.0.channels).remove(worker);
+        }
+        self.introduce();
+    }
+
+    fn handle_workers_ended(&self) {
+        lock(&self.0.channels).clear();
+    }
+}
+
+impl StoragePlane {
+    /// Sends the current set of workers to each worker.
+    fn introduce(&self) {
+        let worker_channels = lock(&self.0.channels);
+        let peers = worker_channels
+            .iter()
+            .map(|(id, worker_channel)| (*id, Arc::clone(&worker_channel.mailbox)))
+            .collect();
+        let peers = Arc::new(peers);
+        for worker_channel in worker_channels.values() {
+            worker_channel.send(Command::Peers(Arc::clone(&peers)));
+        }
+    }
+
+    /// Blocks until a worker has returned the grants of all stores, for a bounded time.
+    fn wait_for_settled(&self, processor: WorkerId) {
+        for _ in 0..SETTLES_MAX {
+            let stores = self.stores();
+            let has_loans = stores.iter().any(|view| view.worker == processor);
+            if !has_loans {
+                return;
+            }
+            std::thread::sleep(SETTLES_EVERY);
+        }
+        tracing::warn!(%processor, "a worker ended before it returned a lent reservation");
+    }
+
+    /// Takes a disk out of service that could not be moved off a retiring worker, so that it can be
+    /// opened again, and emits a notice.
+    fn give_up(&self, disk: DiskId, reason: &PlaneError) {
+        match self.take_disk(disk) {
+            Ok(spec) => {
+                if let Err(error) = images::close(spec, "its own image") {
+                    tracing::warn!(
+                        ?disk,
+                        %error,
+                        "cannot close a disk cleanly; its state is as after a crash"
+                    );
+                }
+            }
+            // The disk was lost during the move.
+            Err(PlaneError::NoSuchDisk) => {}
+            Err(error) => tracing::warn!(?disk, %error, "the state of a disk is as after a crash"),
+        }
+        self.0.told.emit(PlaneNotice::DiskLost { disk, reason: reason.to_string() });
+    }
+
+    fn disks_of(&self, processor: WorkerId) -> Vec<DiskId> {
+        let records: Vec<(DiskId, Arc<Record>)> =
+            lock(&self.0.disks).iter().map(|(id, of)| (*id, Arc::clone(of))).collect();
+        let of_it = |(_, record): &(DiskId, Arc<Record>)| *lock(&record.owner) == Some(processor);
+        records.into_iter().filter(of_it).map(|(id, _)| id).collect()
+    }
+}

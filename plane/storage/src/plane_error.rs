@@ -1,0 +1,57 @@
+//! Errors of operations on disks.
+
+use std::io;
+
+use suimon_storage_qos::Refusal;
+use thiserror::Error;
+
+/// Reason why an operation on a disk failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PlaneError {
+    /// No disk with this identifier is in service.
+    #[error("the disk is not in service")]
+    NoSuchDisk,
+    /// A disk with this identifier is in service.
+    #[error("the disk is already in service")]
+    InService,
+    /// The store does not exist, or has no limits for the disk.
+    #[error("the store does not exist, or has no limits for the disk")]
+    NoSuchStore,
+    /// No worker runs that could serve the disk.
+    #[error("no worker is running that could serve the disk")]
+    NoWorker,
+    /// The system refused to create the I/O of a worker.
+    #[error(
+        "a worker cannot create an io_uring: {0}; check `kernel.io_uring_disabled` and \
+         RLIMIT_NOFILE"
+    )]
+    Io(io::Error),
+    /// The worker's I/O refused a file of the disk.
+    #[error("a worker cannot use the disk's file: {0}")]
+    File(io::Error),
+    /// Another operation has suspended the disk.
+    #[error("the disk is suspended while a job works on its files; retry when it has ended")]
+    Suspended,
+    /// Another operation is copying the disk.
+    #[error("the disk is being copied; wait until that has ended, or cancel it")]
+    Mirrored,
+    /// The disk's store has no free slot for a copy of the disk.
+    #[error("the store of the disk has no free slot for the copy: {0}")]
+    NoRoom(Refusal),
+    /// Changes of the image could not be written. The disk remains in service, and a notice states
+    /// the reason.
+    #[error("the disk's file could not be written, so the disk stays in service unchanged")]
+    NotDurable,
+    /// A flush of the disk has failed. The disk remains in service for reads.
+    #[error(
+        "a flush of the disk has failed, so that its writes fail ({0}); repair the store and reopen the disk (suimon disk reopen)"
+    )]
+    FlushFailed(String),
+    /// The store does not complete the disk's requests. The operation is carried out when it does.
+    #[error("the store does not complete the disk's requests; its file is in use until it does")]
+    Stalled,
+    /// The disk could be given neither to another worker nor back. It is out of service.
+    #[error("the disk could not be moved and is out of service: {0}")]
+    Lost(io::Error),
+}

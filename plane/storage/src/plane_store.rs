@@ -1,0 +1,27 @@
+//! Store in the control plane.
+
+use std::collections::BTreeMap;
+
+use suimon_quantity::{TimedRateLimit, WorkerId};
+use suimon_storage_qos::{DiskSlot, MeasuredLatency, PolicyId, PolicyPart, Store, StoreSpec};
+
+/// Store with the workers that use it.
+pub(crate) struct PlaneStore {
+    pub(crate) spec: StoreSpec,
+    pub(crate) limits: Store,
+    /// Limit of all disks of the store on this node together.
+    pub(crate) cap: Option<TimedRateLimit>,
+    pub(crate) latency: Option<MeasuredLatency>,
+    /// This node's parts of policies that span nodes.
+    pub(crate) parts: BTreeMap<PolicyId, PolicyPart>,
+    /// Worker that holds the budget; `None` while no disk is in service.
+    pub(crate) home: Option<WorkerId>,
+    /// Number of disks in service by worker.
+    pub(crate) disks: BTreeMap<WorkerId, usize>,
+}
+
+impl PlaneStore {
+    pub(crate) fn slots(&self) -> Vec<DiskSlot> {
+        self.limits.disks().filter_map(|disk| self.limits.slot(disk)).collect()
+    }
+}

@@ -1,0 +1,123 @@
+//! Queue of a disk in the engine of its worker.
+
+use suimon_ports::DiskQueue;
+use suimon_quantity::{DiskId, Time};
+
+use crate::disk_location::DiskIndex;
+use crate::looking::BusyPoll;
+use crate::request::FoundFull;
+use crate::respite::PollPause;
+
+/// Kind of a queue, by the client that submits its requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueueKind {
+    /// Virtqueue of a VM.
+    Ring,
+    /// Connection of an NBD client.
+    Client,
+    /// Connection of a VM's QEMU, which pauses the VM if the store is full.
+    EmulatedDisk,
+    /// Copy of the disk.
+    Mirror,
+}
+
+/// Queue of a disk on this worker.
+pub(crate) struct QueueState {
+    pub(crate) queue: Box<dyn DiskQueue>,
+    /// Number of the disk on this worker.
+    pub(crate) disk: usize,
+    /// Identifier of the disk in the control plane, if it is known here.
+    pub(crate) id: Option<DiskId>,
+    /// Requests of the queue that have not completed.
+    pub(crate) in_flight: usize,
+    /// True if there are completions that are not yet published.
+    pub(crate) has_answers: bool,
+    /// True if the queue is not polled, and its descriptor is waited for.
+    pub(crate) is_waiting: bool,
+    /// Consecutive polls without requests while the worker did other work.
+    pub(crate) empty_polls: u32,
+    /// State that decides whether polling the queue for a short time before waiting is worthwhile.
+    pub(crate) looking: BusyPoll,
+    /// State that decides whether a pause between polls benefits the client.
+    pub(crate) respite: PollPause,
+    /// Source of the queue's requests.
+    pub(crate) kind: QueueKind,
+    /// End of the current pause between polls.
+    pub(crate) left_alone: Option<Time>,
+    /// Requests of the queue that are queued for their store.
+    pub(crate) queued: u32,
+    /// Requests of the queue that are queued because their store is full.
+    pub(crate) full_queued: u32,
+    /// Limit of `held`.
+    pub(crate) held_max: u32,
+    /// Slot of the queue's requests in Storage QoS.
+    pub(crate) index: Option<DiskIndex>,
+    /// True if the disk is not in service.
+    pub(crate) is_stopped: bool,
+    /// True if the queue is neither read nor waited for, because there is no room for its requests.
+    pub(crate) is_paused: bool,
+    /// True if the descriptor of the queue is not watched.
+    pub(crate) is_unwatched: bool,
+    /// True if the queue is being closed or is faulty: no further requests are taken from it.
+    pub(crate) is_closing: bool,
+    /// True if the queue is returned together with its disk: the disk's next worker receives the requests
+    /// again that the queue takes back.
+    pub(crate) is_moving: bool,
+    /// Requests that found the store full on the queue's previous worker and were not yet received here,
+    /// or that the queue has taken back.
+    pub(crate) found_full: FoundFull,
+}
+
+impl QueueState {
+    /// Returns the number of requests of the queue that are in flight or queued for their store, except
+    /// those that wait for space.
+    pub(crate) fn in_progress(&self) -> usize {
+        self.in_flight.saturating_sub(self.full_queued as usize)
+    }
+
+    /// Returns true if the queue's requests belong to a copy of the disk.
+    #[inline]
+    pub(crate) fn is_mirror(&self) -> bool {
+        self.kind == QueueKind::Mirror
+    }
+
+    /// Resumes polling of a queue that waits for its descriptor, because a request has completed.
+    /// Its client will probably submit further requests, and would otherwise have to wake the
+    /// worker. A queue whose poll costs a system call is polled again only when all its requests
+    /// have completed. Returns true if polling was resumed.
+    #[inline]
+    pub(crate) fn is_polled_behind_answer(&mut self) -> bool {
+        let is_polled = self.is_waiting
+            && !self.is_closing
+            && (self.in_flight == 0 || !self.queue.is_polled_by_fd());
+        if is_polled {
+            self.is_waiting = false;
+            self.empty_polls = 0;
+            self.queue.disarm_lazily();
+        }
+        is_polled
+    }
+
+    /// Accounts for a poll of the queue that returned `requests` requests. `is_all`: the queue is
+    /// empty now. `is_busy`: the worker did other work.
+    pub(crate) fn handle_looked(
+        &mut self,
+        now: Time,
+        (requests, is_all): (usize, bool),
+        is_busy: bool,
+    ) {
+        let is_all_answered = self.in_flight == 0;
+        self.in_flight += requests;
+        if requests == 0 {
+            self.empty_polls = self.empty_polls.saturating_add(u32::from(is_busy));
+            self.respite.handle_nothing();
+            return;
+        }
+        self.empty_polls = 0;
+        self.looking.handle_found();
+        if self.queue.is_polled_by_fd() && is_all_answered {
+            let has_answers = || self.queue.has_unconsumed_completions();
+            self.left_alone = self.respite.handle_found(now, requests, is_all, has_answers);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Execution of control commands.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::mpsc::Sender;
+
+use suimon_ports::{DiskQueue, FileIo, TaskDescriptors};
+use suimon_quantity::{DiskId, StoreId};
+use suimon_storage_qos::DiskSlot;
+
+use crate::command::{
+    Command, DetachedDisk, DetachedQueueState, Mirrored, NotAttached, Suspension,
+};
+use crate::disk_location::DiskLocation;
+use crate::disk_spec::{DiskSpec, NotAdded};
+use crate::engine::StorageEngine;
+use crate::full_store::FullPolicy;
+use crate::plane_error::PlaneError;
+use crate::queue_key::{QueueKey, Which};
+use crate::resident::{
+    IO_TOKEN, PendingTake, StorageWorker, WAITERS_MAX, WorkerDisk, WorkerQueue, kind_of,
+};
+use crate::tally::DiskCounterCells;
+use crate::worker_view::{DiskView, Looked, StoreView};
+
+impl StorageWorker {
+    pub(crate) fn handle_command(&mut self, command: Command, watches: &mut TaskDescriptors<'_>) {
+        match command {
+            Command::SetIo(io, reply) => {
+                let _ = reply.send(self.equip(io, watches));
+            }
+            Command::AddDisk { disk, taken, reply } => {
+                let _ = reply.send(self.add_disk(disk, taken, watches));
+            }
+            Command::AddQueue(disk, key, queue) => {
+                if let Some(number) = self.number(disk) {
+                    self.add_queue(number, key, queue, watches);
+                }
+            }
+            Command::Mirror(disk, mirror, reply) => {
+                if let Some(number) = self.number(disk) {
+                    self.set_mirror(number, mirror);
+                    let _ = reply.send(());
+                }
+            }
+            Command::Full(disk, policy, _reply) => self.set_full_policy(disk, policy),
+            Command::InFlight(disk, reply) => {
+                let under_way = self.number(disk).zip(self.work.as_ref());
+                let _ = reply
+                    .send(under_way.map_or(0, |(number, work)| work.requests_in_flight(number)));
+            }
+            Command::Detach(disk, which, reply) => self.detach(disk, which, &reply),
+            Command::DetachDisk(disk, reply) => self.take(disk, reply),
+            Command::Suspend(disk, suspension, reply) => self.suspend(disk, suspension, reply),
+            Command::Resume(disk, spec, reply) => {
+                let _ = reply.send(self.resume(disk, spec));
+            }
+            Command::Join { store, spec, role, changes, reply } => {
+                if let Some(work) = &mut self.work {
+                    work.add_store(self.now, store, spec, role);
+                    changes.into_iter().for_each(|change| work.apply(self.now, store, change));
+                    self.stores.retain(|store| work.store_status(*store).is_some());
+                    self.stores.insert(store);
+                }
+                drop(reply);
+            }
+            Command::Role(store, role, reply) => {
+                if let Some(work) = &mut self.work {
+                    work.set_store_role(self.now, store, role);
+                }
+                drop(reply);
+            }
+            Command::Sync(reply) => drop(reply),
+            Command::Leave(store) => {
+                if let Some(work) = &mut self.work {
+                    work.remove_store(store);
+                }
+            }
+            Command::Change(store, changes) => {
+                if let Some(work) = &mut self.work {
+                    changes.into_iter().for_each(|change| work.apply(self.now, store, change));
+                }
+            }
+            Command::Peers(peers) => self.peers = peers,
+            Command::View(slots, reply) => {
+                let _ = reply.send(self.view(&slots));
+            }
+        }
+    }
+
+    /// Takes a disk from this worker. The reply is sent when the engine has closed the disk and its
+    /// queues.
+    pub(crate) fn take(&mut self, disk: DiskId, reply: Sender<Result<DetachedDisk, PlaneError>>) {
+        let Some(number) = self.number(disk) else {
+            let _ = reply.send(Err(PlaneError::NoSuchDisk));
+            return;
+        };
+        if let Some(served) = self.disks.get_mut(&number) {
+            served.taker = Some(PendingTake { reply, queues: Vec::new() });
+        }
+        if let Some(work) = &mut self.work {
+            work.close_disk(number);
+        }
+    }
+
+    /// Suspends a disk. The reply is sent when the engine has released the disk's files.
+    pub(crate) fn suspend(
+        &mut self,
+        disk: DiskId,
+        suspension: Suspension,
+        reply: Sender<Result<DiskSpec, PlaneError>>,
+    ) {
+        let number = self.number(disk);
+        let served = number.and_then(|number| Some((number, self.disks.get_mut(&number)?)));
+        let Some(((number, served), work)) = served.zip(self.work.as_mut()) else {
+            let _ = reply.send(Err(PlaneError::NoSuchDisk));
+            return;
+        };
+        served.suspender = Some(reply);
+        match suspension {
+            Suspension::Durable => work.suspend_disk(number),
+            Suspension::Reopening => work.suspend_disk_to_reopen(number),
+        }
+    }
+
+    pub(crate) fn resume(&mut self, disk: DiskId, spec: DiskSpec) -> Result<(), NotAdded> {
+        match self.number(disk).zip(self.work.as_mut()) {
+            Some((number, work)) => work.resume_disk(number, spec),
+            None => Err(NotAdded { error: io::ErrorKind::NotFound.into(), spec }),
+        }
+    }
+
+    pub(crate) fn equip(
+        &mut self,
+        io: Box<dyn FileIo>,
+        watches: &mut TaskDescriptors<'_>,
+    ) -> io::Result<()> {
+        if self.work.is_some() {
+            return Ok(());
+        }
+        watches.watch(io.wake_fd(), IO_TOKEN)?;
+        let mut work = StorageEngine::new(io);
+        work.set_worker(self.worker);
+        work.set_recording(self.recording.clone());
+        work.serving.clone_from(&self.serving);
+        self.work = Some(work);
+        Ok(())
+    }
+
+    pub(crate) fn add_disk(
+        &mut self,
+        disk: DiskId,
+        taken: DetachedDisk,
+        watches: &mut TaskDescriptors<'_>,
+    ) -> Result<(), NotAttached> {
+        let Some(work) = &mut self.work else {
+            let error = io::ErrorKind::NotConnected.into();
+            return Err(NotAttached { error, taken: Some(Box::new(taken)) });
+        };
+        let DetachedDisk { spec, full, index: place, mirror, queues } = taken;
+        let number = match work.add_disk(spec, place) {
+            Ok(number) => number,
+            Err(NotAdded { error, spec }) => {
+                let taken =
+                    Some(Box::new(DetachedDisk { spec, full, index: place, mirror, queues }));
+                return Err(NotAttached { error, taken });
+            }
+        };
+        let served = WorkerDisk {
+            id: disk,
+            index: place,
+            full,
+            mirror: Mirrored::default(),
+            queues: BTreeMap::new(),
+            taker: None,
+            suspender: None,
+        };
+        self.disks.insert(number, served);
+        work.set_full_policy(number, full);
+        self.set_mirror(number, mirror);
+        for DetachedQueueState { key, queue, found_full } in queues {
+            let added = self.add_queue(number, key, queue, watches);
+            if let Some((queue, work)) = added.zip(self.work.as_mut()) {
+                work.set_found_full(queue, found_full);
+            }
+            // A queue whose descriptor cannot be watched was closed.
+            self.emit();
+            self.return_disk(watches);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn set_full_policy(&mut self, disk: DiskId, policy: FullPolicy) {
+        let Some(number) = self.number(disk) else { return };
+        if let Some((served, work)) = self.disks.get_mut(&number).zip(self.work.as_mut()) {
+            served.full = policy;
+            work.set_full_policy(number, policy);
+        }
+    }
+
+    /// Records whether a disk is copied, and by which slot.
+    pub(crate) fn set_mirror(&mut self, number: usize, mirror: Mirrored) {
+        let served = self.disks.get_mut(&number);
+        if let Some((served, work)) = served.zip(self.work.as_mut()) {
+            let place = served.index.zip(mirror.slot);
+            let place =
+                place.map(|(DiskLocation { store, .. }, slot)| DiskLocation { store, slot });
+            work.set_mirror(number, place, mirror.dirty.clone());
+            served.mirror = mirror;
+        }
+    }
+
+    /// Adds a queue. Returns its number, which is free again soon if it cannot be watched.
+    pub(crate) fn add_queue(
+        &mut self,
+        disk: usize,
+        key: QueueKey,
+        queue: Box<dyn DiskQueue>,
+        watches: &mut TaskDescriptors<'_>,
+    ) -> Option<usize> {
+        let work = self.work.as_mut()?;
+        let served = self.disks.get_mut(&disk)?;
+        let number = work.insert_queue(disk, queue, kind_of(key))?;
+        work.name_queue(number, served.id);
+        served.queues.insert(key, number);
+        self.queues.insert(number, WorkerQueue { disk, key, waiters: VecDeque::new() });
+        self.watch(number, watches);
+        Some(number)
+    }
+
+    pub(crate) fn detach(&mut self, disk: DiskId, which: Which, reply: &Sender<()>) {
+        let served = self.number(disk).and_then(|number| self.disks.get(&number));
+        let Some((served, work)) = served.zip(self.work.as_mut()) else { return };
+        let of_it = served.queues.iter().filter(|(key, _)| which.has(**key));
+        for number in of_it.map(|(_, number)| *number).collect::<Vec<_>>() {
+            // The command is complete when the last clone of `reply` is dropped.
+            if let Some(held) = self.queues.get_mut(&number) {
+                if held.waiters.len() >= WAITERS_MAX {
+                    held.waiters.pop_front();
+                }
+                held.waiters.push_back(reply.clone());
+            }
+            work.close_queue(number);
+        }
+    }
+
+    pub(crate) fn view(&self, slots: &BTreeMap<StoreId, Vec<DiskSlot>>) -> Looked {
+        let Some(work) = &self.work else { return Looked::default() };
+        let views = self.disks.iter().map(|(number, served)| DiskView {
+            disk: served.id,
+            worker: self.worker,
+            clients: served.queues.keys().filter(|key| Which::Clients.has(**key)).count(),
+            tally: work.tally(*number).unwrap_or_else(DiskCounterCells::default),
+            stalled: work.stalled(*number),
+            uncommitted_bytes: work.uncommitted_bytes(*number),
+            full: work.full(*number),
+            failed_flush: work.failed_flush(*number),
+        });
+        let stores = self.stores.iter().filter_map(|store| {
+            let status = work.store_status(*store)?;
+            let slots = slots.get(store).map_or(&[][..], Vec::as_slice).iter();
+            let flows = slots.filter_map(|slot| work.disk_view(self.now, *store, *slot)).collect();
+            Some(StoreView { store: *store, worker: self.worker, status, at: self.now, flows })
+        });
+        Looked { disks: views.collect(), stores: stores.collect() }
+    }
+}

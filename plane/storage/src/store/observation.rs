@@ -1,0 +1,59 @@
+//! Observation of a store on a worker.
+
+use suimon_quantity::Time;
+use suimon_storage_qos::{DiskFlow, DiskSlot, Event, SAMPLE};
+
+use crate::store::{Mode, WorkerStore};
+use crate::store_status::{StoreRole, StoreStatus};
+
+impl WorkerStore {
+    pub(crate) fn is_busy(&self) -> bool {
+        let in_flight = match &self.mode {
+            Mode::Sole(_) => self.in_flight,
+            Mode::Home { budget, .. } => budget.in_flight(),
+            Mode::Away { .. } | Mode::Between => return false,
+        };
+        self.is_used || in_flight > 0 || self.waiting > 0
+    }
+
+    /// Samples delivered operations if due, and returns events.
+    pub(crate) fn observe(&mut self, now: Time) -> Vec<Event> {
+        if now < self.observed + SAMPLE || !self.is_busy() {
+            return Vec::new();
+        }
+        self.observed = now;
+        self.is_used = false;
+        match &mut self.mode {
+            Mode::Sole(scheduler) => scheduler.observe(now),
+            Mode::Home { budget, .. } => budget.observe(now),
+            Mode::Away { .. } | Mode::Between => Vec::new(),
+        }
+    }
+
+    /// Returns the state of a disk; `None` if another worker holds the budget.
+    pub(crate) fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
+        match &self.mode {
+            Mode::Sole(scheduler) => scheduler.view(now, slot),
+            Mode::Home { budget, .. } => budget.view(now, slot),
+            Mode::Away { .. } | Mode::Between => None,
+        }
+    }
+
+    pub(crate) fn status(&self) -> StoreStatus {
+        let (role, budget) = match &self.mode {
+            Mode::Sole(of) => {
+                let of = (of.in_flight(), of.depth(), of.latency_ns(), of.estimate());
+                (StoreRole::Sole, of)
+            }
+            Mode::Home { budget: of, .. } => {
+                let of = (of.in_device(), of.depth(), of.latency_ns(), of.estimate());
+                (StoreRole::Home, of)
+            }
+            Mode::Away { home, .. } => (StoreRole::Away(*home), (0, 0, 0, None)),
+            Mode::Between => (StoreRole::Home, (0, 0, 0, None)),
+        };
+        let (in_flight, depth, latency_ns, estimate) = budget;
+        let (waiting, under_way) = (self.waiting, self.in_flight);
+        StoreStatus { role, waiting, under_way, in_flight, depth, latency_ns, estimate }
+    }
+}

@@ -1,0 +1,36 @@
+//! Channel for commands to one worker.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Sender, channel};
+
+use suimon_ports::Waker;
+
+use crate::command::Command;
+use crate::mailbox::Mailbox;
+use crate::plane_error::PlaneError;
+
+/// Channel for commands to one worker.
+pub(crate) struct WorkerChannel {
+    pub(crate) commands: Sender<Command>,
+    pub(crate) waker: Arc<dyn Waker>,
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) has_io: AtomicBool,
+}
+
+impl WorkerChannel {
+    pub(crate) fn send(&self, command: Command) {
+        // An ended worker is detected by the next command with a reply.
+        let _ = self.commands.send(command);
+        self.waker.wake();
+    }
+
+    pub(crate) fn call<T>(
+        &self,
+        command: impl FnOnce(Sender<T>) -> Command,
+    ) -> Result<T, PlaneError> {
+        let (reply, answer) = channel();
+        self.send(command(reply));
+        answer.recv().map_err(|_| PlaneError::NoWorker)
+    }
+}

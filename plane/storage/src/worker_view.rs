@@ -1,0 +1,53 @@
+//! State of a worker's disks and stores.
+
+use std::time::Duration;
+
+use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
+
+use crate::full_store::FullView;
+use crate::store_status::StoreStatus;
+use crate::tally::DiskCounterCells;
+
+/// State of a disk on its worker.
+#[derive(Clone, Debug)]
+pub struct DiskView {
+    /// Identifier of the disk.
+    pub disk: DiskId,
+    /// Worker that serves the disk.
+    pub worker: WorkerId,
+    /// Number of clients other than rings of a VM.
+    pub clients: usize,
+    /// Counters of the disk.
+    pub tally: DiskCounterCells,
+    /// Time for which the store has not completed an operation, if it exceeds
+    /// [`STALLED_AFTER`](crate::STALLED_AFTER).
+    pub stalled: Option<Duration>,
+    /// Bytes of image metadata that are not durable and would be lost in a crash.
+    pub uncommitted_bytes: u64,
+    /// Requests for which the store has no space; `None` if there is space.
+    pub full: Option<FullView>,
+    /// Error of the flush because of which writes and flushes fail; `None` if no flush has failed.
+    pub failed_flush: Option<String>,
+}
+
+/// State of a store on a worker.
+#[derive(Clone, Debug)]
+pub struct StoreView {
+    /// Identifier of the store.
+    pub store: StoreId,
+    /// Worker of this state.
+    pub worker: WorkerId,
+    /// Role and counters of the worker.
+    pub status: StoreStatus,
+    /// Time of the reading, by the worker's clock.
+    pub at: Time,
+    /// State of the store's disks, if this worker holds the budget.
+    pub flows: Vec<suimon_storage_qos::DiskFlow>,
+}
+
+/// State of one worker's disks and stores.
+#[derive(Default)]
+pub(crate) struct Looked {
+    pub(crate) disks: Vec<DiskView>,
+    pub(crate) stores: Vec<StoreView>,
+}

@@ -1,0 +1,91 @@
+//! State that other parties can enlarge: names on the store, and reports of nodes.
+
+use core::time::Duration;
+
+use suimon_cluster_qos::{
+    Allocator, AllocatorAction, AllocatorEvent, Demand, ExternalUser, NodeId, NodeLoad, Notice,
+    Parameters, PolicyKey, PolicyLoad, Report, ReportId, SharedStoreCapacity, Term, VERSION,
+};
+use suimon_quantity::Time;
+
+fn at(seconds: u64) -> Time {
+    Time::ZERO + Duration::from_secs(seconds)
+}
+
+fn leader() -> Allocator {
+    let mut allocator = Allocator::new(Parameters::default());
+    let capacity = SharedStoreCapacity::Declared(10_000);
+    let (records, policies) = (Vec::new(), Vec::new());
+    let elected = AllocatorEvent::Elected { term: Term(1), capacity, records, policies };
+    allocator.handle(at(0), &elected);
+    allocator
+}
+
+fn notices(allocator: &mut Allocator) -> Vec<Notice> {
+    let actions = std::iter::from_fn(|| allocator.poll_action());
+    let notice = |action| match action {
+        AllocatorAction::Notify { notice } => Some(notice),
+        _ => None,
+    };
+    actions.filter_map(notice).collect()
+}
+
+fn detect(allocator: &mut Allocator, now: Time, name: &str) -> usize {
+    let stranger = ExternalUser { name: name.to_owned(), delivered_iops: 1 };
+    allocator.handle(now, &AllocatorEvent::ExternalUserDetected { stranger });
+    let is_user = |notice: &Notice| matches!(notice, Notice::ExternalUserDetected(_));
+    notices(allocator).into_iter().filter(is_user).count()
+}
+
+/// Anyone who can create files in the store's directory can create heartbeats under new names.
+#[test]
+fn external_users_under_ever_new_names_are_bounded_and_later_ones_are_detected() {
+    let mut allocator = leader();
+    let sum: usize =
+        (0..10_000).map(|number| detect(&mut allocator, at(5), &format!("node {number}"))).sum();
+    assert!(sum <= 64, "{sum} notices");
+    assert_eq!(detect(&mut allocator, at(6), "node 0"), 0, "it is known");
+    // The names that are not used any more make room.
+    assert_eq!(detect(&mut allocator, at(600), "node of another cluster"), 1);
+    assert_eq!(detect(&mut allocator, at(601), "node of another cluster"), 0);
+}
+
+fn report(number: u64, policies: impl Iterator<Item = u32>) -> AllocatorEvent {
+    let load = |policy| PolicyLoad {
+        policy: PolicyKey(policy),
+        demand_iops: 0,
+        delivered_iops: 0,
+        weight: 1,
+    };
+    let report = Report {
+        version: VERSION,
+        node: NodeId(7),
+        id: ReportId { incarnation: 1, number },
+        acknowledged: None,
+        reserved_iops: 0,
+        takes_leases: true,
+        load: NodeLoad::default(),
+        demand: Demand::default(),
+        policies: policies.map(load).collect(),
+        largest: Vec::new(),
+        unmet: Vec::new(),
+    };
+    AllocatorEvent::Reported { report }
+}
+
+#[test]
+fn unknown_policies_in_reports_of_a_node_are_bounded_and_later_ones_are_noticed() {
+    let mut allocator = leader();
+    let mut sum = 0;
+    let is_unknown = |notice: &Notice| matches!(notice, Notice::PolicyUnknown { .. });
+    for number in 1..=10_u32 {
+        let first = number * 10_000;
+        allocator.handle(at(number.into()), &report(number.into(), first..first + 1000));
+        sum += notices(&mut allocator).into_iter().filter(is_unknown).count();
+    }
+    assert!(sum <= 10 * 256, "{sum} notices");
+    allocator.handle(at(20), &report(20, std::iter::empty()));
+    allocator.handle(at(21), &report(21, std::iter::once(5)));
+    let noticed = notices(&mut allocator).into_iter().filter(is_unknown).count();
+    assert_eq!(noticed, 1, "the others are not used any more");
+}

@@ -1,0 +1,17 @@
+//! Requests in flight at workers that borrow from a store's budget.
+
+/// Requests in flight at workers that borrow from a store's budget.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AtWorkers {
+    /// Requests in flight as reported by workers. Signed for the reason given at
+    /// [`crate::disk::Disk::at_workers`].
+    pub(crate) in_flight: i32,
+    /// Depth at which the requests of the current report completed: requests in flight after the
+    /// report, plus those that complete with it.
+    pub(crate) depth: u32,
+}
+
+/// Converts a number of requests to an unsigned one; a negative number becomes 0.
+pub(crate) fn at_least_zero(requests: i32) -> u32 {
+    u32::try_from(requests).unwrap_or(0)
+}

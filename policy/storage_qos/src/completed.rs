@@ -1,0 +1,17 @@
+//! Completed requests, as reported to the scheduler.
+
+use crate::Operation;
+
+/// Requests of one disk, operation and size that completed at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// Operation of each request.
+    pub operation: Operation,
+    /// Size of each request in bytes.
+    pub bytes: u32,
+    /// Number of requests.
+    pub requests: u32,
+    /// Sum of the times in the device in nanoseconds; `None` if the time is no measure of the
+    /// device's load.
+    pub latency_ns: Option<u64>,
+}

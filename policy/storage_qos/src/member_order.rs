@@ -1,0 +1,36 @@
+//! Order of the disks of a flow: the one with the least service is next. A flow with a single disk
+//! needs no order, so none is maintained for it.
+
+use crate::disk::Disk;
+use crate::flow::Flow;
+use crate::heap::Positions;
+
+/// Adds a disk whose first request was queued.
+#[inline]
+pub(crate) fn enter(flow: &mut Flow, disk: &mut Disk, slot: u32, places: &mut Positions) {
+    if !disk.is_only {
+        disk.served = disk.served.max(flow.member_time);
+        flow.members.set(places, slot, disk.served);
+    }
+}
+
+/// Accounts for a dispatched request of the first disk, of `cost` operations.
+#[inline]
+pub(crate) fn serve(
+    flow: &mut Flow,
+    disk: &mut Disk,
+    slot: u32,
+    cost: u32,
+    places: &mut Positions,
+) {
+    if disk.is_only {
+        return;
+    }
+    flow.member_time = disk.served;
+    disk.served = disk.served.saturating_add(cost.into());
+    if disk.waiting == 0 {
+        flow.members.remove(places, slot);
+    } else {
+        flow.members.set(places, slot, disk.served);
+    }
+}

@@ -1,0 +1,74 @@
+//! State that several servers share.
+
+use std::sync::Arc;
+
+use suimon_nbd::Export;
+use suimon_ports::NbdLimits;
+use suimon_socket_runtime::{HandshakeLimits, SocketRuntime};
+
+use crate::budgets::NbdBudgets;
+use crate::clients::NbdClients;
+use crate::handshakes::Handshakes;
+use crate::queue::NbdQueue;
+
+/// Exports of a server, and the receiver of their connections.
+pub trait NbdExports: Send + Sync {
+    /// Returns the current exports. Must not block: called by a thread that serves all clients.
+    fn exports(&self) -> Vec<Export>;
+
+    /// Attaches a connection to the export with this name. May block for some seconds.
+    ///
+    /// # Errors
+    /// The reason why the connection is rejected; it is then closed.
+    fn attach(&self, name: &str, queue: NbdQueue) -> Result<(), String>;
+
+    /// Returns the limits on the connections of an export. Must not block.
+    fn limits(&self, _name: &str) -> NbdLimits {
+        NbdLimits::EXPORT
+    }
+
+    /// Reports a client that was rejected. Must not block.
+    fn handle_refused(&self, _peer: String, _reason: String) {}
+
+    /// Reports a client that was turned away because of a limit. Must not block.
+    fn handle_limited(&self, _peer: String, _reason: String) {}
+}
+
+/// State that several servers share.
+#[derive(Clone)]
+pub struct NbdHost {
+    /// Exports that all servers offer.
+    pub exports: Arc<dyn NbdExports>,
+    /// List of the servers' connections.
+    pub clients: NbdClients,
+    /// Accounts of all servers' connections and buffer memory, with the limits.
+    pub budgets: NbdBudgets,
+    /// Negotiations of the servers.
+    pub(crate) handshakes: Handshakes,
+    /// Limits of the servers' TLS handshakes.
+    pub(crate) tls_limits: HandshakeLimits,
+    /// Runtime that accepts clients, negotiates with them and carries their TLS. Its threads open
+    /// no files.
+    pub runtime: SocketRuntime,
+}
+
+impl NbdHost {
+    /// Creates the state of servers that offer `exports` and run on the threads of `runtime`.
+    #[must_use]
+    pub fn new(exports: Arc<dyn NbdExports>, runtime: SocketRuntime) -> Self {
+        Self {
+            exports,
+            clients: NbdClients::default(),
+            budgets: NbdBudgets::default(),
+            handshakes: Handshakes::default(),
+            tls_limits: HandshakeLimits::default(),
+            runtime,
+        }
+    }
+
+    /// Returns the shared state for servers that offer `exports`.
+    #[must_use]
+    pub fn with_exports(&self, exports: Arc<dyn NbdExports>) -> Self {
+        Self { exports, ..self.clone() }
+    }
+}

@@ -1,0 +1,150 @@
+use std::fs::{create_dir_all, read_to_string, write};
+use std::os::unix::fs::symlink;
+use std::time::Instant;
+
+use rustix::fs::{CWD, mkfifoat};
+
+use super::*;
+
+const ADDRESS: &str = "0000:01:10.0";
+
+/// Creates a sysfs tree with one VF with this driver, alone in its group. Writes have no effect
+/// on it.
+fn tree(driver: &str) -> (tempfile::TempDir, Vfs) {
+    let root = tempfile::tempdir().unwrap();
+    let at = |path: &str| root.path().join(path);
+    let folder = at("sys/bus/pci/devices").join(ADDRESS);
+    for path in ["sys/kernel/iommu_groups/7/devices/x", "dev", "sys/pf", "sys/drivers"] {
+        create_dir_all(at(path)).unwrap();
+    }
+    create_dir_all(at("sys/drivers").join(driver)).unwrap();
+    create_dir_all(&folder).unwrap();
+    write(folder.join("class"), "0x020000\n").unwrap();
+    symlink(at("sys/pf"), folder.join("physfn")).unwrap();
+    symlink(at("sys/kernel/iommu_groups/7"), folder.join("iommu_group")).unwrap();
+    symlink(at("sys/drivers").join(driver), folder.join("driver")).unwrap();
+    write(at("dev/7"), "").unwrap();
+    let vfs = Vfs { sysfs: at("sys"), groups: at("dev"), ..Vfs::default() };
+    (root, vfs)
+}
+
+fn error(vfs: &Vfs) -> String {
+    vfs.find(ADDRESS.parse().unwrap()).unwrap_err().text
+}
+
+#[test]
+fn only_an_isolated_function_of_an_adapter_is_given() {
+    let (root, vfs) = tree("igbvf");
+    let at = |path: &str| root.path().join(path);
+    assert_eq!(vfs.find(ADDRESS.parse().unwrap()).unwrap().group, "7");
+    create_dir_all(at("sys/kernel/iommu_groups/7/devices/y")).unwrap();
+    assert!(error(&vfs).contains("with 1 more devices"));
+    let folder = at("sys/bus/pci/devices").join(ADDRESS);
+    fs::remove_file(folder.join("iommu_group")).unwrap();
+    assert!(error(&vfs).contains("intel_iommu=on"));
+    fs::remove_file(folder.join("physfn")).unwrap();
+    assert!(error(&vfs).contains("not a VF"));
+    fs::remove_dir_all(&folder).unwrap();
+    assert!(error(&vfs).contains("any more"));
+    // A VF that no longer exists needs no taking back.
+    vfs.take(ADDRESS.parse().unwrap(), "web").unwrap();
+}
+
+#[test]
+fn a_function_that_vfio_does_not_take_is_said_so_and_one_that_is_taken_back_is_nobodys() {
+    let (root, vfs) = tree("igbvf");
+    let at = |path: &str| root.path().join(path);
+    let vf = vfs.find(ADDRESS.parse().unwrap()).unwrap();
+    let text = vfs.bind(&vf, &lock(&vf).unwrap()).unwrap_err().text;
+    assert!(text.contains("modprobe vfio-pci"), "{text}");
+    let folder = at("sys/bus/pci/devices").join(ADDRESS);
+    assert_eq!(read_to_string(folder.join("driver_override")).unwrap(), VFIO);
+    assert_eq!(read_to_string(at("sys/drivers/igbvf/unbind")).unwrap(), ADDRESS);
+    assert_eq!(read_to_string(at("sys/bus/pci/drivers_probe")).unwrap(), ADDRESS);
+    if Rights::of_this_process() == Rights::Own {
+        return;
+    }
+    let (root, vfs) = tree(VFIO);
+    let vf = vfs.find(ADDRESS.parse().unwrap()).unwrap();
+    vfs.own_group(&vf, 70_000).unwrap();
+    let owner = || {
+        use std::os::unix::fs::MetadataExt;
+        let found = fs::metadata(root.path().join("dev/7")).unwrap();
+        (found.uid(), found.gid(), found.mode() & 0o777)
+    };
+    assert_eq!(owner(), (70_000, 70_000, 0o600));
+    vfs.take(ADDRESS.parse().unwrap(), "web").unwrap();
+    assert_eq!(owner(), (0, 0, 0o600));
+    assert_eq!(read_to_string(root.path().join("sys/drivers/vfio-pci/unbind")).unwrap(), ADDRESS);
+}
+
+/// Makes a write to `unbind` of `vfio-pci` block like that of the kernel while QEMU has the VF open,
+/// and shortens the limit. Returns the path of the file, whose reader is the QEMU that closes it.
+fn hold(root: &Path, vfs: &mut Vfs) -> PathBuf {
+    let unbind = root.join("sys/drivers/vfio-pci/unbind");
+    mkfifoat(CWD, &unbind, Mode::from_raw_mode(0o600)).unwrap();
+    vfs.limit = Duration::from_millis(100);
+    unbind
+}
+
+fn error_of_take(vfs: &Vfs) -> VmError {
+    vfs.take(ADDRESS.parse().unwrap(), "web").unwrap_err()
+}
+
+#[test]
+fn a_qemu_that_keeps_a_vf_open_blocks_no_thread_and_one_change_is_pending() {
+    let (root, mut vfs) = tree(VFIO);
+    let unbind = hold(root.path(), &mut vfs);
+    let probed = root.path().join("sys/bus/pci/drivers_probe");
+    for _ in 0..3 {
+        let begun = Instant::now();
+        let error = error_of_take(&vfs);
+        assert!(begun.elapsed() < Duration::from_secs(5));
+        assert_eq!(error.kind, VmErrorKind::Busy);
+        for part in [ADDRESS, "VM web", "`suimon vm kill web`"] {
+            assert!(error.text.contains(part), "{}", error.text);
+        }
+    }
+    assert_eq!(vfs.unfinished.lock().unwrap().len(), 1);
+    // A launcher that is started meanwhile does not wait either.
+    let next = Vfs { sysfs: vfs.sysfs.clone(), groups: vfs.groups.clone(), ..Vfs::default() };
+    let begun = Instant::now();
+    assert_eq!(error_of_take(&next).kind, VmErrorKind::Busy);
+    assert!(begun.elapsed() < CHANGE_LIMIT / 2);
+    assert!(!probed.exists());
+    // QEMU closes the VF: the pending change goes on, and the VF is free.
+    fs::remove_file(root.path().join("sys/bus/pci/devices").join(ADDRESS).join("driver")).unwrap();
+    assert_eq!(read_to_string(&unbind).unwrap(), ADDRESS);
+    let limit = Instant::now() + Duration::from_secs(20);
+    while vfs.take(ADDRESS.parse().unwrap(), "web").is_err() && Instant::now() < limit {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    vfs.take(ADDRESS.parse().unwrap(), "web").unwrap();
+    assert_eq!(read_to_string(probed).unwrap(), ADDRESS);
+    vfs.look_after();
+    assert!(vfs.unfinished.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_vf_that_is_open_is_not_unbound() {
+    let (root, mut vfs) = tree(VFIO);
+    vfs.is_open = |group| group.ends_with("7");
+    let error = error_of_take(&vfs);
+    assert_eq!(error.kind, VmErrorKind::Busy);
+    assert!(error.text.contains("VM web"), "{}", error.text);
+    let unbound = root.path().join("sys/drivers/vfio-pci/unbind");
+    assert!(!unbound.exists());
+    assert!(vfs.unfinished.lock().unwrap().is_empty());
+    vfs.is_open = is_group_open;
+    vfs.take(ADDRESS.parse().unwrap(), "web").unwrap();
+    assert_eq!(read_to_string(unbound).unwrap(), ADDRESS);
+}
+
+#[test]
+fn errors_of_writes_are_reported() {
+    let (root, vfs) = tree(VFIO);
+    create_dir_all(root.path().join("sys/bus/pci/drivers_probe")).unwrap();
+    let error = error_of_take(&vfs);
+    assert_eq!(error.kind, VmErrorKind::Host);
+    assert!(error.text.contains("Is a directory"), "{}", error.text);
+}

@@ -1,0 +1,166 @@
+//! Commands to a VM's monitor, and the state that callers share with the thread that reads it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::BorrowedFd;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use suimon_ports::{VmError, VmErrorKind, VmRunState};
+use suimon_qmp::Command;
+
+use crate::peer::write_line;
+use crate::qemu_stream::QemuStream;
+
+/// Time limit for a reply of QEMU.
+pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// Time limit for an operation of several commands, such as a query of all ports. A QEMU that replies
+/// to each of them just in time would occupy the VM's thread for many minutes.
+pub(crate) const OPERATION_LIMIT: Duration = Duration::from_secs(60);
+
+/// Result of a command: return value or error text.
+pub(crate) type Outcome = Result<Value, String>;
+
+/// Receiver of the reply to a command.
+pub(crate) enum Waiting {
+    Caller(SyncSender<Outcome>),
+    Unplugging,
+}
+
+/// Current state of the VM.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) state: VmRunState,
+    /// True if the VM is or is being paused because a write found no space.
+    pub(crate) waits_for_space: bool,
+    /// True if an agent in the guest has opened its port.
+    pub(crate) has_agent: bool,
+    /// QEMU's reason for a shutdown of the machine.
+    pub(crate) off_because: Option<String>,
+    /// Description of the end of QEMU's process; `None` while it runs.
+    pub(crate) ended: Option<String>,
+}
+
+/// State shared by callers and the reading thread.
+pub(crate) struct Shared {
+    pub(crate) name: String,
+    pub(crate) stream: QemuStream,
+    pub(crate) writing: Mutex<u64>,
+    pub(crate) waiting: Mutex<BTreeMap<u64, Waiting>>,
+    pub(crate) known: Mutex<Known>,
+    pub(crate) has_ended: Condvar,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// Sends a command, with an optional descriptor; the reply is delivered to `waiting`. Returns
+    /// the id of the command.
+    pub(crate) fn send(
+        &self,
+        command: &Command,
+        descriptor: Option<BorrowedFd<'_>>,
+        waiting: Waiting,
+    ) -> io::Result<u64> {
+        let mut last = lock(&self.writing);
+        *last += 1;
+        let id = *last;
+        lock(&self.waiting).insert(id, waiting);
+        let sent = write_line(&self.stream, &command.line(id), descriptor);
+        if sent.is_err() {
+            lock(&self.waiting).remove(&id);
+            // A partly sent command would corrupt the next one.
+            let _ = self.stream.shutdown(Shutdown::Both);
+        }
+        sent.map(|()| id)
+    }
+
+    /// Sends a command and blocks until the reply, at most [`ANSWER_LIMIT`].
+    pub(crate) fn request(&self, command: &Command) -> Result<Value, VmError> {
+        self.request_with(command, None)
+    }
+
+    /// Passes a descriptor to QEMU, which keeps it under this name.
+    pub(crate) fn hand_over(&self, name: &'static str, fd: BorrowedFd<'_>) -> Result<(), VmError> {
+        self.request_with(&Command::GetFd { name }, Some(fd)).map(drop)
+    }
+
+    fn request_with(
+        &self,
+        command: &Command,
+        fd: Option<BorrowedFd<'_>>,
+    ) -> Result<Value, VmError> {
+        let (sender, receiver) = sync_channel(1);
+        let id =
+            self.send(command, fd, Waiting::Caller(sender)).map_err(|_| self.is_disconnected())?;
+        let answer = receiver.recv_timeout(ANSWER_LIMIT);
+        lock(&self.waiting).remove(&id);
+        match answer {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(text)) => {
+                let text = format!("QEMU rejected `{}`: {text}", command.name());
+                Err(VmError::new(VmErrorKind::Refused, text))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(self.is_disconnected()),
+            Err(RecvTimeoutError::Timeout) => Err(self.silent(command.name())),
+        }
+    }
+
+    /// Returns an error if an operation that began at `began` exceeds [`OPERATION_LIMIT`].
+    pub(crate) fn check_time(&self, began: Instant, what: &str) -> Result<(), VmError> {
+        if began.elapsed() < OPERATION_LIMIT {
+            return Ok(());
+        }
+        Err(self.silent_for(what, OPERATION_LIMIT))
+    }
+
+    pub(crate) fn silent(&self, what: &str) -> VmError {
+        self.silent_for(what, ANSWER_LIMIT)
+    }
+
+    fn silent_for(&self, what: &str, limit: Duration) -> VmError {
+        let (name, limit) = (&self.name, limit.as_secs());
+        let text = format!("VM {name}: QEMU did not complete `{what}` within {limit} s");
+        VmError::new(VmErrorKind::Timeout, text)
+    }
+
+    pub(crate) fn is_disconnected(&self) -> VmError {
+        let (name, how) = (&self.name, self.how_it_ended());
+        VmError::new(VmErrorKind::NotRunning, format!("VM {name} has ended: {how}"))
+    }
+
+    /// Returns how the process ended, or that it has closed its monitor.
+    pub(crate) fn how_it_ended(&self) -> String {
+        let ended = lock(&self.known).ended.clone();
+        ended.unwrap_or_else(|| "QEMU closed its monitor".to_owned())
+    }
+
+    pub(crate) fn known(&self) -> Known {
+        lock(&self.known).clone()
+    }
+
+    /// Stores the state queried from QEMU. An event may already have reported the agent.
+    pub(crate) fn set_known(&self, state: VmRunState, waits_for_space: bool, has_agent: bool) {
+        let mut known = lock(&self.known);
+        known.state = state;
+        known.waits_for_space |= waits_for_space;
+        known.has_agent |= has_agent;
+    }
+
+    /// Blocks until the end of the process was reported, at most `limit`. Returns false on timeout.
+    pub(crate) fn wait_end(&self, limit: Duration) -> bool {
+        let known = lock(&self.known);
+        let waited = self.has_ended.wait_timeout_while(known, limit, |known| known.ended.is_none());
+        waited.map_or(true, |(known, _)| known.ended.is_some())
+    }
+
+    /// Returns how the process ended, if it has.
+    pub(crate) fn ended(&self) -> Option<String> {
+        lock(&self.known).ended.clone()
+    }
+}

@@ -1,0 +1,102 @@
+//! Connection to a socket of QEMU, safe from descriptors that a hostile QEMU attaches to its data.
+//!
+//! From Linux 6.16 on the kernel refuses such descriptors. Before, they are received, and their
+//! last close, which may block, is left to a thread of its own, as is that of the socket, which may
+//! contain more of them (`docs/decisions/0086-descriptors-attached-by-peers.md`).
+
+use std::io::{self, IoSliceMut, Read};
+use std::ops::Deref;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use suimon_unix_socket::{close_elsewhere, receive, refuse_descriptors};
+
+/// Close of an earlier connection to the same socket. Clones refer to the same one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Closing(Arc<AtomicBool>);
+
+impl Closing {
+    /// Returns true while the close blocks, and with it the thread for it.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// Connected socket of QEMU.
+#[derive(Debug)]
+pub(crate) struct QemuStream {
+    stream: UnixStream,
+    /// `None` if the kernel refuses descriptors. Dropped after `stream`.
+    guard: Option<Guard>,
+}
+
+/// Last descriptor of the socket, and the descriptors received through it.
+#[derive(Debug)]
+struct Guard {
+    socket: Option<OwnedFd>,
+    received: Mutex<Vec<OwnedFd>>,
+    closing: Closing,
+}
+
+impl QemuStream {
+    /// # Errors
+    /// The host has no descriptor left.
+    pub(crate) fn new(stream: UnixStream, closing: &Closing) -> io::Result<Self> {
+        match refuse_descriptors(&stream) {
+            true => Ok(Self { stream, guard: None }),
+            false => Self::guarded(stream, closing),
+        }
+    }
+
+    /// Creates the connection for a kernel that cannot refuse descriptors.
+    pub(crate) fn guarded(stream: UnixStream, closing: &Closing) -> io::Result<Self> {
+        let socket = Some(OwnedFd::from(stream.try_clone()?));
+        let guard = Guard { socket, received: Mutex::default(), closing: closing.clone() };
+        Ok(Self { stream, guard: Some(guard) })
+    }
+
+    /// Leaves the close of the socket to the owner of another descriptor of it.
+    pub(crate) fn release(mut self) {
+        if let Some(guard) = &mut self.guard {
+            guard.socket = None;
+        }
+    }
+
+    /// Reads data. Without a guard, blocks while there is none.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`]: QEMU attached a descriptor. Else the error of the system.
+    pub(crate) fn read_bytes(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(guard) = &self.guard else { return (&self.stream).read(buffer) };
+        let mut received = guard.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = receive(self.stream.as_fd(), &mut [IoSliceMut::new(buffer)], &mut received)?;
+        if received.is_empty() {
+            return Ok(count);
+        }
+        let text = "QEMU attached a descriptor to its data, which it does not do by itself";
+        Err(io::Error::new(io::ErrorKind::InvalidData, text))
+    }
+}
+
+impl Deref for QemuStream {
+    type Target = UnixStream;
+
+    fn deref(&self) -> &UnixStream {
+        &self.stream
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let received =
+            std::mem::take(self.received.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let (socket, closing) = (self.socket.take(), self.closing.clone());
+        if socket.is_none() && received.is_empty() {
+            return;
+        }
+        closing.0.store(true, Ordering::Release);
+        close_elsewhere((socket, received), move || closing.0.store(false, Ordering::Release));
+    }
+}

@@ -1,0 +1,303 @@
+//! Thread that reads a VM's monitor and receives the report of the process's end.
+
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
+
+use suimon_ports::{VmDevice, VmNotice, VmObserver, VmRunState};
+use suimon_qmp::{Event, Greeting, Message, QmpReader};
+
+use crate::agent::AGENT_PORT;
+use crate::client::{LauncherEvent, Watch};
+use crate::monitor::{ANSWER_LIMIT, Outcome, Shared, Waiting, lock};
+use crate::pace::MessageRate;
+use crate::peer::wait_readable;
+use crate::spec_check::is_name;
+use crate::unplugging::Unplugging;
+
+/// Time for a process to end after it closed its monitor, before it is killed.
+const END_LIMIT: Duration = Duration::from_secs(5);
+/// Interval at which the removal of an object that is still in use is repeated.
+const RETRY: Duration = Duration::from_millis(100);
+pub(crate) const READ_BYTES: usize = 64 << 10;
+/// Bytes that a read counts for at least: a QEMU that sends single bytes causes the costs of a read
+/// for each.
+const READ_COSTS: u32 = 512;
+/// Reads after the process has ended: more than its socket can hold.
+pub(crate) const LAST_READS_MAX: u32 = 64;
+
+/// State of the reading thread.
+pub(crate) struct Reading {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) watch: Option<Watch>,
+    pub(crate) observer: Arc<dyn VmObserver>,
+    pub(crate) greeting: Option<SyncSender<Greeting>>,
+    pub(crate) events: MessageRate,
+    pub(crate) bytes: MessageRate,
+    pub(crate) unplugging: Unplugging,
+    /// How the process ended, while its last messages are read.
+    pub(crate) heard: Option<LauncherEvent>,
+    pub(crate) last_reads: u32,
+}
+
+impl Reading {
+    pub(crate) fn run(mut self) {
+        let mut reader = QmpReader::new();
+        let why = loop {
+            match self.poll(&mut reader) {
+                Ok(None) => {}
+                Ok(Some(heard)) => return self.finish(Some(heard), "QEMU has ended"),
+                Err(why) => break why,
+            }
+        };
+        let _ = self.shared.stream.shutdown(Shutdown::Both);
+        self.greeting = None;
+        lock(&self.shared.waiting).clear();
+        if self.shared.ended().is_some() {
+            return;
+        }
+        let heard = self.heard.take();
+        let heard =
+            heard.or_else(|| self.watch.as_ref().and_then(|watch| watch.read_within(END_LIMIT)));
+        let heard = heard.or_else(|| {
+            let watch = self.watch.as_ref()?;
+            watch.kill();
+            watch.read_within(ANSWER_LIMIT)
+        });
+        self.finish(heard, &why);
+    }
+
+    /// Waits for one event and handles it. Returns the end of the process if it was reported.
+    ///
+    /// # Errors
+    /// The reason why the monitor can no longer be read.
+    pub(crate) fn poll(&mut self, reader: &mut QmpReader) -> Result<Option<LauncherEvent>, String> {
+        if self.heard.is_some() {
+            let last = wait_readable([self.shared.stream.as_fd()], Some(Duration::ZERO));
+            self.last_reads = self.last_reads.saturating_sub(1);
+            if self.last_reads == 0 || !matches!(last, Ok([true])) {
+                return Ok(self.heard.take());
+            }
+            return self.read(reader).map(|()| None);
+        }
+        let limit = self.unplugging.is_waiting().then_some(RETRY);
+        let stream = self.shared.stream.as_fd();
+        let ready = match &self.watch {
+            Some(watch) => wait_readable([stream, watch.descriptor()], limit),
+            None => wait_readable([stream], limit).map(|[ready]| [ready, false]),
+        };
+        let [has_words, has_news] =
+            ready.map_err(|error| format!("its monitor cannot be read: {error}"))?;
+        if has_words {
+            self.read(reader)?;
+        } else if has_news {
+            self.hear_news();
+        } else {
+            self.unplug_further();
+        }
+        Ok(None)
+    }
+
+    /// Reads a report of the launcher.
+    fn hear_news(&mut self) {
+        match self.watch.as_ref().map(Watch::read) {
+            Some(heard @ LauncherEvent::Ended(_)) => self.heard = Some(heard),
+            _ => self.watch = None,
+        }
+    }
+
+    /// Stops reading for `pause`, or until the end of the process is reported.
+    pub(crate) fn hold(&mut self, pause: Duration) {
+        if pause.is_zero() || self.heard.is_some() {
+            return;
+        }
+        let Some(watch) = &self.watch else { return std::thread::sleep(pause) };
+        if matches!(wait_readable([watch.descriptor()], Some(pause)), Ok([true])) {
+            self.hear_news();
+        }
+    }
+
+    pub(crate) fn read(&mut self, reader: &mut QmpReader) -> Result<(), String> {
+        let mut buffer = vec![0; READ_BYTES];
+        let length = match self.shared.stream.read_bytes(&mut buffer) {
+            Ok(0) => return Err("QEMU closed its monitor".to_owned()),
+            Ok(length) => length,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+                ) =>
+            {
+                return Ok(());
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(error.to_string());
+            }
+            Err(error) => return Err(format!("QEMU closed its monitor ({error})")),
+        };
+        let cost = u32::try_from(length).unwrap_or(u32::MAX).max(READ_COSTS);
+        let pause = self.bytes.count(cost, Instant::now());
+        self.hold(pause);
+        reader.handle_bytes(buffer.get(..length).unwrap_or_default());
+        while let Some(message) = reader.poll_message().map_err(|error| error.to_string())? {
+            // The session was closed meanwhile.
+            if self.shared.ended().is_some() {
+                return Err("the daemon released it".to_owned());
+            }
+            self.handle(message);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn handle(&mut self, message: Message) {
+        match message {
+            Message::Greeting(greeting) => match self.greeting.take() {
+                Some(sender) => {
+                    let _ = sender.try_send(greeting);
+                }
+                None => self.handle_unasked(),
+            },
+            Message::Return { id, value } => self.handle_answer(id, Ok(value)),
+            Message::Error { id, text, .. } => self.handle_answer(id, Err(text)),
+            Message::Event(event) => self.handle_event(event),
+        }
+    }
+
+    pub(crate) fn handle_answer(&mut self, id: Option<u64>, outcome: Outcome) {
+        let waiting = id.and_then(|id| Some((id, lock(&self.shared.waiting).remove(&id)?)));
+        let Some((id, waiting)) = waiting else { return self.handle_unasked() };
+        match waiting {
+            Waiting::Caller(sender) => {
+                let _ = sender.try_send(outcome);
+            }
+            Waiting::Unplugging => {
+                if let Some(device) = self.unplugging.handle_answer(id, outcome.err().as_deref()) {
+                    self.observer.handle_notice(VmNotice::Unplugged(device));
+                }
+                if !self.unplugging.is_waiting() {
+                    self.unplug_further();
+                }
+            }
+        }
+    }
+
+    /// Counts a message that nothing has requested as an event.
+    fn handle_unasked(&mut self) {
+        let pause = self.events.count(1, Instant::now());
+        self.hold(pause);
+    }
+
+    /// Sends the next command that removes the backend of an unplugged device.
+    fn unplug_further(&mut self) {
+        while let Some(command) = self.unplugging.poll_command() {
+            match self.shared.send(&command, None, Waiting::Unplugging) {
+                Ok(id) => self.unplugging.handle_sent(id),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn handle_event(&mut self, event: Event) {
+        let pause = self.events.count(1, Instant::now());
+        self.hold(pause);
+        // Of the messages of a process that has ended, only those within the pace are handled, and the
+        // reason of a shutdown.
+        let is_excess = !pause.is_zero() && self.heard.is_some();
+        if is_excess && !matches!(event, Event::Shutdown(_)) {
+            return;
+        }
+        match event {
+            Event::Stop => {
+                // A guest that has panicked is stopped as a consequence.
+                if lock(&self.shared.known).state == VmRunState::Running {
+                    self.change(VmRunState::Paused);
+                }
+            }
+            Event::Resume => {
+                lock(&self.shared.known).waits_for_space = false;
+                self.change(VmRunState::Running);
+            }
+            Event::BlockIoError { stops: true, is_full: true, .. } => {
+                // One that was paused before stays paused for that reason.
+                let mut known = lock(&self.shared.known);
+                known.waits_for_space |= known.state == VmRunState::Running;
+            }
+            Event::GuestPanicked { .. } => self.change(VmRunState::Panicked),
+            Event::Reset(_) => self.observer.handle_notice(VmNotice::Reset),
+            Event::Shutdown(trigger) => {
+                lock(&self.shared.known).off_because = Some(trigger.reason);
+                self.change(VmRunState::Off);
+            }
+            Event::DeviceDeleted { device: Some(device), .. } => {
+                // A VF has no backend that would remain.
+                if let Some(nic) = device.strip_prefix("vf-").filter(|nic| is_name(nic)) {
+                    let device = VmDevice::Vf(nic.to_owned());
+                    return self.observer.handle_notice(VmNotice::Unplugged(device));
+                }
+                self.unplugging.handle_deleted(&device);
+                self.unplug_further();
+            }
+            Event::DeviceUnplugGuestError { device } => {
+                tracing::warn!(
+                    vm = self.shared.name,
+                    ?device,
+                    "the guest does not release a device"
+                );
+            }
+            Event::VserportChange { id, is_open } if id == AGENT_PORT => {
+                lock(&self.shared.known).has_agent = is_open;
+            }
+            Event::VserportChange { .. }
+            | Event::BlockIoError { .. }
+            | Event::DeviceDeleted { .. }
+            | Event::Powerdown
+            | Event::Other { .. } => {}
+        }
+    }
+
+    pub(crate) fn change(&self, state: VmRunState) {
+        let mut known = lock(&self.shared.known);
+        if known.state != state {
+            known.state = state;
+            drop(known);
+            self.observer.handle_notice(VmNotice::State(state));
+        }
+    }
+
+    /// Reports how the process ended: as the launcher reports, or else as the monitor did.
+    fn finish(&self, heard: Option<LauncherEvent>, why: &str) {
+        let off = lock(&self.shared.known).off_because.clone();
+        let (is_known_bad, how) = match heard {
+            Some(LauncherEvent::Ended(ended)) => {
+                (ended.is_success == Some(false), Some(ended.text()))
+            }
+            _ => (false, None),
+        };
+        let word = off.as_deref().unwrap_or_default();
+        let is_orderly = matches!(word, "guest-shutdown" | "host-qmp-quit") && !is_known_bad;
+        let reason = match (word, how) {
+            ("guest-shutdown", _) if is_orderly => "the guest has shut down".to_owned(),
+            ("host-qmp-quit", _) if is_orderly => "QEMU was requested to end".to_owned(),
+            ("", Some(how)) => how,
+            (word, Some(how)) => format!("{how} (QEMU reported: {word})"),
+            (_, None) => format!("{why}; the exit status of its process is unknown"),
+        };
+        self.end(&reason, is_orderly);
+    }
+
+    pub(crate) fn end(&self, reason: &str, is_orderly: bool) {
+        let mut known = lock(&self.shared.known);
+        if known.ended.is_some() {
+            return;
+        }
+        known.ended = Some(reason.to_owned());
+        known.state = VmRunState::Off;
+        drop(known);
+        lock(&self.shared.waiting).clear();
+        self.shared.has_ended.notify_all();
+        self.observer.handle_notice(VmNotice::Ended { is_orderly, reason: reason.to_owned() });
+    }
+}

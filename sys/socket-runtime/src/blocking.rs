@@ -1,0 +1,88 @@
+//! Blocking calls of tasks.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thiserror::Error;
+use tokio::sync::oneshot;
+
+/// Error of a blocking call without result: the host could not start a thread for it, or it
+/// panicked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the host could not run a blocking call: no thread could be started, or the call panicked")]
+pub struct Interrupted;
+
+/// Executes `call` in a thread for blocking calls. Must be awaited by a task of a
+/// [`SocketRuntime`](crate::SocketRuntime). A call that has started is completed even if the task
+/// is dropped.
+///
+/// # Errors
+/// See [`Interrupted`]. The captured values of `call` were dropped then, and it will not be
+/// executed later.
+pub async fn blocking<T: Send + 'static>(
+    call: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Interrupted> {
+    let (report, result) = oneshot::channel();
+    let pending = Arc::new(Mutex::new(Some((call, report))));
+    let queued = Arc::clone(&pending);
+    let execute = move || {
+        let Some((call, report)) = take(&queued) else { return };
+        // The task may have been dropped.
+        let _ = report.send(call());
+    };
+    // Tokio panics if it cannot start a thread for blocking calls while there is none, and executes
+    // the queued call once there is one.
+    let started = catch_unwind(AssertUnwindSafe(|| tokio::task::spawn_blocking(execute)));
+    if started.is_err() {
+        drop(take(&pending));
+    }
+    drop(pending);
+    // Fails if the call was dropped or has panicked.
+    result.await.map_err(|_| Interrupted)
+}
+
+/// Executes `call` in a thread for blocking calls and does not wait for it. Returns false if the
+/// host has no thread left; `call` was dropped then. Must be called by a task of a
+/// [`SocketRuntime`](crate::SocketRuntime).
+pub fn blocking_detached(call: impl FnOnce() + Send + 'static) -> bool {
+    let pending = Arc::new(Mutex::new(Some(call)));
+    let queued = Arc::clone(&pending);
+    let execute = move || {
+        if let Some(call) = take(&queued) {
+            call();
+        }
+    };
+    let started = catch_unwind(AssertUnwindSafe(|| tokio::task::spawn_blocking(execute)));
+    if started.is_err() {
+        drop(take(&pending));
+    }
+    started.is_ok()
+}
+
+/// Executes `call` like [`blocking`], on a value that the caller keeps even if the call cannot be
+/// executed. `value` is `None` afterwards only if the call panicked. Not cancel safe: the value is
+/// lost with a dropped future.
+///
+/// # Errors
+/// See [`Interrupted`]; also if `value` is `None`.
+pub async fn blocking_on<V: Send + 'static, T: Send + 'static>(
+    value: &mut Option<V>,
+    call: impl FnOnce(&mut V) -> T + Send + 'static,
+) -> Result<T, Interrupted> {
+    let place = Arc::new(Mutex::new(value.take()));
+    let inside = Arc::clone(&place);
+    let result = blocking(move || {
+        // Dropped if the call panics.
+        let mut value = take(&inside)?;
+        let result = call(&mut value);
+        *inside.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+        Some(result)
+    })
+    .await;
+    *value = take(&place);
+    result?.ok_or(Interrupted)
+}
+
+pub(crate) fn take<T>(place: &Mutex<Option<T>>) -> Option<T> {
+    place.lock().unwrap_or_else(PoisonError::into_inner).take()
+}

@@ -1,0 +1,142 @@
+//! Continuation of an operation after one of its steps.
+
+use std::io;
+
+use suimon_ports::DiskFile;
+
+use crate::host_file::HostFile;
+use crate::operation::{Operation, OperationKind};
+
+/// How an operation continues after one of its steps.
+pub(crate) enum Next {
+    /// Another step of the same operation.
+    Poll,
+    /// The operation has ended with this result.
+    End(io::Result<()>),
+}
+
+/// Determines how far an appending extension has come.
+pub(crate) fn next_append(operation: &mut Operation, file: Option<&HostFile>) -> Next {
+    let Some(file) = file else { return Next::End(Err(io::ErrorKind::NotFound.into())) };
+    file.handle_no_allocation();
+    match file_end(file) {
+        Ok(end) if operation.handle_end(end) => Next::End(Ok(())),
+        Ok(_) => Next::Poll,
+        Err(error) => Next::End(Err(error)),
+    }
+}
+
+/// Determines how an operation continues after a step with this result of the kernel.
+pub(crate) fn next(operation: &mut Operation, result: i32) -> Next {
+    let Ok(moved) = u64::try_from(result) else {
+        let error = io::Error::from_raw_os_error(-result);
+        let cannot = matches!(-result, libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL);
+        let is_full = matches!(-result, libc::ENOSPC | libc::EDQUOT);
+        return match operation.kind {
+            _ if matches!(-result, libc::EINTR | libc::EAGAIN) => Next::Poll,
+            OperationKind::Discard if cannot => Next::End(Ok(())),
+            OperationKind::Zero { only_if_fast: false, .. } if cannot => {
+                operation.kind = OperationKind::WriteZeros;
+                Next::Poll
+            }
+            OperationKind::Zero { .. } if cannot => {
+                Next::End(Err(io::ErrorKind::Unsupported.into()))
+            }
+            OperationKind::Extend { .. } | OperationKind::ExtendByHole if cannot => {
+                operation.append();
+                Next::Poll
+            }
+            OperationKind::Extend { .. } if is_full => {
+                operation.handle_extended(false);
+                Next::Poll
+            }
+            _ => Next::End(Err(error)),
+        };
+    };
+    let done = match operation.kind {
+        OperationKind::Flush
+        | OperationKind::Discard
+        | OperationKind::Zero { .. }
+        | OperationKind::ExtendByHole => true,
+        OperationKind::Extend { .. } => operation.handle_extended(true),
+        OperationKind::Read => operation.handle_moved(moved) || operation.handle_end_of_file(moved),
+        OperationKind::Write { .. } | OperationKind::WriteZeros | OperationKind::Append { .. }
+            if moved == 0 =>
+        {
+            return Next::End(Err(io::ErrorKind::WriteZero.into()));
+        }
+        OperationKind::Write { .. } | OperationKind::WriteZeros => operation.handle_moved(moved),
+        // The caller compares the length of the file.
+        OperationKind::Append { .. } => false,
+    };
+    if done { Next::End(Ok(())) } else { Next::Poll }
+}
+
+/// Returns the current length of a file in bytes, or the length of a block device when it was
+/// opened.
+pub(crate) fn file_end(file: &HostFile) -> io::Result<u64> {
+    if file.properties().is_block_device {
+        return Ok(file.properties().len);
+    }
+    Ok(u64::try_from(rustix::fs::fstat(file)?.st_size).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_ports::FileSlot;
+
+    use super::*;
+
+    fn extending(needed: u64, len: u64) -> Operation {
+        let offset = 1 << 20;
+        Operation {
+            file: FileSlot(0),
+            token: 0,
+            kind: OperationKind::Extend { required: needed, len },
+            offset,
+            len: len - offset,
+            unit: 4096,
+            done: 0,
+            pieces: Vec::new(),
+            own: None,
+            bounce_iovecs: Vec::new(),
+            memory: None,
+        }
+    }
+
+    #[test]
+    fn space_that_is_not_needed_yet_is_given_up_first_and_then_a_hole_is_left() {
+        let mut operation = extending(3 << 20, 9 << 20);
+        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Poll));
+        assert_eq!((operation.offset, operation.len), (1 << 20, 2 << 20));
+        // The rest of the length becomes a hole.
+        assert!(matches!(next(&mut operation, 0), Next::Poll));
+        assert!(matches!(operation.kind, OperationKind::ExtendByHole));
+        assert_eq!((operation.offset, operation.len), ((9 << 20) - 4096, 4096));
+        let mut operation = extending(3 << 20, 9 << 20);
+        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Poll));
+        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Poll));
+        assert!(matches!(operation.kind, OperationKind::ExtendByHole));
+        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::End(Err(_))));
+        let mut operation = extending(3 << 20, 9 << 20);
+        assert!(matches!(next(&mut operation, 0), Next::End(Ok(()))));
+    }
+
+    #[test]
+    fn where_nothing_can_be_allocated_zeros_are_appended() {
+        let mut operation = extending(1 << 20, 9 << 20);
+        assert!(matches!(next(&mut operation, -libc::EOPNOTSUPP), Next::Poll));
+        assert!(matches!(operation.kind, OperationKind::Append { .. }));
+        assert!(matches!(next(&mut operation, 4096), Next::Poll));
+        // Another operation has written behind the zeros meanwhile.
+        assert!(!operation.handle_end(4 << 20));
+        assert_eq!((operation.start(), operation.len), (4 << 20, 5 << 20));
+        assert!(operation.handle_end(9 << 20));
+        // Also where only the last unit was to be allocated.
+        let mut operation = extending(1 << 20, 9 << 20);
+        operation.handle_extended(false);
+        assert!(matches!(next(&mut operation, -libc::EOPNOTSUPP), Next::Poll));
+        assert_eq!(operation.kind, OperationKind::Append { len: 9 << 20 });
+        assert!(matches!(next(&mut operation, 0), Next::End(Err(_))));
+    }
+}

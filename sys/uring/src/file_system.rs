@@ -1,0 +1,10 @@
+//! Magic numbers of file systems (`statfs(2)`).
+
+/// tmpfs: in memory, supports holes.
+pub(crate) const TMPFS: u64 = 0x0102_1994;
+/// ramfs: in memory.
+pub(crate) const RAMFS: u64 = 0x8584_58f6;
+/// XFS: supports holes.
+pub(crate) const XFS: u64 = 0x5846_5342;
+/// Btrfs: supports holes.
+pub(crate) const BTRFS: u64 = 0x9123_683e;
