@@ -46,7 +46,7 @@ pub struct ConfinementStatus {
 /// Confinement of one kind of thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConfinementLayer {
-    /// Kind of thread: `process` (all threads), `processors` (workers), `front-ends` (threads that
+    /// Kind of thread: `process` (all threads), `workers` (workers), `front-ends` (threads that
     /// read messages of VMMs), or `nbd-servers` (threads that negotiate with NBD clients and carry
     /// their TLS).
     pub threads: String,

@@ -10,7 +10,7 @@ use crate::lab::json_file::{SMALL_BYTES_MAX, read};
 
 /// Largest accepted request file in bytes.
 const REQUEST_BYTES_MAX: u64 = 4096;
-const TOLD_MAX: usize = 64;
+const REQUESTS_SHOWN_MAX: usize = 64;
 
 pub(crate) fn is_open(state: LabRequestState) -> bool {
     use LabRequestState::{Stopping, UnderWay, Waiting};
@@ -22,7 +22,7 @@ pub(super) fn list(folder: &Folder, worker: Option<&Worker>) -> Result<Vec<LabRe
     let Some(requests) = folder.folder(REQUESTS)? else { return Ok(Vec::new()) };
     let names = requests.names()?;
     let ids: BTreeSet<&str> = names.iter().filter_map(|name| id_of(name)).collect();
-    let latest = ids.into_iter().rev().take(TOLD_MAX);
+    let latest = ids.into_iter().rev().take(REQUESTS_SHOWN_MAX);
     let mut all: Vec<LabRequest> = latest
         .filter_map(|id| request(&requests, id, worker).transpose())
         .collect::<Result<_, _>>()?;
