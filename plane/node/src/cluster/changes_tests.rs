@@ -369,6 +369,6 @@ fn the_state_store_keeps_no_records_of_stores_and_clusters_that_are_gone() {
     // The host leaves the cluster.
     one.apply_ok(&host(&config("n1", 500)));
     wait_until("it is shared a third time", || cap(&one).reserved_iops == 564);
-    one.apply_ok(&host(""));
+    apply_forced(&one, "");
     wait_until("only the identity is left", || state_keys(&one) == ["self"]);
 }
