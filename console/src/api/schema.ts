@@ -2110,7 +2110,7 @@ export interface components {
         /** @description Confinement of one kind of thread. */
         ConfinementLayer: {
             /**
-             * @description Kind of thread: `process` (all threads), `processors` (workers), `front-ends` (threads that
+             * @description Kind of thread: `process` (all threads), `workers` (workers), `front-ends` (threads that
              *     read messages of VMMs), or `nbd-servers` (threads that negotiate with NBD clients and carry
              *     their TLS).
              */

@@ -6,6 +6,7 @@
 
 mod driving;
 mod held;
+mod returning;
 
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -1,0 +1,101 @@
+//! Return of unplugged VFs to the host.
+//!
+//! A VF that QEMU keeps open belongs to its NIC until it is returned, so that no other VM gets it. The
+//! driver of the VM tries again at intervals that double up to one second, without waiting for QEMU.
+
+use std::time::{Duration, Instant};
+
+use suimon_contract::Name;
+use suimon_ports::VmErrorKind;
+
+use super::driving::is_recorded;
+use super::held::HeldVf;
+use crate::virtual_functions::{StoredVfId, VfAddress, VfReport, settings_unused};
+use crate::vms::driver::Driver;
+use crate::vms::texts;
+
+/// First interval between attempts to return a VF: QEMU closes a VF shortly after it has reported
+/// the unplug.
+const RETRY_FIRST: Duration = Duration::from_millis(10);
+/// Longest interval, in units of the first retry delay of devices.
+const RETRY_MAX: u32 = 1;
+/// Time after which an event reports a VF that QEMU keeps open, in the same unit.
+const REPORT_AFTER: u32 = 2;
+
+impl Driver {
+    /// Returns a VF that was unplugged to the host, and reports that. Returns false if QEMU keeps it
+    /// open; further attempts are then made.
+    pub(super) fn return_to_host(&mut self, nic: &Name, stored: &StoredVfId) -> bool {
+        let Some(vf) = stored.address() else { return true };
+        if self.held_vfs.holds(&vf) {
+            return false;
+        }
+        if let Err(error) = self.shared.set_vf(&vf, settings_unused) {
+            let vm = &self.entry.name;
+            tracing::warn!(%vm, %nic, error, "cannot remove the NIC's address from a VF");
+        }
+        if self.reclaim(nic, &vf) {
+            return true;
+        }
+        // The guest has the standby only.
+        self.report(VfReport::Unplugged { nic: nic.clone(), vf: vf.clone() });
+        let now = Instant::now();
+        let held = HeldVf {
+            nic: nic.clone(),
+            vf: vf.clone(),
+            since: now,
+            retry_at: now + RETRY_FIRST,
+            interval: RETRY_FIRST,
+            is_reported: false,
+        };
+        self.held_vfs.0.insert(vf.address, held);
+        false
+    }
+
+    /// Tries to return a VF to the host. Returns false if QEMU keeps it open.
+    fn reclaim(&self, nic: &Name, vf: &VfAddress) -> bool {
+        let vm = &self.entry.name;
+        match self.shared.vms.parts.host.reclaim_vf(vm.as_str(), vf.address) {
+            Err(error) if error.kind == VmErrorKind::Busy => return false,
+            Err(error) => tracing::warn!(%vm, %nic, %error, "cannot return a VF to the host"),
+            Ok(()) => {}
+        }
+        self.report(VfReport::Released { nic: nic.clone(), vf: vf.clone() });
+        true
+    }
+
+    /// Makes the attempts to return VFs that are due.
+    pub(in crate::vms) fn look_at_held_vfs(&mut self, now: Instant) {
+        let due = |held: &&HeldVf| held.retry_at <= now;
+        let due: Vec<HeldVf> = self.held_vfs.0.values().filter(due).cloned().collect();
+        let unit = self.peer_request_interval;
+        for mut held in due {
+            let (nic, vf) = (held.nic.clone(), held.vf.clone());
+            if self.reclaim(&nic, &vf) {
+                self.held_vfs.0.remove(&vf.address);
+                if held.is_reported {
+                    self.append(texts::vf_returned(&self.entry, &nic, &vf));
+                }
+                if self.run.as_ref().is_some_and(|run| is_recorded(run, &nic, &vf)) {
+                    self.forget_vf(&nic);
+                }
+                continue;
+            }
+            if !held.is_reported && held.since.elapsed() >= unit * REPORT_AFTER {
+                held.is_reported = true;
+                self.append(texts::vf_held(&self.entry, &nic, &vf));
+            }
+            held.interval = (held.interval * 2).min(unit * RETRY_MAX);
+            held.retry_at = Instant::now() + held.interval;
+            self.held_vfs.0.insert(vf.address, held);
+        }
+    }
+
+    /// Ends the attempts, because the VM is deleted. The launcher assigns a VF to no other VM before
+    /// it is closed.
+    pub(in crate::vms) fn forget_held_vfs(&mut self) {
+        for held in std::mem::take(&mut self.held_vfs.0).into_values() {
+            self.report(VfReport::Released { nic: held.nic, vf: held.vf });
+        }
+    }
+}
