@@ -10,6 +10,7 @@
 mod disks;
 mod family;
 mod host;
+mod minimums;
 mod nbd;
 mod ports;
 mod power;
@@ -154,6 +155,7 @@ impl Collector for Readings {
         self.encode_vmq(&mut encoder)?;
         self.encode_stores(&mut encoder)?;
         self.encode_disks(&mut encoder)?;
+        self.encode_minimums(&mut encoder)?;
         self.encode_nbd(&mut encoder)?;
         self.encode_power(&mut encoder)?;
         self.encode_vms(&mut encoder)?;

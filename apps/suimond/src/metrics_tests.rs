@@ -237,6 +237,32 @@ fn disks_and_stores_are_measured() {
     assert!(!text.contains("operation=\"write\",quantile"), "{text}");
 }
 
+/// Each disk of an aggregated policy reports the guarantee of all its disks in the store.
+#[test]
+fn the_minimum_of_an_aggregated_policy_is_one_series() {
+    let mut readings = readings();
+    let flow = |disk: &str, delivered: u64| {
+        let mut delivery = delivery();
+        delivery["guaranteed_iops"] = json!(500);
+        delivery["delivered_iops"] = json!(delivered);
+        let flow = json!({
+            "disk": disk, "store": "fast", "holder": "qos_policy/gold",
+            "limits": {"min_iops": 500}, "queued": 0, "in_flight": 0, "last_5_min": delivery,
+            "last_5_s": delivery,
+        });
+        DiskStatus { qos: Some(read(flow)), ..disk() }
+    };
+    readings.disks = vec![flow("a", 200), flow("b", 301)];
+    let text = render(&readings).unwrap();
+    let labels = "{holder=\"qos_policy/gold\",store=\"fast\"}";
+    for series in [
+        format!("suimon_minimum_guaranteed_iops{labels} 500.0"),
+        format!("suimon_minimum_delivered_iops{labels} 501.0"),
+    ] {
+        assert!(text.lines().any(|line| line == series), "{series}\n{text}");
+    }
+}
+
 #[test]
 fn without_teams_and_vmq_there_is_no_series_of_them() {
     let mut readings = readings();
@@ -289,7 +315,7 @@ fn readings_of_everything() -> Readings {
     }))];
     readings.disks[0].nbd = Some(nbd());
     readings.disks[0].qos = Some(read(json!({
-        "disk": "gold", "store": "fast", "holder": "disk/gold", "limits": {},
+        "disk": "gold", "store": "fast", "holder": "disk/gold", "limits": {"min_iops": 1},
         "queued": 0, "in_flight": 0, "last_5_min": delivery(), "last_5_s": delivery(),
     })));
     readings

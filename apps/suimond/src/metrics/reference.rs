@@ -4,10 +4,10 @@ use suimon_contract::WorkerStages;
 use suimon_forwarding::DropReason;
 
 use super::family::{Family, FamilyKind};
-use super::{disks, host, nbd, ports, power, sriov, stores, teams, vmq, vms, workers};
+use super::{disks, host, minimums, nbd, ports, power, sriov, stores, teams, vmq, vms, workers};
 
 /// Sections of the page: title and families.
-fn sections() -> [(&'static str, Vec<Family>); 11] {
+fn sections() -> [(&'static str, Vec<Family>); 12] {
     [
         ("Daemon and configuration", host::families()),
         ("Workers", workers::families()),
@@ -17,6 +17,7 @@ fn sections() -> [(&'static str, Vec<Family>); 11] {
         ("SR-IOV", sriov::families()),
         ("Stores", stores::families()),
         ("Disks", disks::families()),
+        ("Minimums", minimums::families()),
         ("NBD clients", nbd::families()),
         ("VMs", vms::families()),
         ("Power", power::families()),
