@@ -109,7 +109,7 @@ fn workers_and_front_ends_have_no_privilege_under_traffic() {
     assert_eq!(layers.len(), 4, "{confinement}");
     assert_eq!(layers[1]["threads"], "processors");
     assert_eq!(layers[1]["capabilities"].as_array().unwrap().len(), 0);
-    assert!(daemon.ok(&["host", "show"]).unwrap().contains("processors: capabilities none"));
+    assert!(daemon.ok(&["host", "show"]).unwrap().contains("workers: capabilities none"));
     let metrics = daemon.http("GET", "/metrics", None).unwrap().text;
     assert!(metrics.contains("suimon_refused_system_calls_total 0"), "{metrics}");
     let events = daemon.json(&["event", "list"]).unwrap();
