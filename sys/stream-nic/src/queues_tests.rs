@@ -83,7 +83,7 @@ fn a_source_does_not_sleep_on_frames_that_it_has_read() {
 
 #[test]
 fn a_length_that_no_frame_has_ends_the_connection_behind_good_frames() {
-    for (length, words) in [(0_u32, "is 0"), (69_633, "69633"), (u32::MAX, "4294967295")] {
+    for (length, words) in [(0_u32, "length 0 "), (69_633, "69633"), (u32::MAX, "4294967295")] {
         let (mut source, _sink, mut qemu, session) = connection();
         qemu.write_all(&framed(&[1; 60])).unwrap();
         qemu.write_all(&length.to_be_bytes()).unwrap();
