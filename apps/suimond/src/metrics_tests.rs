@@ -241,12 +241,12 @@ fn disks_and_stores_are_measured() {
 #[test]
 fn the_minimum_of_an_aggregated_policy_is_one_series() {
     let mut readings = readings();
-    let flow = |disk: &str, delivered: u64| {
+    let flow = |name: &str, delivered: u64| {
         let mut delivery = delivery();
         delivery["guaranteed_iops"] = json!(500);
         delivery["delivered_iops"] = json!(delivered);
         let flow = json!({
-            "disk": disk, "store": "fast", "holder": "qos_policy/gold",
+            "disk": name, "store": "fast", "holder": "qos_policy/gold",
             "limits": {"min_iops": 500}, "queued": 0, "in_flight": 0, "last_5_min": delivery,
             "last_5_s": delivery,
         });
