@@ -183,8 +183,8 @@ impl StoragePlane {
         Err(error)
     }
 
-    /// Attaches a client's connection to a disk. The client ends the connection. Returns its number
-    /// among the disk's clients.
+    /// Attaches a client's connection to a disk. The connection is removed when its client
+    /// disconnects. Returns its number among the disk's clients.
     ///
     /// # Errors
     /// The disk does not exist, or another operation has used it for [`ATTACH_MAX`], because its
