@@ -1,4 +1,4 @@
-//! Requests between nodes about VMs that migrate.
+//! Requests between nodes for the live migration of VMs.
 
 use hyper::Method;
 use suimon_contract::{
@@ -17,12 +17,12 @@ pub const NBD_PROTOCOL: &str = "suimon-nbd";
 
 const PATH: &str = "/1.0/arrivals";
 
-/// Contents of a connection to an arrival.
+/// Purpose of a connection to an incoming migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalLine<'n> {
-    /// Memory and device state in QEMU's migration stream.
+    /// Memory and device state of the VM, in QEMU's migration stream.
     Memory,
-    /// NBD stream to the named disk.
+    /// NBD stream that copies the named disk.
     Disk(&'n Name),
 }
 
@@ -48,7 +48,7 @@ impl Client {
         transport::json(self, Call::new(Method::POST, path).with_body(body(request)?)).await
     }
 
-    /// Returns the changes that the arrival of a VM would make on this node.
+    /// Returns the changes that an incoming migration of a VM would make on this node.
     pub async fn check_arrival(
         &self,
         request: &IncomingMigrationRequest,
@@ -57,7 +57,7 @@ impl Client {
         transport::json(self, call.with_body(body(request)?)).await
     }
 
-    /// Starts the creation of the resources that an arriving VM needs.
+    /// Starts the creation of the resources for an incoming migration.
     pub async fn prepare_arrival(
         &self,
         request: &IncomingMigrationRequest,
@@ -66,24 +66,26 @@ impl Client {
         transport::json(self, call).await
     }
 
-    /// Returns the state of an arrival.
+    /// Returns the state of an incoming migration.
     pub async fn arrival(&self, id: &str) -> Result<IncomingMigration, ClientError> {
         transport::json(self, Call::get(arrival(id))).await
     }
 
-    /// Makes this node the owner of the VM, unless the arrival was abandoned. The returned state
-    /// shows the result.
+    /// Makes this node the owner of the VM, unless the incoming migration was cancelled. The
+    /// returned state shows the result.
     pub async fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, ClientError> {
         let call = Call::new(Method::POST, format!("{}/activate", arrival(id)));
         transport::json(self, call).await
     }
 
-    /// Abandons an arrival, unless it is already active. The returned state shows the result.
+    /// Cancels an incoming migration that is not activated yet. The returned state shows the
+    /// result.
     pub async fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, ClientError> {
         transport::json(self, Call::new(Method::DELETE, arrival(id))).await
     }
 
-    /// Opens a connection to a prepared arrival. It carries the bytes of both directions unchanged.
+    /// Opens a connection to a prepared incoming migration. The connection carries the bytes of
+    /// both directions unchanged.
     pub async fn arrival_line(
         &self,
         id: &str,
@@ -97,8 +99,8 @@ impl Client {
     }
 }
 
-/// Returns the path of an arrival. Identifiers consist of hexadecimal digits; other characters are
-/// removed.
+/// Returns the URL path of an incoming migration. Its identifier consists of hexadecimal digits;
+/// other characters are removed.
 fn arrival(id: &str) -> String {
     let id: String = id.chars().filter(char::is_ascii_hexdigit).collect();
     format!("{PATH}/{id}")

@@ -1,4 +1,4 @@
-//! Captures of ports.
+//! Packet captures on ports.
 
 use suimon_contract::{Name, NicConfig, Resource, UplinkConfig};
 
@@ -8,7 +8,7 @@ use crate::resources::item;
 use crate::transport::Call;
 use crate::{Capture, ClientError, transport};
 
-/// Kind of resource whose frames can be captured.
+/// Kind of resource on which frames can be captured.
 pub trait Captured: Resource {}
 
 impl Captured for NicConfig {}

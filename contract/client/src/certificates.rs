@@ -51,8 +51,8 @@ fn configured(provider: Arc<CryptoProvider>, verifier: Verifier) -> Result<Clien
         .with_no_client_auth())
 }
 
-/// Verifier that accepts a certificate signed by one of `certificates`, or one of them itself, as a
-/// node with a self-signed certificate presents.
+/// Verifier that accepts a certificate signed by one of `certificates`, and these certificates
+/// themselves: a node may present a self-signed certificate.
 #[derive(Debug)]
 struct Verifier {
     by_authority: Arc<WebPkiServerVerifier>,
@@ -76,8 +76,8 @@ impl ServerCertVerifier for Verifier {
             now,
         );
         match verified {
-            // `openssl req -x509` creates a CA certificate, which is not valid for a server. Its
-            // validity period was checked before this error, its name was not.
+            // `openssl req -x509` creates a CA certificate, which is not valid as a server
+            // certificate. Its validity period was checked before this error, but its name was not.
             Err(error) if may_sign(&error) && self.certificates.contains(end_entity) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())

@@ -1,4 +1,4 @@
-//! Requests about the cluster that the host is a member of.
+//! Requests about the cluster that includes the host.
 
 use hyper::Method;
 use suimon_contract::{ClusterConfig, ClusterDisk, ClusterStatus};
@@ -11,7 +11,7 @@ const PATH: &str = "/1.0/cluster";
 
 /// Every method fails with [`ClientError`].
 impl Client {
-    /// Returns the nodes of the cluster, the node that divides each store, and the host's grants.
+    /// Returns the nodes of the cluster, the leader of each store, and the host's grants.
     pub async fn cluster(&self) -> Result<ClusterStatus, ClientError> {
         transport::json(self, Call::get(PATH)).await
     }

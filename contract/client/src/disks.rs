@@ -7,14 +7,14 @@ use crate::resources::{body, item};
 use crate::transport::{self, Call};
 use crate::{Client, ClientError};
 
-/// Every method returns the operation that was started, and fails with [`ClientError`].
+/// Methods that each return the started operation. Each fails with [`ClientError`].
 impl Client {
     /// Checks the disk's file for damage. The operation's report contains the result.
     pub async fn check_disk(&self, disk: &Name) -> Result<Operation, ClientError> {
         self.work_on(disk, "check", None).await
     }
 
-    /// Returns unused space of the disk's file to its store.
+    /// Compacts the disk's file: releases unused space to its store.
     pub async fn compact_disk(&self, disk: &Name) -> Result<Operation, ClientError> {
         self.work_on(disk, "compact", None).await
     }
@@ -24,8 +24,8 @@ impl Client {
         self.work_on(disk, "merge", None).await
     }
 
-    /// Closes the disk's image and opens it again, so that writes and flushes are executed after a
-    /// failed flush. Clients see a pause.
+    /// Closes the disk's image and opens it again. After a failed flush, this enables writes and
+    /// flushes again. Clients of the disk see a pause.
     pub async fn reopen_disk(&self, disk: &Name) -> Result<Operation, ClientError> {
         self.work_on(disk, "reopen", None).await
     }

@@ -7,10 +7,10 @@ use crate::resources::body;
 use crate::transport::{self, Call};
 use crate::{Client, ClientError};
 
-/// Every method fails with [`ClientError`]. The node is the daemon's own host, or another one that
-/// it knows.
+/// Methods about a node: the daemon's own host, or another node of the cluster. Each fails with
+/// [`ClientError`].
 impl Client {
-    /// Returns the moves of VMs that draining a node would cause.
+    /// Returns the migrations of VMs that draining a node would cause.
     pub async fn check_drain(
         &self,
         node: &str,
@@ -20,7 +20,7 @@ impl Client {
         transport::json(self, call.with_body(body(request)?)).await
     }
 
-    /// Starts to drain a node.
+    /// Starts to drain a node of its VMs.
     pub async fn drain_node(
         &self,
         node: &str,
@@ -30,14 +30,14 @@ impl Client {
         transport::json(self, call.with_body(body(request)?)).await
     }
 
-    /// Permits VMs to be moved to a node again.
+    /// Permits VMs to be placed on a node again.
     pub async fn undrain_node(&self, node: &str) -> Result<(), ClientError> {
         let call = Call::new(Method::POST, format!("{}/undrain", path(node)));
         transport::text(self, call).await.map(drop)
     }
 }
 
-/// Returns the path of a node with an arbitrary host name.
+/// Returns the URL path of a node. Its host name may contain any characters.
 fn path(node: &str) -> String {
     let escaped: String = node.bytes().map(escaped).collect();
     format!("/1.0/nodes/{escaped}")

@@ -12,7 +12,7 @@ pub enum ClientError {
     /// No process listens on the socket.
     #[error("cannot reach the daemon at {}: {source}; {}", socket.display(), unreachable_hint(source))]
     Unreachable {
-        /// Path of the daemon's socket.
+        /// Path of the daemon's Unix socket.
         socket: PathBuf,
         /// Error of the system call.
         source: io::Error,
@@ -20,9 +20,9 @@ pub enum ClientError {
     /// No TLS connection could be established.
     #[error("cannot reach {address}: {reason}")]
     NotConnected {
-        /// Address of the daemon that was tried.
+        /// Address of the daemon that the client tried to connect to.
         address: String,
-        /// Reason, with the action to take.
+        /// Reason for the failure, with the action to take.
         reason: String,
     },
     /// The daemon rejected or failed the request.

@@ -1,4 +1,4 @@
-//! Events.
+//! Requests about events.
 
 use suimon_contract::{Event, EventFilter, Severity};
 
@@ -10,7 +10,7 @@ use crate::{ClientError, Follow, transport};
 /// Selection of events from the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventQuery {
-    /// Returns events after this sequence number; the most recent ones if `None`.
+    /// Sequence number after which events are returned; `None` for the most recent events.
     pub after: Option<u64>,
     /// Maximum number of events to return.
     pub limit: Option<usize>,
@@ -37,7 +37,8 @@ impl Client {
         self.json(with_query("/1.0/events", &[after, limit, severity, subject, id])).await
     }
 
-    /// Streams matching events as they occur, from this sequence number or from now on.
+    /// Streams matching events as they occur. Starts after this sequence number, or at the current
+    /// time if there is none.
     pub async fn follow_events(
         &self,
         after: Option<u64>,

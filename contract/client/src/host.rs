@@ -1,4 +1,4 @@
-//! Host: its state, data plane, adapters and rates.
+//! Requests about the host: its state, data plane, adapters and rates.
 
 use hyper::Method;
 use suimon_contract::{
@@ -59,7 +59,7 @@ impl Client {
 
     /// Returns the adapter with this PCI address, network device or `[[pf]]`.
     pub async fn sriov_adapter(&self, name: &str) -> Result<SriovAdapter, ClientError> {
-        // Other characters do not occur in these names.
+        // The names contain no other characters.
         let name: String =
             name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.:".contains(*c)).collect();
         self.json(format!("/1.0/sriov/{name}")).await
@@ -70,7 +70,7 @@ impl Client {
         self.json("/1.0/qos/flows").await
     }
 
-    /// Returns the guarantees that stores would accept; nothing changes.
+    /// Returns the guarantees that stores could accept in addition. Nothing is changed.
     pub async fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfResponse, ClientError> {
         let call = Call::new(Method::POST, "/1.0/qos/what-if").with_body(body(request)?);
         transport::json(self, call).await
@@ -95,7 +95,7 @@ impl Client {
         self.json("/1.0/workers").await
     }
 
-    /// Returns all counters at one instant.
+    /// Returns all counters at one point in time.
     pub async fn top(&self) -> Result<TopSnapshot, ClientError> {
         self.json("/1.0/top").await
     }

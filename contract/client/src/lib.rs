@@ -1,7 +1,7 @@
 //! Client of the daemon's REST API, over its Unix socket or over TCP with TLS.
 //!
 //! One method per endpoint. Arguments and results are the types of [`suimon_contract`], which the
-//! daemon uses too, so nothing is generated or translated between the two sides.
+//! daemon uses too, so the client needs no generated code and no conversion.
 //!
 //! Outside of the scope: retries, and waiting for the daemon to start. A started operation
 //! continues in the daemon whether or not a client waits for it.
@@ -10,8 +10,8 @@
 //! ([`Follow`], [`Capture`]) keeps its connection until it is dropped, which ends it in the daemon
 //! too.
 //!
-//! Invariants: memory and time for a response of any size or speed are bounded, except for streams,
-//! which last until they are dropped.
+//! Invariants: the memory and time for a response are bounded, regardless of its size and speed.
+//! Streams are an exception: they last until they are dropped.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

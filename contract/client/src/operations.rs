@@ -1,4 +1,4 @@
-//! Operations.
+//! Requests about operations: long-running changes that the daemon executes.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::transport::Call;
 use crate::{ClientError, Follow, transport};
 
 impl Client {
-    /// Returns all operations that the daemon keeps.
+    /// Returns all operations that the daemon retains.
     pub async fn operations(&self) -> Result<Vec<Operation>, ClientError> {
         self.json("/1.0/operations").await
     }
@@ -20,7 +20,7 @@ impl Client {
         self.json(format!("/1.0/operations/{id}")).await
     }
 
-    /// Returns an operation once it has ended, or after `timeout`.
+    /// Returns an operation when it has ended, or after `timeout` at the latest.
     pub async fn wait_operation(
         &self,
         id: u64,

@@ -34,7 +34,7 @@ impl Client {
         self.change(Method::PATCH, PATH.to_owned(), Some(body(patch)?), options).await
     }
 
-    /// Removes the power plan; CPU settings are restored.
+    /// Removes the power plan. The daemon restores the earlier CPU settings.
     pub async fn delete_power(&self, options: ChangeOptions) -> Result<Outcome, ClientError> {
         self.change(Method::DELETE, PATH.to_owned(), None, options).await
     }

@@ -1,4 +1,5 @@
-//! Switches, NICs, disks and others: the same methods for every kind of resource.
+//! Requests about resources: switches, NICs, disks and others. Every kind of resource has the same
+//! methods.
 
 use hyper::Method;
 use suimon_contract::{ApplyRequest, Name, Operation, Plan, Resource};
@@ -40,8 +41,8 @@ impl ChangeOptions {
     }
 }
 
-/// Every method fails with [`ClientError`]. A rejected request yields [`ClientError::Refused`],
-/// which names the resource and key.
+/// Methods that each fail with [`ClientError`]. A rejected request yields [`ClientError::Refused`]
+/// with the resource and key.
 impl Client {
     /// Returns all resources of a kind, by name.
     pub async fn list<R: Resource>(&self) -> Result<Vec<R::Status>, ClientError> {
@@ -91,7 +92,8 @@ impl Client {
         self.change(Method::DELETE, item::<R>(name), None, options).await
     }
 
-    /// Applies a description of the host's desired state.
+    /// Applies a description of the host's desired state: creates, changes and deletes resources as
+    /// necessary.
     pub async fn apply(
         &self,
         request: &ApplyRequest,

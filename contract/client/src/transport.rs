@@ -173,7 +173,7 @@ pub(crate) fn broken(error: hyper::Error) -> ClientError {
     ClientError::Broken(error.to_string())
 }
 
-/// Creates the error of an unsuccessful response, whose body may come from another server.
+/// Creates the error for an unsuccessful response. Another server may have sent its body.
 fn refused(status: u16, body: &[u8]) -> ClientError {
     let errors = serde_json::from_slice::<ErrorBody>(body)
         .map(|body| body.errors)

@@ -36,7 +36,7 @@ pub struct TlsReach {
     pub server_name: String,
     /// PEM file with certificates, one of which has signed the daemon's certificate or equals it.
     pub authority: PathBuf,
-    /// File whose first line is the token.
+    /// File with the access token in its first line.
     pub token_file: PathBuf,
 }
 
@@ -54,12 +54,12 @@ pub enum TlsError {
     Token(#[from] TokenError),
 }
 
-/// Bidirectional byte stream.
+/// Stream that carries bytes in both directions.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// Connection method.
+/// Method by which the client reaches the daemon.
 #[derive(Clone, Debug)]
 pub(crate) enum Transport {
     Unix(PathBuf),
@@ -75,7 +75,7 @@ pub(crate) struct TlsTransport {
 
 impl fmt::Debug for TlsTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The token is secret.
+        // The token is secret and must not be logged.
         f.debug_struct("TlsWay").field("address", &self.address).finish_non_exhaustive()
     }
 }
@@ -141,7 +141,8 @@ impl Transport {
     }
 }
 
-/// Disables Nagle's algorithm, and enables detection of a dead host within half a minute.
+/// Disables Nagle's algorithm, and enables the detection of an unreachable host within half a
+/// minute.
 ///
 /// # Errors
 /// The kernel rejects an option, because the socket is closed.
@@ -180,7 +181,7 @@ fn no_tls(error: &io::Error, name: &ServerName<'_>) -> String {
     let name = name.to_str();
     match tls {
         // A different certificate with the same subject causes a bad signature. A CA certificate is
-        // only accepted if it is configured itself.
+        // accepted as a server certificate only if it is itself configured.
         rustls::Error::InvalidCertificate(
             Certificate::UnknownIssuer | Certificate::BadSignature,
         ) => UNKNOWN.to_owned(),

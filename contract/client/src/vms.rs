@@ -8,7 +8,7 @@ use crate::resources::{body, item};
 use crate::transport::{self, Call};
 use crate::{Client, ClientError};
 
-/// Every method returns the operation that was started unless stated otherwise, and fails with
+/// Methods that return the started operation unless stated otherwise. Each fails with
 /// [`ClientError`].
 impl Client {
     /// Starts the VM on this host.
@@ -25,7 +25,7 @@ impl Client {
         self.execute_vm_action(vm, "stop", Some(body(request)?)).await
     }
 
-    /// Kills the VM at once.
+    /// Kills the VM without a shutdown of the guest.
     pub async fn kill_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
         self.execute_vm_action(vm, "kill", None).await
     }
@@ -45,7 +45,7 @@ impl Client {
         self.execute_vm_action(vm, "reset", None).await
     }
 
-    /// Freezes the file systems through the guest's agent.
+    /// Freezes the guest's file systems through its agent.
     pub async fn freeze_vm(
         &self,
         vm: &Name,
@@ -54,12 +54,12 @@ impl Client {
         self.execute_vm_action(vm, "freeze", Some(body(request)?)).await
     }
 
-    /// Thaws the file systems through the guest's agent.
+    /// Thaws the guest's file systems through its agent.
     pub async fn thaw_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
         self.execute_vm_action(vm, "thaw", None).await
     }
 
-    /// Returns the properties that the guest's agent reports.
+    /// Returns the guest properties that its agent reports.
     pub async fn vm_guest(&self, vm: &Name) -> Result<VmGuest, ClientError> {
         transport::json(self, Call::get(format!("{}/guest", item::<VmConfig>(vm)))).await
     }

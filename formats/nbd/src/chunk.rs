@@ -75,13 +75,13 @@ impl Chunk {
     }
 }
 
-/// Iterator over the chunks that answer a read, in ascending order of offsets. Extents that read as
-/// zeroes become holes; adjacent extents of one kind are merged. Created by
-/// [`Transmission::read_chunks`](crate::Transmission::read_chunks).
+/// Iterator over the chunks of the reply to a read, in ascending order of offsets. Extents that
+/// read as zeroes become holes; adjacent extents of one kind are merged. Created by
+/// [`RequestParser::read_chunks`](crate::RequestParser::read_chunks).
 #[derive(Clone, Debug)]
 pub struct ReadChunks<I: Iterator<Item = Extent>> {
     reply_to: ReplyTo,
-    /// Part of the range without a chunk so far.
+    /// Part of the range that no chunk covers yet.
     remaining: ByteRange,
     in_one: bool,
     extents: I,

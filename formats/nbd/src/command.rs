@@ -63,7 +63,7 @@ pub enum NbdCommand {
         first_only: bool,
     },
     /// `NBD_CMD_BLOCK_STATUS` with a payload that contains the length and selects metadata contexts
-    /// ([`Transmission::handle_contexts`](crate::Transmission::handle_contexts)).
+    /// ([`RequestParser::handle_contexts`](crate::RequestParser::handle_contexts)).
     BlockStatusWithPayload {
         /// Start of the range in the export, in bytes.
         offset: u64,

@@ -59,10 +59,10 @@ pub enum TlsMode {
 /// Result of processing input bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerProgress {
-    /// Number of input bytes consumed, from the front. Pass the others again in the next call,
-    /// unless `step` says otherwise.
+    /// Number of consumed bytes at the front of the input. Pass the others again in the next call,
+    /// unless `step` states otherwise.
     pub consumed: usize,
-    /// Next step, after the output was sent.
+    /// Next step. Take it after the output was sent.
     pub step: ServerStep,
 }
 
@@ -99,7 +99,7 @@ pub struct ServerHandshake {
     tls_mode: TlsMode,
     framing_max: Framing,
     state: State,
-    /// Received part of the current protocol element (flags, option header or data).
+    /// Received bytes of an incomplete protocol element (flags, option header or data).
     gathered: Vec<u8>,
     options: u32,
     is_fixed: bool,
@@ -126,8 +126,8 @@ impl ServerHandshake {
         }
     }
 
-    /// Limits the framing offered, as an older server would. For interoperability with clients that
-    /// negotiate formats they do not implement correctly.
+    /// Limits the framings offered. Intended for clients that negotiate message formats which they
+    /// do not implement correctly.
     #[must_use]
     pub fn with_framing_max(self, framing_max: Framing) -> Self {
         Self { framing_max, ..self }
@@ -179,7 +179,7 @@ impl ServerHandshake {
         rest: &mut &[u8],
         output: &mut Vec<u8>,
     ) -> Result<ServerStep, HandshakeError> {
-        // At most three iterations: client flags, option header, option data.
+        // The loop runs at most three times: client flags, option header, option data.
         loop {
             let wanted = match self.state {
                 State::ClientFlags => FLAGS_BYTES,

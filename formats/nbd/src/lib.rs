@@ -1,22 +1,22 @@
 //! NBD protocol: parsing of requests, encoding of replies and the handshake of a server; and the
-//! client functions needed to copy disks.
+//! client side as far as copying disks requires it.
 //!
 //! Specification: `doc/proto.md` of <https://github.com/NetworkBlockDevice/nbd>, with the extension
 //! `EXTENDED_HEADERS` (branch `extension-ext-header`). Comments cite its section titles.
 //!
 //! Server side of a connection
-//! - The server sends [`GREETING`]. [`ServerHandshake::handle_bytes`] processes the client's options and
-//!   produces replies, until a [`ServerStep`] reports that TLS has to start, the client aborted, or an
-//!   export was [`Negotiated`].
-//! - A [`RequestParser`] then parses requests. [`RequestParser::handle_header`] returns an
-//!   [`ParsedHeader`]: a [`Request`] to carry out, a rejected one, or a disconnect.
+//! - The server sends [`GREETING`]. [`ServerHandshake::handle_bytes`] processes the client's
+//!   options and produces replies, until a [`ServerStep`] reports that TLS has to start, the client
+//!   aborted, or an export was [`Negotiated`].
+//! - A [`RequestParser`] then parses requests. [`RequestParser::handle_header`] returns a
+//!   [`ParsedHeader`]: a [`Request`] to execute, a rejected request, or a disconnect.
 //! - The [`ReplyTo`] of a request encodes the reply into the caller's buffers: [`ReplyTo::done`],
 //!   [`ReplyTo::error`], the chunks of [`RequestParser::read_chunks`], the extents of
 //!   [`RequestParser::block_status`].
 //!
 //! Client side of a connection, for one export
 //! - [`ClientHandshake::handle_bytes`] processes the server's messages until the export is
-//!   [agreed](ClientStep::Agreed) on.
+//!   [negotiated](ClientStep::Negotiated).
 //! - [`ClientRequest::encode`] encodes requests; [`ReplyReader::read`] parses replies.
 //!
 //! This crate performs no I/O, TLS or timekeeping. The caller limits the duration of a handshake,
@@ -26,10 +26,10 @@
 //! Invariants
 //! - Any input yields a value or a typed error, never a panic, independent of how the input is
 //!   split.
-//! - A handshake is finite: at most [`OPTIONS_MAX`] options of [`OPTION_BYTES_MAX`] bytes, of which
-//!   one is buffered at a time.
-//! - A [`Request`] is validated: it is within the export, aligned to its blocks, and of an offered
-//!   kind.
+//! - A handshake is finite: at most [`OPTIONS_MAX`] options of [`OPTION_BYTES_MAX`] bytes, of
+//!   which one is buffered at a time.
+//! - A [`Request`] is validated: its range is within the export and aligned to its blocks, and
+//!   the export offers its command.
 //! - Requests and replies need no allocation. At most [`PAYLOAD_BYTES_MAX`] bytes separate two
 //!   headers of a client.
 #![forbid(unsafe_code)]

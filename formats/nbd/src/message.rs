@@ -7,7 +7,7 @@ use crate::text::truncate;
 /// Maximum length of a message in bytes; sufficient for every message of this crate.
 const MESSAGE_BYTES_MAX: usize = 256;
 
-/// Formatted message; truncated at [`MESSAGE_BYTES_MAX`].
+/// Formatted message, truncated after [`MESSAGE_BYTES_MAX`].
 pub(crate) struct Message {
     bytes: [u8; MESSAGE_BYTES_MAX],
     used: usize,
@@ -16,7 +16,7 @@ pub(crate) struct Message {
 impl Message {
     pub(crate) fn of(what: &impl fmt::Display) -> Self {
         let mut message = Self { bytes: [0; MESSAGE_BYTES_MAX], used: 0 };
-        // Never fails: excess text is truncated.
+        // This never fails: excess text is truncated.
         let _ = fmt::Write::write_fmt(&mut message, format_args!("{what}"));
         message
     }

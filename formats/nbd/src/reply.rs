@@ -40,8 +40,8 @@ pub(crate) mod kind {
     pub(crate) const ERROR_OFFSET: u16 = 1 << 15 | 2;
 }
 
-/// Addressee of a reply and its message format. Each request is answered once: with
-/// [`ReplyTo::done`], an error, the chunks of a read or a list of extents.
+/// Addressee of a reply and its message format. Each request gets one reply: [`ReplyTo::done`], an
+/// error, the chunks of a read or a list of extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyTo {
     pub(crate) framing: Framing,
@@ -130,8 +130,8 @@ impl ReplyTo {
         Ok(writer)
     }
 
-    /// Encodes the head of a chunk with `payload` bytes, reserving room for the first `own` bytes
-    /// of the payload.
+    /// Encodes the head of a chunk with `payload` bytes. Reserves room for the first `own` bytes of
+    /// the payload.
     pub(crate) fn chunk<'a>(
         &self,
         kind: u16,
@@ -147,7 +147,7 @@ impl ReplyTo {
         writer.u16(flags);
         writer.u16(kind);
         writer.u64(self.cookie);
-        // Payloads are bounded by the maximum payload of a request plus some fields.
+        // The payload is bounded by the maximum payload of a request plus some fields.
         let payload = u32::try_from(payload).unwrap_or(u32::MAX);
         if extended {
             writer.u64(self.offset);

@@ -26,7 +26,7 @@ pub struct StatusReply<'a> {
     written: usize,
     /// Last extent, not yet encoded because the next one may extend it.
     pending: Option<Extent>,
-    /// Length of the uncovered rest of the range, in bytes.
+    /// Length in bytes of the part of the range that no extent covers yet.
     rest: u64,
 }
 
@@ -49,8 +49,8 @@ impl<'a> StatusReply<'a> {
     }
 
     /// Appends the extent that follows the previous one. Returns true if another extent is
-    /// accepted; false once the range is covered or the buffer is full. Extents that do not fit are
-    /// dropped; the client then requests the rest.
+    /// accepted, and false if the range is covered or the buffer is full. Extents that do not fit
+    /// are dropped; the client then requests the remainder.
     pub fn push(&mut self, extent: Extent) -> bool {
         let length = extent.length.min(self.rest);
         if length == 0 {
@@ -104,7 +104,7 @@ impl<'a> StatusReply<'a> {
             writer.u64(extent.length);
             writer.u64(extent.state.bits().into());
         } else {
-            // Bounded by the length of the request, which has 32 bits.
+            // The value is bounded by the length of the request, which has 32 bits.
             writer.u32(u32::try_from(extent.length).unwrap_or(u32::MAX));
             writer.u32(extent.state.bits().into());
         }

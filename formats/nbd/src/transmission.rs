@@ -25,16 +25,17 @@ const CONTEXTS_BYTES: u32 = 12;
 pub enum ParsedHeader {
     /// The header is incomplete; [`RequestParser::header_bytes`] bytes are required.
     Incomplete,
-    /// Valid request, to carry out once its payload was received.
+    /// Valid request. Execute it after its payload was received.
     Request(Request),
     /// Invalid request: send the error reply and discard the payload.
     Rejected(RejectedRequest),
-    /// `NBD_CMD_DISC`: close the connection once earlier requests are complete. No reply.
+    /// `NBD_CMD_DISC`: close the connection after earlier requests have completed. No reply is
+    /// sent.
     Disconnect,
 }
 
-/// Loss of synchronization: the start of the next header is unknown or follows too long a payload.
-/// The connection must be closed. Offsets are in bytes from the start of the header.
+/// Loss of synchronization: the start of the next header is unknown, or its payload is too long to
+/// skip. The connection must be closed. Offsets are in bytes from the start of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HeaderError {
@@ -157,9 +158,9 @@ impl RequestParser {
         })
     }
 
-    /// Returns the chunks that answer a [`NbdCommand::Read`], after its data was read completely.
-    /// `extents`: allocation status from the start of the range; bytes without an extent count as
-    /// data.
+    /// Returns the chunks of the reply to a [`NbdCommand::Read`], after its data was read
+    /// completely. `extents`: allocation status from the start of the range; bytes without an
+    /// extent count as data.
     pub fn read_chunks<I: IntoIterator<Item = Extent>>(
         &self,
         reply_to: ReplyTo,
@@ -274,7 +275,7 @@ impl RequestParser {
         if length == 0 {
             return Err(RequestError::ZeroLength);
         }
-        // `block` is a power of two.
+        // This requires that `block` is a power of two.
         let within_block = u64::from(self.block).saturating_sub(1);
         if (offset | length) & within_block != 0 {
             return Err(RequestError::Unaligned { offset, length, block: self.block });

@@ -1,9 +1,10 @@
 //! Cache of sector bitmaps of partially allocated blocks.
 //!
 //! Invariants
-//! - A bitmap with uncommitted changes, or with writes in flight to its block, is not evicted.
-//! - A bitmap that changed since it was read is not evicted while the file is read again, because
-//!   the read may return the older version.
+//! - A bitmap with uncommitted changes is not evicted, nor is one with writes in flight to its
+//!   block.
+//! - A bitmap that has changed since it was read is not evicted during a further read of it,
+//!   because that read may return the older version.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,11 +13,11 @@ use suimon_image::ByteRange;
 use crate::bitmap;
 
 /// Maximum size of the cache in bytes, but at least [`BITMAPS_MIN`] bitmaps. Bitmaps needed by
-/// writes in flight and by the current request are kept in addition.
+/// writes in flight and by the current request are kept beyond that.
 const BYTES_MAX: u64 = 4 << 20;
 const BITMAPS_MIN: u64 = 8;
-/// Maximum number of bitmaps that one insertion examines for eviction. While more bitmaps than that are
-/// in use, the cache exceeds its size by one bitmap per insertion.
+/// Maximum number of bitmaps that one insertion examines for eviction. While more bitmaps than that
+/// are in use, the cache grows beyond its maximum by one bitmap per insertion.
 const EXAMINED_MAX: usize = 32;
 
 /// Sector bitmap of one block.
@@ -31,7 +32,7 @@ pub(crate) struct SectorMap {
 }
 
 impl SectorMap {
-    /// Returns the bitmap of a block without any sector in the file.
+    /// Returns the bitmap of a block that has no sectors in the file.
     pub(crate) fn empty(bytes: usize, writes: u32) -> Self {
         let bits = vec![0; bytes].into_boxed_slice();
         Self { bits, writes, is_dirty: false, has_changed: false }
@@ -170,10 +171,10 @@ mod tests {
         }
         cache.map_mut(0).unwrap().is_dirty = true;
         cache.map_mut(1).unwrap().writes = 1;
-        // Changed since it was read, and being read again.
+        // This bitmap has changed since it was read, and is being read again.
         cache.map_mut(2).unwrap().set(3, 4);
         cache.begin_read(place(2), 2);
-        // Being read again without changes.
+        // This bitmap is being read again without changes.
         cache.begin_read(place(3), 3);
         for block in 6..30 {
             cache.insert_read(block, &[0; 4], 4..=4);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 /// Number of table entries per sector.
 pub(crate) const ENTRIES_PER_SECTOR: u32 = 128;
 
-/// Metadata changes not included in a commit.
+/// Metadata changes that no commit includes yet.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     /// Changed sectors of the block allocation table.
@@ -62,10 +62,10 @@ impl Changes {
         self.fresh.len() + self.bitmaps.len()
     }
 
-    /// Merges the changes of a failed commit back. A table that refers to its new blocks may have
-    /// reached the file, so those blocks no longer count as fresh. Room for
-    /// blocks is no longer requested: a write that needs it is placed again, and commits for other
-    /// writes must not fail because of it.
+    /// Adds the changes of a failed commit back. The file may contain a table that refers to its
+    /// new blocks, so these are no longer counted as fresh. Room for blocks is no longer requested:
+    /// a write that needs room is placed again, and must not cause the failure of commits for other
+    /// writes.
     pub(crate) fn merge_failed(&mut self, failed: Self, has_place: impl Fn(u32) -> bool) {
         self.table_sectors.extend(failed.table_sectors);
         for block in failed.fresh.into_iter().chain(failed.bitmaps) {

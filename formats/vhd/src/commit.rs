@@ -5,7 +5,8 @@
 //! The first flush makes the payload durable before any metadata refers to it; after the last flush
 //! the commit is durable. Sectors are written atomically, so each sector of the table and of a
 //! bitmap has its old or its new contents, and everything it refers to is durable. The former
-//! footer is zeroed afterwards, freed blocks after the commit, and their space is reused only then.
+//! footer is zeroed afterwards. Freed blocks are zeroed after the commit, and their space is reused
+//! only then.
 
 use suimon_image::{ByteRange, Commit, CommitOutcome, Step};
 
@@ -15,7 +16,7 @@ use crate::fields::{SECTOR, index};
 use crate::header::encode_table;
 use crate::sparse::Sparse;
 
-/// Reserve in blocks that a commit with new blocks leaves before the footer.
+/// Number of blocks for which a commit with new blocks leaves room before the footer.
 const ROOM_MIN: u64 = 1;
 
 impl Sparse {
@@ -38,7 +39,8 @@ impl Sparse {
         if let Some(sector) = grown {
             steps.push(Step::Write { offset: sector * SECTOR, bytes: self.footer.to_vec() });
         }
-        // In a dynamic disk a full bitmap is correct early: unwritten sectors are zero in the file.
+        // In a dynamic disk, a full bitmap may become durable before the payload: unwritten sectors
+        // are zero in the file.
         let (early, late): (Vec<u32>, Vec<u32>) = if self.is_differencing {
             (changes.fresh.iter().copied().collect(), changes.bitmaps.iter().copied().collect())
         } else {
@@ -64,12 +66,13 @@ impl Sparse {
         Some(Commit { steps })
     }
 
-    /// Returns the new sector of the footer if blocks need more space than available, or soon will.
+    /// Returns the new sector of the footer if blocks need more space than is available now or will
+    /// be soon.
     fn growth(&mut self, changes: &Changes) -> Option<u64> {
         let allocated = self.allocated;
         let space = self.space.as_mut()?;
         let is_wanted = changes.blocks_beyond_end > 0 && !space.reserve(changes.blocks_beyond_end);
-        // Room for later must not fail a commit of what is there.
+        // Lack of room for later blocks must not fail the commit of existing ones.
         let is_ahead = !self.has_failed_to_grow && !changes.fresh.is_empty();
         let is_soon = is_ahead && space.available_blocks(ROOM_MIN) < ROOM_MIN;
         if !is_wanted && !is_soon {

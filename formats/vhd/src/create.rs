@@ -37,8 +37,8 @@ pub enum NewDisk {
 /// Representation of a new disk's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeEncoding {
-    /// Exact size in Current Size. The creator is recorded as Windows, so that programs that decide
-    /// by creator do not use the geometry, which may be smaller.
+    /// Exact size in the field Current Size. The creator is recorded as Windows, because some
+    /// programs decide by creator whether to use the geometry, which may be smaller.
     Exact,
     /// Size rounded up to a value that the geometry represents exactly, so that every program
     /// computes the same size.

@@ -22,8 +22,8 @@ pub(crate) struct Found {
 pub(crate) struct Footers {
     /// Footer that determines the disk's properties.
     pub(crate) found: Found,
-    /// Error of the other footer: the one at the end if the copy is authoritative, otherwise the
-    /// copy. `None` for fixed disks, which have no copy.
+    /// Error of the footer that is not authoritative: the one at the end or the copy. `None` for
+    /// fixed disks, which have no copy.
     pub(crate) other: Option<ImageError>,
     /// True if the footer at the end is authoritative.
     pub(crate) is_at_end: bool,
@@ -38,9 +38,9 @@ pub(crate) struct Footers {
 /// Returns the footers of a file.
 ///
 /// The last bytes of a file are never guest data: the payload of a fixed disk ends before the
-/// footer, and growing images write the new footer first. The first sector of a fixed disk,
-/// however, is guest data. Therefore the copy at the start is used only if the footer at the end is
-/// invalid.
+/// footer, and growing images write the new footer first. The first sector of a fixed disk, in
+/// contrast, is guest data. The copy at the start is therefore used only if the footer at the end
+/// is invalid.
 pub(crate) fn footers(file: &dyn ImageFile) -> Result<Footers, ImageError> {
     let len = file.len().map_err(|error| ImageError::new("footer", 0, error))?;
     let end = at_end(file, len);

@@ -14,8 +14,8 @@ const COOKIE: &[u8; 8] = b"conectix";
 const VERSION: u32 = 0x0001_0000;
 const FEATURES_RESERVED: u32 = 2;
 const CHECKSUM_AT: usize = 64;
-/// Creators of images in which Current Size is authoritative. For all others it is the geometry,
-/// which may be smaller.
+/// Creators of images for which Current Size is authoritative. For all others, the geometry is
+/// authoritative and may be smaller.
 const CREATORS_OF_EXACT_SIZES: [&[u8]; 5] = [b"win ", b"qem2", b"d2v ", b"tap", b"CTXS"];
 
 /// Type of a disk image.

@@ -151,7 +151,7 @@ pub(crate) fn table_bytes(entries: u32) -> u64 {
     (u64::from(entries) * 4).next_multiple_of(512)
 }
 
-/// Encodes table entries; the rest of the last sector is filled with unused entries.
+/// Encodes table entries; the remainder of the last sector is filled with unused entries.
 pub(crate) fn encode_table(entries: &[u32]) -> Vec<u8> {
     let len = index(table_bytes(u32::try_from(entries.len()).unwrap_or(u32::MAX)));
     let mut bytes = Vec::with_capacity(len);

@@ -131,7 +131,7 @@ impl Image for Vhd {
     }
 
     fn identity(&self) -> ImageIdentity {
-        // Opening a VHD image changes no field. The footer's position follows from the blocks.
+        // Opening a VHD image changes no field. The blocks determine the footer's position.
         ImageIdentity { write_id: self.footer.unique_id, file_len: 0 }
     }
 }

@@ -89,8 +89,9 @@ impl Structures {
         }
     }
 
-    /// Applies changes that a killed process had not committed: bitmaps first, then the table.
-    /// Their payload is already in the file. Idempotent, so it may be interrupted and repeated.
+    /// Applies changes that a killed process had not committed: first to bitmaps, then to the
+    /// table. The file contains their payload already. Idempotent, so it may be interrupted and
+    /// repeated.
     fn redo(
         &self,
         file: &dyn ImageFile,
@@ -103,7 +104,7 @@ impl Structures {
             let fault = ImageFault::ParentChanged { what };
             return Err(ImageError::new("Unique Id", found.offset.saturating_add(68), fault));
         }
-        // Entries have no undefined bits: no normalization required.
+        // All bits of an entry are defined, so no normalisation is necessary.
         let pages = redo.pages(SECTOR, core::convert::identity, |page| {
             let mut bytes = vec![0; index(page.len())];
             let read = file.read_at(page.offset(), &mut bytes);
@@ -121,13 +122,13 @@ impl Structures {
             let places = table.iter_mut().skip(first);
             places.zip(entries).for_each(|(place, entry)| *place = entry);
         }
-        // Another program may have reused the space.
+        // Another program may have reused the space of the block.
         let blocks = self.validate(&table, footers)?;
         let placed = |sector: u32| {
             let at = blocks.partition_point(|(place, _)| *place <= sector);
             blocks.get(at.checked_sub(1)?).map(|(place, _)| *place)
         };
-        // Blocks that were freed again are no longer in the table.
+        // The table does not contain blocks that were freed again.
         let freed: BTreeSet<u32> = redo.entries().map(u32::from_be_bytes).collect();
         redo.check_ranges(start..end, |fill| {
             let Ok(sector) = u32::try_from(fill.offset() / SECTOR) else { return false };
@@ -136,7 +137,7 @@ impl Structures {
             let bitmaps = bitmaps.filter_map(|place| self.layout.bitmap_range(place));
             bitmaps.into_iter().any(|bitmap| bitmap.contains(fill))
         })?;
-        // On a full store this frees the space that the following writes need.
+        // If the store is full, this frees the space that the following writes need.
         zero_gaps(
             file,
             &self.layout,
@@ -229,11 +230,12 @@ fn repair(
     gaps: &[Gap],
 ) -> Result<(), ImageError> {
     let failed = |error: FileError| ImageError::new("footer", footers.correct_offset, error);
-    // Zeroing frees space and therefore precedes writes that need space.
+    // Zeroing frees space. It therefore precedes the writes that need space.
     let mut is_changed = zero_gaps(file, layout, gaps)?;
     if !footers.is_at_end || !footers.is_complete {
         file.write_at(footers.correct_offset, &footers.found.bytes).map_err(failed)?;
-        // Truncate: a former 511-byte footer at the end would be found again.
+        // The file must be truncated, because a former 511-byte footer at its end would be found
+        // again.
         file.set_len(footers.correct_offset.saturating_add(FOOTER)).map_err(failed)?;
         is_changed = true;
     }
@@ -247,7 +249,7 @@ fn repair(
     Ok(())
 }
 
-/// Zeroes gaps that can contain a block. Returns true if there is any.
+/// Zeroes the gaps that can contain a block. Returns true if there is any.
 fn zero_gaps(file: &dyn ImageFile, layout: &Layout, gaps: &[Gap]) -> Result<bool, ImageError> {
     let mut is_changed = false;
     for (nth, gap) in (1..).zip(gaps) {

@@ -13,7 +13,7 @@ use crate::open::Structures;
 use crate::space::exceeds_room;
 use crate::table;
 
-/// Repair that was carried out.
+/// Repair that was performed on an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepairAction {
     /// The footer was restored from its copy, or completed.
@@ -67,8 +67,8 @@ pub fn repair(file: &dyn ImageFile, rule: SizeSource) -> Result<Vec<RepairAction
     Ok(done)
 }
 
-/// Returns the correct offset of the footer, and true if the free space before it exceeds the
-/// reserve.
+/// Returns the correct offset of the footer. The second value is true if the free space before the
+/// footer exceeds the reserve.
 fn correct_footer_offset(
     file: &dyn ImageFile,
     footers: &Footers,
@@ -80,7 +80,7 @@ fn correct_footer_offset(
         let tail = tail(&gaps, footers.correct_offset);
         Ok((tail.start * SECTOR, exceeds_room(&structures.layout, tail)))
     });
-    // If other structures are damaged, unreferenced space cannot be determined.
+    // Unreferenced space cannot be determined if other structures are damaged.
     let Ok((end_of_use, exceeds)) = tail else { return Ok((footers.correct_offset, false)) };
     if exceeds {
         return Ok((end_of_use, true));
@@ -114,8 +114,8 @@ pub fn payload_ranges(
 }
 
 /// Replaces paths, name and modification time of the parent recorded in a differencing image. Paths
-/// in other notations are removed, because they refer to the former location. Atomic with respect
-/// to crashes.
+/// in other notations are removed, because they refer to the former location. After a crash, the
+/// image has either the old or the new values.
 ///
 /// # Errors
 /// Fails if the image is not differencing or needs repair, if a path is too long, or if the file

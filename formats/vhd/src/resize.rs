@@ -24,7 +24,7 @@ use crate::table::{self, UNUSED};
 /// the new end would shrink, if the format does not support the size, or if the file cannot be read
 /// or written.
 pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeSource) -> Result<u64, ImageError> {
-    // Repairs the image, and rejects a damaged one.
+    // This repairs the image, and rejects a damaged one.
     Vhd::open(file, OpenOptions { access: Access::Write, size: rule })?;
     let footers = footers(file)?;
     let footer = &footers.found.footer;
@@ -180,7 +180,7 @@ fn enlarge_table(
         file.write_at(place, &footers.found.bytes).map_err(failed)?;
         file.flush().map_err(failed)?;
     }
-    // In place, existing entries are rewritten with identical contents.
+    // If the table is enlarged in place, existing entries are rewritten with identical contents.
     file.write_at(table_offset, &bytes).map_err(failed)?;
     file.flush().map_err(failed)?;
     let mut header = structures.header_bytes;

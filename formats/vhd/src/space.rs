@@ -3,8 +3,8 @@
 //! Invariants
 //! - Allocated space reads as zeros and is not referenced by any metadata, in memory or in the
 //!   file.
-//! - No space behind the footer is allocated: the file always ends with a footer, never with guest
-//!   data, which could resemble a footer.
+//! - No space behind the footer is allocated. The file therefore always ends with a footer and
+//!   never with guest data, which could resemble a footer.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -15,12 +15,12 @@ use crate::gap::Gap;
 use crate::layout::Layout;
 use crate::table::UNUSED;
 
-/// Maximum growth beyond the current demand in bytes; growth is otherwise an eighth of the
-/// allocated blocks.
+/// Maximum number of bytes that are allocated beyond the current demand. Below it, the reserve is
+/// an eighth of the allocated blocks.
 const GROWTH_BYTES_MAX: u64 = 64 << 20;
 
-/// Maximum size of one range that is zeroed in bytes, but at least a block. File systems block direct
-/// I/O on a file while they deallocate a range of it.
+/// Maximum size in bytes of one range that is zeroed, but at least a block. File systems block
+/// direct I/O on a file while they deallocate a range of it.
 const ZEROING_BYTES_MAX: u64 = 64 << 20;
 
 /// Returns true if the gap before the footer exceeds the reserve for new blocks that a growing
@@ -94,8 +94,8 @@ impl Space {
         self.has_failed_zeroing = false;
     }
 
-    /// Returns the next range to zero: freed blocks, as many as are adjacent. `None` if there is none,
-    /// or one is in progress.
+    /// Returns the next range to zero: adjacent freed blocks. `None` if there are none, or if a
+    /// range is being zeroed.
     pub(crate) fn poll_zeroing(&mut self) -> Option<ByteRange> {
         if !self.zeroing.is_empty() || self.has_failed_zeroing {
             return None;
@@ -115,7 +115,7 @@ impl Space {
         ByteRange::new(first * SECTOR, (end - first) * SECTOR)
     }
 
-    /// Makes the blocks in progress available if they were zeroed.
+    /// Ends the zeroing of a range. If it succeeded, its blocks become available.
     pub(crate) fn handle_zeroed(&mut self, is_zero: bool) {
         let sectors = core::mem::take(&mut self.zeroing);
         if is_zero {
@@ -126,7 +126,7 @@ impl Space {
         }
     }
 
-    /// Returns the number of further blocks that fit without growing, at most `enough`.
+    /// Returns the number of further blocks that fit without growing the file, at most `enough`.
     pub(crate) fn available_blocks(&self, enough: u64) -> u64 {
         let stride = self.layout.stride_sectors().max(1);
         let of = |gap: &Gap| gap.end.saturating_sub(self.layout.align(gap.start)) / stride;

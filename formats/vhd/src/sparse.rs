@@ -19,7 +19,7 @@ use crate::layout::{Layout, PAYLOAD_ALIGNMENT};
 use crate::space::Space;
 use crate::table::UNUSED;
 
-/// Space allocated to a block without completed writes.
+/// Space allocated to a block that has no completed writes.
 #[derive(Debug)]
 struct PendingBlock {
     sector: u32,
@@ -41,26 +41,26 @@ pub(crate) struct Sparse {
     pub(crate) maps: BitmapCache,
     /// Block range of the last request that needed a bitmap; its bitmaps must be cached together.
     wanted_maps: (u32, u32),
-    /// Free space; `None` in an image opened for reading only.
+    /// Free space; `None` in an image that was opened for reading only.
     pub(crate) space: Option<Space>,
     pub(crate) changes: Changes,
     pub(crate) committing: Option<Committing>,
     /// True if the last commit that extends the file failed.
     pub(crate) has_failed_to_grow: bool,
-    /// Log of changes to table and bitmaps; `None` if logging is off.
+    /// Log of changes to table and bitmaps for a redo record; `None` if changes are not recorded.
     remembered: Option<Vec<MetadataChange>>,
     pub(crate) footer: [u8; 512],
     /// Number of blocks allocated in the file.
     pub(crate) allocated: u64,
 }
 
-/// Requirement of a write to a block.
+/// Operation that a write to a block requires first.
 enum WriteRequirement {
-    /// No requirement: the write can proceed.
+    /// None: the write can proceed.
     Yes,
     /// Allocation of space for the block.
     Allocate,
-    /// Reading of the block's bitmap in this range.
+    /// Read of the block's bitmap in this file range.
     Bitmap(ByteRange),
 }
 
@@ -123,7 +123,7 @@ impl Sparse {
         if self.is_differencing { Location::Parent } else { Location::Zero }
     }
 
-    /// Requests the bitmap of an allocated block.
+    /// Returns the request to read the bitmap of an allocated block.
     fn request_bitmap(&mut self, block: u32, sector: u32) -> Translation {
         // Sector numbers have 32 bits, so the offset does not overflow.
         let Some(range) = self.layout.bitmap_range(sector) else { return Translation::NeedsCommit };
@@ -155,7 +155,7 @@ impl Sparse {
         (block(range.offset()), block(range.end().saturating_sub(1)))
     }
 
-    /// Returns the requirement of a write to a block with an incomplete bitmap.
+    /// Returns the operation that a write to a block with an incomplete bitmap requires first.
     fn write_requirement(&self, block: u32) -> WriteRequirement {
         match self.sector(block) {
             Some(sector) if self.maps.map(block).is_none() => self
@@ -214,7 +214,7 @@ impl Sparse {
         true
     }
 
-    /// Logs that the bitmap of an allocated block is full.
+    /// Adds the fact that the bitmap of an allocated block is full to the log of changes.
     fn remember_full_bitmap(&mut self, block: u32) {
         let range = self.sector(block).and_then(|sector| self.layout.bitmap_range(sector));
         if let (Some(changes), Some(range)) = (&mut self.remembered, range) {
@@ -222,7 +222,8 @@ impl Sparse {
         }
     }
 
-    /// Logs the bytes of a block's cached bitmap that contain the bits `from .. end`.
+    /// Adds the bytes of a block's cached bitmap that contain the bits `from .. end` to the log of
+    /// changes.
     fn remember_bits(&mut self, block: u32, from: u64, end: u64) {
         let range = self.sector(block).and_then(|sector| self.layout.bitmap_range(sector));
         let (Some(range), Some(map)) = (range, self.maps.map(block)) else { return };

@@ -92,12 +92,14 @@ pub(crate) struct Bat {
     bitmaps: Vec<Entry>,
     /// Numbers of table pages that changed since they were last part of a commit.
     pub dirty: BTreeSet<u64>,
-    /// Log of changes to entries and sector bitmaps; `None` if logging is off.
+    /// Log of changes to entries and sector bitmaps for a redo record; `None` if changes are not
+    /// recorded.
     pub changes: Option<Vec<MetadataChange>>,
     pub region: ByteRange,
 }
 
-/// Handler of errors in entries: returns an error to end reading, or records it and continues.
+/// Handler of errors in entries. It returns an error to end reading, or records the error to
+/// continue.
 pub(crate) type Faults<'a> = dyn FnMut(ImageError) -> Result<(), ImageError> + 'a;
 
 impl Bat {
@@ -191,7 +193,7 @@ impl Bat {
         bitmaps.any(|bitmap| bitmap.contains(range))
     }
 
-    /// Returns the entry of a block; beyond the end of the disk: not present.
+    /// Returns the entry of a block. Blocks beyond the end of the disk are not present.
     #[inline]
     pub(crate) fn payload(&self, block: u64) -> Entry {
         let entry = usize::try_from(block).ok().and_then(|block| self.payload.get(block));

@@ -51,7 +51,7 @@ impl CheckReport {
 const ROOM_BYTES: u64 = 8 * MB;
 
 /// Returns true if the unused space at the end of the file exceeds the usual reserve. Fixed images
-/// are exempt: QEMU allocates their space while the entries still say zero.
+/// are exempt, because QEMU allocates their space before it sets the entries.
 pub(crate) fn exceeds_room(tail: u64, metadata: &Metadata) -> bool {
     !metadata.leave_allocated && tail > metadata.block.max(ROOM_BYTES)
 }

@@ -37,7 +37,7 @@ impl Vhdx {
             !writing.space.freed.is_empty() || !writing.space.unreferenced.is_empty()
         });
         if self.bat.dirty.is_empty() && self.bitmaps.dirty.is_empty() && !has_freed {
-            // Pages of a log entry that are not applied are dirty.
+            // The pages of a log entry that was not applied completely are dirty.
             return None;
         }
         let (bitmap_pages, bat_pages) = self.take_dirty();
@@ -113,7 +113,8 @@ impl Vhdx {
 }
 
 impl WriteState {
-    /// Appends the steps that write pages to the log and to their places, in as many entries as needed.
+    /// Appends the steps that write pages to the log and then in place, in as many entries as
+    /// needed.
     fn write_entries(
         &mut self,
         pages: &[Page],
@@ -147,10 +148,10 @@ impl WriteState {
         entries
     }
 
-    /// Makes the log continue behind its last durable entry after a commit failed.
+    /// Makes the log continue behind its last durable entry after a failed commit.
     ///
-    /// An entry is replayed on its own. One that is durable must therefore not be superseded before its
-    /// pages are in their places, and one that may not be durable protects no page.
+    /// Each entry is replayed on its own. A durable entry must therefore not be superseded before
+    /// its pages are in place. An entry that may not be durable protects no page.
     fn return_to_durable(&mut self, failed: &mut Committing, completed: usize) {
         if failed.steps_to_applied.is_some_and(|of| of <= completed) {
             self.unapplied.clear();

@@ -13,10 +13,10 @@ pub(crate) struct Committing {
     pub(crate) fresh: BTreeSet<u64>,
     pub(crate) freed: Vec<u32>,
     pub(crate) unreferenced: Vec<u32>,
-    /// Number of steps after which the pages of the log's last entry are durable in their places; `None`:
-    /// this commit does not write them first.
+    /// Number of steps after which the pages of the log's last entry are durable in place. `None`
+    /// if this commit does not write them first.
     pub(crate) steps_to_applied: Option<usize>,
-    /// The log before this commit.
+    /// State of the log before this commit.
     pub(crate) log_before: Writer,
     pub(crate) pages: Vec<Page>,
     pub(crate) entries: Vec<Entry>,
@@ -28,12 +28,12 @@ pub(crate) struct Committing {
 pub(crate) struct Entry {
     /// Number of steps after which the entry is durable.
     pub(crate) steps_to_durable: usize,
-    /// Number of steps after which its pages are durable in their places; `None`: the next commit's first
-    /// flush makes them so.
+    /// Number of steps after which the entry's pages are durable in place. `None` if the first
+    /// flush of the next commit makes them durable.
     pub(crate) steps_to_applied: Option<usize>,
     /// Range of the entry in the commit's pages.
     pub(crate) pages: Range<usize>,
-    /// The log behind the entry.
+    /// State of the log after the entry.
     pub(crate) log: Writer,
 }
 

@@ -93,7 +93,7 @@ impl NewImage {
             let fault = ImageFault::FormatLimit { limit: FILE_MB_MAX * MB };
             ImageError::new("file", 0, fault)
         };
-        // Some megabytes plus a BAT of a few hundred: no overflow.
+        // The sum of some megabytes and a BAT of a few hundred megabytes does not overflow.
         let region = |offset, len| ByteRange::new(offset, round_up_mb(len)).ok_or_else(too_large);
         let metadata_region = region(METADATA_OFFSET, items.len() as u64)?;
         let bat = region(metadata_region.end(), geometry.entries() * 8)?;

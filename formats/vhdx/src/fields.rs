@@ -5,15 +5,15 @@ pub(crate) const FILE_MB_MAX: u64 = 1 << 29;
 
 /// Unit of space in bytes; regions and blocks are multiples of it.
 pub(crate) const MB: u64 = 1 << 20;
-/// Metadata up to this length in bytes is written, which allocates its space in advance: the log,
-/// and the BAT of a 16 TB disk with blocks of 32 MB.
+/// Largest size in bytes of metadata that is written instead of zeroed, which allocates its space
+/// in advance. Covers the log, and the BAT of a 16 TB disk with blocks of 32 MB.
 pub(crate) const WRITTEN_MAX: u64 = 4 * MB;
 /// Length of a log sector and of a metadata page in bytes.
 pub(crate) const PAGE: u64 = 4096;
-/// The same as [`PAGE`], for buffers in memory.
+/// [`PAGE`] as a `usize`, for buffers in memory.
 pub(crate) const PAGE_LEN: usize = 4096;
 
-/// Returns the field at `at`; zeros if it exceeds the buffer.
+/// Returns the field at offset `at`; zeros if it exceeds the buffer.
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let field = bytes.get(at..at.saturating_add(N));
     field.and_then(|field| field.try_into().ok()).unwrap_or([0; N])
@@ -52,7 +52,7 @@ pub(crate) fn seal(bytes: &mut [u8], field: usize) {
     put(bytes, field, &sum.to_le_bytes());
 }
 
-/// Converts a length for memory. The caller has checked it against a bound.
+/// Converts a length to `usize`. The caller has checked that it is bounded.
 pub(crate) fn to_usize(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }

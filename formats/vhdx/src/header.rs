@@ -36,7 +36,7 @@ impl Header {
         put(&mut bytes, 48, &self.log_guid.stored());
         put(&mut bytes, 64, &self.log_version.to_le_bytes());
         put(&mut bytes, 66, &1_u16.to_le_bytes());
-        // The log's length was read from 32 bits or is that of a new image.
+        // The length of the log was read from a 32-bit field, or is that of a new image.
         let log_len = u32::try_from(self.log.len()).unwrap_or(u32::MAX);
         put(&mut bytes, 68, &log_len.to_le_bytes());
         put(&mut bytes, 72, &self.log.offset().to_le_bytes());
@@ -118,7 +118,7 @@ impl Headers {
                 ImageFault::BadMagic { expected: "\"vhdxfile\" at the beginning of the file" };
             return Err(ImageError::new("FileIdentifier.Signature", 0, fault));
         }
-        // Checked after the signature, because a file of another format may be shorter.
+        // This is checked after the signature, because a file of another format may be shorter.
         if file_len < HEADER_SECTION {
             return short();
         }
@@ -151,8 +151,8 @@ impl Headers {
         }
     }
 
-    /// Writes a changed header over the one that is not current and makes it current. After a crash
-    /// one of both is valid ([MS-VHDX] 2.2.2.1).
+    /// Writes a changed header over the header that is not current, and makes it the current one.
+    /// After a crash, one of the two headers is valid ([MS-VHDX] 2.2.2.1).
     pub(crate) fn update(
         &mut self,
         file: &dyn ImageFile,

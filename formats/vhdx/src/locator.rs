@@ -110,7 +110,8 @@ impl ParentLocator {
             let fault = ImageFault::InvalidValue { value: count as u64, allowed };
             return Err(ImageError::new("ParentLocator.KeyValueCount", offset + 18, fault));
         }
-        // Texts may share bytes of the item; the budget bounds the memory of their copies.
+        // Several strings may refer to the same bytes of the item. The budget bounds the memory of
+        // their copies.
         let mut budget = bytes.len();
         let mut entries = BTreeMap::new();
         for (nth, entry) in table.chunks_exact(ENTRY_LEN).take(count).enumerate() {

@@ -93,7 +93,8 @@ impl Metadata {
             size,
             disk_id: Guid::from_stored(array(&disk_id, 0)),
             logical_sector,
-            // Corrected, because guests would reject a disk with inconsistent sector sizes.
+            // The value is corrected, because guests would reject a disk with inconsistent sector
+            // sizes.
             physical_sector: physical_sector.max(logical_sector),
             parent,
             size_offset,
@@ -214,7 +215,7 @@ impl<'a> Items<'a> {
     }
 }
 
-/// Location for another parent locator, and the table entry that refers to it.
+/// Location for a further parent locator, and the table entry that refers to it.
 pub(crate) struct ParentSlot {
     /// Range of the new item, which overlaps no other item.
     pub content: ByteRange,

@@ -42,8 +42,8 @@ pub(crate) struct Structures {
     pub bat: Bat,
     pub occupancy: Occupancy,
     pub overlay: Overlay,
-    /// Ranges of overlay changes, each of which must be durable before the next: the log's, and
-    /// those of the redo record.
+    /// Ranges of overlay changes: those of the log, and those of the redo record. Each range must
+    /// be durable before the next one is written.
     stages: Vec<Range<usize>>,
     pub log_entries: usize,
     pub file_len: u64,
@@ -53,8 +53,8 @@ pub(crate) struct Structures {
 
 impl Structures {
     /// Reads the structures, with the changes of `redo` applied. `faults` handles errors of BAT
-    /// entries; other errors end reading. With `stays_in_memory` the changes must not concern
-    /// payload, because payload is read from the file directly.
+    /// entries; other errors end reading. With `stays_in_memory`, the changes must not concern
+    /// payload, because payload is read directly from the file.
     pub(crate) fn read(
         file: &dyn ImageFile,
         stays_in_memory: bool,
@@ -117,16 +117,16 @@ impl Structures {
             regions: self.regions,
             bat: self.bat,
             bitmaps: SectorBitmaps::default(),
-            // Only read-only images retain changes in memory.
+            // Changes remain in memory only for images that are open for reading.
             overlay: self.overlay,
             writing,
         }
     }
 }
 
-/// Returns the megabytes that the log changes and that payload blocks must not use, in ascending
-/// order and disjoint. Regions and sector bitmaps are exempt, because they are read with the
-/// changes applied.
+/// Returns the ranges in megabytes that the log changes and payload blocks must not use. They are
+/// disjoint and in ascending order. Regions and sector bitmaps are exempt, because they are read
+/// with the changes applied.
 fn logged(overlay: &Overlay, regions: &Regions) -> Vec<(u32, u32)> {
     let to_mb = |bytes: u64| u32::try_from(bytes / MB).unwrap_or(u32::MAX);
     let is_metadata = |range: ByteRange| {
@@ -199,12 +199,12 @@ impl Vhdx {
         read.overlay = Overlay::default();
         let space = Space::new(&read.occupancy, read.metadata.block, read.geometry.has_parent);
         let end = space.end_bytes();
-        // Space behind the last block is unreferenced and has unknown contents.
+        // The space behind the last block is unreferenced and has unknown contents.
         let file_len = end;
         let log = read.headers.current.log;
         let mut writer = Writer::new(log, guids.log);
         let mut steps = vec![clear_log_step(log)];
-        // The log of an open image always contains a valid entry.
+        // The log of an open image must always contain a valid entry.
         writer.write(&[], file_len, end, &mut steps);
         steps.extend([Step::Flush, Step::DurableMarker]);
         let prepare = || {
@@ -212,7 +212,7 @@ impl Vhdx {
             Commit { steps }.execute(file).map_err(|failed| failed.error)
         };
         prepare().map_err(failed)?;
-        // Two updates, so that both headers contain it.
+        // The second update makes the other header contain the change, too.
         for _ in 0..2 {
             read.headers.update(file, |header| {
                 header.file_write = guids.file_write;
@@ -250,13 +250,13 @@ impl Vhdx {
         for _ in 0..2 {
             self.headers.update(file, |header| header.log_guid = Guid::NIL)?;
         }
-        // Log entries require the greater length, so the file is truncated only now.
+        // The log entries require the former length, so the file can be truncated only now.
         let end = writing.space.end_bytes();
         file.set_len(end).and_then(|()| file.flush()).map_err(failed)
     }
 }
 
-/// Returns true if the file does not yet contain the changes of `redo`.
+/// Returns true if the changes of `redo` are not yet in the file.
 fn is_to_redo(redo: &RedoChanges, headers: &Headers) -> Result<bool, ImageError> {
     let write_id = headers.current.file_write.stored();
     if redo.changes.is_empty() || write_id == redo.new_write_id {

@@ -112,7 +112,7 @@ impl Regions {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; REGION_TABLE_LEN as usize];
         put(&mut bytes, 0, b"regi");
-        // At most the number of entries parsed.
+        // The number does not exceed the number of parsed entries.
         put(&mut bytes, 8, &u32::try_from(self.all.len()).unwrap_or(0).to_le_bytes());
         for (region, at) in self.all.iter().zip((16..).step_by(32)) {
             put(&mut bytes, at, &region.guid.stored());

@@ -12,7 +12,7 @@ use crate::space::Space;
 use crate::view::{Overlay, View};
 use crate::{Guid, ParentLocator, Vhdx, WriteGuids};
 
-/// Repair that was carried out.
+/// Repair that was performed on an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
     /// The signature of the file type identifier was restored.
@@ -41,7 +41,8 @@ pub enum Repair {
 pub struct Repaired {
     /// Repairs in the order in which they were carried out.
     pub done: Vec<Repair>,
-    /// Damage without a redundant copy, which prevented replay of the log and release of space.
+    /// Damage without a redundant copy. It prevented the replay of the log and the release of
+    /// space.
     pub left: Option<ImageError>,
 }
 
@@ -92,7 +93,8 @@ pub fn repair(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Repaired, Imag
 }
 
 /// Replaces the parent path recorded in a differencing image. Paths in other notations are removed,
-/// because they refer to the former location. Atomic with respect to crashes.
+/// because they refer to the former location. After a crash, the image has either the old or the
+/// new path.
 ///
 /// # Errors
 /// Fails if the image has no parent or was not closed, if the path is too long, or if the file

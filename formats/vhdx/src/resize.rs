@@ -18,7 +18,7 @@ use crate::{ImageType, Vhdx, WriteGuids};
 
 /// Changes the size of the disk to `size` bytes. Data behind a new lower end is lost; added space
 /// reads as zeros or from the parent. The image must not be in use: the caller suspends requests,
-/// resizes, and opens the image again.
+/// closes the image, resizes it, and opens it again.
 ///
 /// # Errors
 /// Fails if the format does not support the size, if the image is damaged, or if the file cannot be
@@ -56,7 +56,7 @@ pub fn resize(file: &dyn ImageFile, size: u64, guids: &WriteGuids) -> Result<(),
     }
     write_size(file, &mut writing, &pages)?;
     if after.size < before.size {
-        // Entries behind the end are undefined, but other programs may read them.
+        // Entries behind the end of the disk are undefined, but some programs read them.
         write_pages(file, &image.bat, first..last, &after)?;
     }
     image.bat.dirty.clear();

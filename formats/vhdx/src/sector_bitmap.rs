@@ -14,8 +14,8 @@ use crate::log::Page;
 const PAGES_MAX: usize = 2048;
 /// Maximum number of pages that one request may need, so that they fit into the cache.
 pub(crate) const PAGES_PER_REQUEST_MAX: u64 = PAGES_MAX as u64 / 2;
-/// Maximum number of pages that one insertion examines for eviction. While more pages than that are in
-/// use, the cache exceeds its size by one page per insertion.
+/// Maximum number of pages that one insertion examines for eviction. While more pages than that are
+/// in use, the cache grows beyond its maximum by one page per insertion.
 const EXAMINED_MAX: usize = 32;
 /// Pages per sector bitmap block.
 const CHUNK_PAGES: u64 = 256;
@@ -23,7 +23,7 @@ const CHUNK_PAGES: u64 = 256;
 #[derive(Debug)]
 struct Cached {
     bits: Box<[u8; PAGE_LEN]>,
-    /// Key of the page in the order of use.
+    /// Position of the page in the order of last use.
     used: u64,
 }
 
@@ -33,15 +33,16 @@ pub(crate) struct SectorBitmaps {
     pages: BTreeMap<u64, Cached>,
     /// Cached pages in the order of their last use.
     order: BTreeMap<u64, u64>,
-    /// Key of the next use.
+    /// Position for the next page that is used.
     next_use: u64,
     /// Pages that changed since they were last part of a commit.
     pub dirty: BTreeSet<u64>,
     /// Pages that are part of the commit in progress.
     pub committing: BTreeSet<u64>,
-    /// Chunks with a sector bitmap not yet written to the file; it reads as zeros.
+    /// Chunks with a sector bitmap that is not in the file yet and reads as zeros.
     pub fresh: BTreeSet<u64>,
-    /// Blocks with writes in flight, and their number; pages of these blocks are not evicted.
+    /// Blocks with writes in flight, and the number of these writes. The pages of these blocks are
+    /// not evicted.
     pinned: BTreeMap<u64, u32>,
     /// Requested pages by their file offset.
     requested: BTreeMap<u64, u64>,
@@ -103,7 +104,7 @@ impl SectorBitmaps {
         Ok(())
     }
 
-    /// Makes a page the last one in the order of use. Returns false if it is not cached.
+    /// Moves a page to the end of the order of last use. Returns false if it is not cached.
     fn use_again(&mut self, page: u64) -> bool {
         let Some(cached) = self.pages.get_mut(&page) else { return false };
         self.order.remove(&cached.used);
@@ -120,8 +121,8 @@ impl SectorBitmaps {
         self.next_use += 1;
     }
 
-    /// Makes room for a page. Pages in use become the last ones in the order, so that the next
-    /// insertions do not examine them again.
+    /// Evicts a page. Pages in use are moved to the end of the order, so that the next insertions
+    /// do not examine them again.
     fn evict(&mut self, geometry: &Geometry) {
         for _ in 0..EXAMINED_MAX {
             if self.pages.len() < PAGES_MAX {
@@ -142,7 +143,7 @@ impl SectorBitmaps {
         }
     }
 
-    /// Returns true if a page differs from the file or is about to change.
+    /// Returns true if a page must remain cached: it differs from the file or is about to change.
     fn is_needed(&self, page: u64, geometry: &Geometry) -> bool {
         let first = page << (geometry.sector_shift + PAGE_SECTORS_SHIFT);
         let last = first + ((1 << (geometry.sector_shift + PAGE_SECTORS_SHIFT)) - 1);

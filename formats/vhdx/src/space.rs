@@ -8,9 +8,9 @@ use crate::fields::{FILE_MB_MAX, MB};
 const GAP_BLOCKS_MAX: u32 = 64;
 /// Maximum number of recorded gaps. Further gaps become usable when the image is opened again.
 const GAPS_MAX: usize = 1 << 16;
-/// Maximum growth beyond the current demand, in megabytes.
+/// Maximum number of megabytes that the file grows beyond the current demand.
 const GROWTH_MB_MAX: u64 = 256;
-/// Maximum size of one range that is zeroed in megabytes, but at least a block. File systems block
+/// Maximum size in megabytes of one range that is zeroed, but at least a block. File systems block
 /// direct I/O on a file while they deallocate a range of it.
 const ZEROING_MB_MAX: u32 = 64;
 
@@ -71,7 +71,7 @@ impl Occupancy {
         let last = self.words.iter().rposition(|word| *word != 0);
         last.map_or(0, |at| {
             let word = self.words.get(at).copied().unwrap_or(0);
-            // At most 2^29.
+            // The value is at most 2^29.
             u32::try_from(at * 64 + 64).unwrap_or(u32::MAX) - word.leading_zeros()
         })
     }
@@ -97,7 +97,7 @@ impl Occupancy {
                 }
                 _ => {}
             }
-            // Advances to the next change of state or the next word.
+            // Advances to the next change of state or to the next word.
             let same = if word & 1 == 1 { word.trailing_ones() } else { word.trailing_zeros() };
             mb += same.min(64 - mb % 64);
         }
@@ -107,8 +107,8 @@ impl Occupancy {
 
 /// Allocator of space for blocks and sector bitmaps. Allocated space reads as zeros.
 ///
-/// Freed space is reusable only after the commit that frees it has ended, and the space was zeroed
-/// then ([`Space::poll_zeroing`]).
+/// Freed space is reusable only after the commit that frees it has ended and the space was zeroed
+/// ([`Space::poll_zeroing`]).
 #[derive(Debug)]
 pub(crate) struct Space {
     block_mb: u32,
@@ -117,7 +117,7 @@ pub(crate) struct Space {
     end: u32,
     /// End of all space ever referenced by metadata, in megabytes.
     referenced_end: u32,
-    /// Zeroed space for blocks, by its offset in megabytes.
+    /// Zeroed spaces for blocks, as offsets in megabytes.
     blocks: Vec<u32>,
     slots: Vec<u32>,
     /// Gaps between structures, with unknown contents.
@@ -145,7 +145,7 @@ struct Zeroing {
 impl Space {
     pub(crate) fn new(occupancy: &Occupancy, block_bytes: u64, has_bitmaps: bool) -> Self {
         Self {
-            // Block sizes are at most 256 MB.
+            // Blocks have at most 256 MB.
             block_mb: u32::try_from(block_bytes / MB).unwrap_or(1),
             has_bitmaps,
             end: occupancy.end(),
@@ -222,8 +222,8 @@ impl Space {
         self.has_failed_zeroing = false;
     }
 
-    /// Returns the next range to zero: freed blocks, as many as are adjacent, or a part of a gap if
-    /// zeroed space is short. `None` if there is none, or one is in progress.
+    /// Returns the next range to zero: adjacent freed blocks, or a part of a gap if little zeroed
+    /// space is left. `None` if there is none, or if a range is being zeroed.
     pub(crate) fn poll_zeroing(&mut self) -> Option<ByteRange> {
         if self.zeroing.is_some() || self.has_failed_zeroing {
             return None;
@@ -242,13 +242,13 @@ impl Space {
         self.range((zeroing.from, zeroing.to))
     }
 
-    /// Removes adjacent freed blocks that are not zeroed.
+    /// Removes and returns a range of adjacent freed blocks that are not zeroed.
     pub(crate) fn pop_released(&mut self) -> Option<ByteRange> {
         let blocks = (ZEROING_MB_MAX / self.block_mb.max(1)).max(1);
         self.released.pop_first(u64::from(blocks * self.block_mb) * MB)
     }
 
-    /// Makes the range in progress available if it was zeroed.
+    /// Ends the zeroing of a range. If it succeeded, its space becomes available.
     pub(crate) fn handle_zeroed(&mut self, is_zero: bool) {
         let Some(Zeroing { from, to, is_gap }) = self.zeroing.take() else { return };
         if is_zero {
@@ -261,7 +261,7 @@ impl Space {
         }
     }
 
-    /// Returns a part of a gap to zero if zeroed space is short.
+    /// Returns a part of a gap to zero if little zeroed space is left.
     fn begin_zeroing(&mut self) -> Option<(u32, u32)> {
         if self.blocks.len() >= GAP_BLOCKS_MAX as usize {
             return None;
@@ -280,7 +280,7 @@ impl Space {
         None
     }
 
-    /// Makes zeroed space available.
+    /// Adds a zeroed range to the available space.
     fn add_zeroed(&mut self, (mut from, to): (u32, u32)) {
         while to - from >= self.block_mb {
             self.blocks.push(from);
@@ -291,7 +291,7 @@ impl Space {
         }
     }
 
-    /// Makes freed and zeroed blocks available.
+    /// Adds freed blocks that were zeroed to the available space.
     pub(crate) fn add_blocks(&mut self, blocks: &[u32]) {
         self.blocks.extend_from_slice(blocks);
     }

@@ -153,8 +153,8 @@ impl Vhdx {
         range.offset() & (self.geometry.block_bytes() - 1)
     }
 
-    /// Loads the sector bitmap pages that a request needs. For a block, its entry and the requested
-    /// part, `needs` returns the range of which the bits are needed.
+    /// Loads the sector bitmap pages that a request needs. `needs` receives a block, its entry and
+    /// the requested part. It returns the range for which the bits are needed.
     fn load_bitmaps(
         &mut self,
         range: ByteRange,
@@ -215,7 +215,7 @@ impl Vhdx {
         while !rest.is_empty() {
             let (is_present, len) = self.bitmaps.first_run(rest, &self.geometry);
             let file = Location::File(entry.offset().saturating_add(self.offset_in_block(rest)));
-            // Runs have at least one sector; guarantees progress.
+            // A run has at least one sector, so the loop makes progress.
             let len = len.max(1 << self.geometry.sector_shift);
             let (run, next) = rest.split_at(len);
             push_extent(extents, if is_present { file } else { Location::Parent }, run.len());
@@ -223,8 +223,8 @@ impl Vhdx {
         }
     }
 
-    /// Returns true if writing a part of a block changes its sector bitmap, because the rest of the
-    /// block is still in the parent.
+    /// Returns true if writing a part of a block changes its sector bitmap, because other sectors
+    /// of the block are in the parent.
     pub(crate) fn needs_bitmap(&self, block: u64, entry: Entry, part: ByteRange) -> bool {
         self.geometry.has_parent
             && matches!(entry.state(), State::NotPresent | State::PartiallyPresent)
@@ -245,7 +245,7 @@ impl Vhdx {
         if self.writing.is_none() {
             return Err(read_only(range));
         }
-        // The bits of the whole block are needed: those of unwritten sectors are cleared.
+        // The bits of the whole block are needed, because those of unwritten sectors are cleared.
         let located = self.load_bitmaps(range, |image, block, entry, part| {
             let needs = image.needs_bitmap(block, entry, part);
             if needs { image.block_range(block) } else { None }
@@ -295,7 +295,8 @@ impl Vhdx {
 }
 
 impl WriteState {
-    /// Returns the space for the first write to a block. Concurrent first writes share it.
+    /// Returns the space for the first write to a block. Concurrent first writes to the block share
+    /// it.
     fn pending_space(&mut self, block: u64) -> Result<u32, ImageError> {
         if let Some(pending) = self.pending.get_mut(&block) {
             pending.writes = pending.writes.saturating_add(1);

@@ -27,7 +27,7 @@ pub enum ImageType {
     Differencing,
 }
 
-/// Space of a block without completed writes.
+/// Space of a block that has no completed writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingBlock {
     /// File offset of the space in megabytes.
@@ -44,10 +44,10 @@ pub(crate) struct WriteState {
     /// Pages of the last log entry, if a commit failed after the entry was durable. Some of the
     /// pages may be missing or torn at their offsets in the file. All of them are dirty.
     pub unapplied: Vec<Page>,
-    /// Blocks with their first write in flight.
+    /// Blocks for which the first write is in flight.
     pub pending: BTreeMap<u64, PendingBlock>,
     pub committing: Option<Committing>,
-    /// Length of the file in bytes; the actual file may be shorter.
+    /// Intended length of the file in bytes. The actual file may be shorter.
     pub file_len: u64,
 }
 

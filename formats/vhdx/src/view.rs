@@ -27,7 +27,7 @@ impl Change {
     }
 }
 
-/// Log changes in order that are not applied to the file.
+/// Log changes, in order, that were not applied to the file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overlay {
     pub changes: Vec<Change>,
@@ -71,7 +71,7 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Reads a range. Checks its presence before memory is allocated for it.
+    /// Reads a range. Checks that the file contains it before memory is allocated.
     pub(crate) fn read(
         &self,
         field: &'static str,

@@ -1,4 +1,4 @@
-//! Ends of writes: changes of the metadata.
+//! Completion of writes: the resulting metadata changes.
 
 use suimon_image::ByteRange;
 
@@ -25,7 +25,7 @@ impl Vhdx {
                 State::NotPresent if self.geometry.has_parent && !is_whole => {
                     let Some(mb) = self.take_pending(block) else { continue };
                     if let Some(all) = self.block_range(block) {
-                        // Bits of a block that was not present are undefined.
+                        // The bits of a block that was not present are undefined.
                         self.set_sectors(all, false);
                     }
                     self.set_sectors(part, true);
@@ -40,7 +40,8 @@ impl Vhdx {
         }
     }
 
-    /// Sets or clears the bits of sectors with a cached bitmap, and logs the change.
+    /// Sets or clears the bits of sectors with a cached bitmap, and adds the change to the log of
+    /// changes.
     fn set_sectors(&mut self, range: ByteRange, is_present: bool) {
         if !self.bitmaps.set(range, is_present, &self.geometry) {
             return;
@@ -51,13 +52,14 @@ impl Vhdx {
         }
     }
 
-    /// Implements [`Image::logged_changes_max`](suimon_image::Image::logged_changes_max) for one block.
+    /// Implements [`Image::logged_changes_max`](suimon_image::Image::logged_changes_max) for one
+    /// block.
     pub(crate) fn changes_of_block(&self, block: u64, part: ByteRange) -> u64 {
         let state = self.bat.payload(block).state();
         if !self.geometry.has_parent {
             return u64::from(!matches!(state, State::FullyPresent));
         }
-        // One fill per page of bits, and one for each partial byte at the ends.
+        // There is one fill per page of bits, and one for each partial byte at the ends.
         let fills = |range: ByteRange| {
             let shift = self.geometry.sector_shift + PAGE_SECTORS_SHIFT;
             ((range.end() - 1) >> shift) - (range.offset() >> shift) + 3
@@ -65,7 +67,8 @@ impl Vhdx {
         match state {
             State::FullyPresent => 0,
             State::PartiallyPresent => fills(part) + 1,
-            // Entries of the block and of its sector bitmap, and initialization of undefined bits.
+            // The changes are the entries of the block and of its sector bitmap, and the
+            // initialisation of undefined bits.
             _ => self.block_range(block).map_or(0, fills) + fills(part) + 2,
         }
     }
@@ -101,8 +104,8 @@ impl Vhdx {
         self.writing.as_mut()?.pending.remove(&block).map(|pending| pending.mb)
     }
 
-    /// Returns true if every sector of a partially present block is in the file, as far as its
-    /// bitmap is cached.
+    /// Returns true if every sector of a partially present block is in the file. Only the cached
+    /// part of its bitmap is considered.
     fn has_all_sectors(&self, block: u64) -> bool {
         let Some(all) = self.block_range(block) else { return false };
         self.bitmaps.is_loaded(all, &self.geometry)

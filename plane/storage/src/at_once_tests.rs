@@ -1,4 +1,4 @@
-//! Requests whose I/O completes in the turn of their submission.
+//! Requests with I/O that completes in the iteration of their submission.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Sender, channel};
@@ -19,7 +19,7 @@ use crate::resident::StorageWorker;
 use crate::{DiskCounterCells, DiskLayer, DiskLocation, DiskSpec, QueueKey, StoreRole};
 
 const STORE: StoreId = StoreId(1);
-/// Duration of a turn up to the completion of its I/O.
+/// Duration of an iteration up to the completion of its I/O.
 const TAKES: Duration = Duration::from_nanos(700);
 
 /// Worker with a disk on a store with a queue depth of 1.
@@ -79,12 +79,12 @@ impl Worker {
         assert!(added.1.recv().unwrap().is_ok());
     }
 
-    /// Returns the number of stores that the worker keeps.
+    /// Returns the number of stores that the worker has.
     pub(crate) fn stores(&self) -> usize {
         self.resident.stores.len()
     }
 
-    /// Runs a turn. Returns the completions published by its end.
+    /// Runs an iteration. Returns the completions published by its end.
     pub(crate) fn poll(&mut self) -> Vec<(u32, DiskOutcome)> {
         let now = self.wait.now + Duration::from_micros(20);
         self.wait.now = now + TAKES;
@@ -106,7 +106,7 @@ fn what_needs_no_waiting_is_answered_in_the_turn_in_which_it_came() {
     worker.trouble.lock().unwrap().is_at_once = true;
     ask(&worker.client, 0, DiskOp::Read, 0);
     assert_eq!(worker.poll(), [(0, DiskOutcome::Done)]);
-    // The latency is the duration of the turn up to the completion.
+    // The latency is the duration of the iteration up to the completion.
     let reads = worker.tally().reads;
     assert_eq!((reads.requests, reads.latency_ns), (1, TAKES.as_nanos() as u64));
     assert_eq!(worker.poll(), []);
@@ -117,7 +117,8 @@ fn what_others_wait_for_goes_in_the_turns_after_it() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_at_once = true;
     (0..3).for_each(|tag| ask(&worker.client, tag, DiskOp::Read, u64::from(tag) * 512));
-    // The store's queue depth is 1, so each turn completes one request and dispatches the next.
+    // The store's queue depth is 1, so each iteration completes one request and dispatches the
+    // next.
     for tag in 0..3 {
         assert_eq!(worker.poll(), [(tag, DiskOutcome::Done)]);
     }

@@ -37,7 +37,7 @@ impl StorageEngine {
         let of_it = |queue: &usize| self.queues.get(*queue).is_some_and(|of| of.disk == disk);
         let queues: Vec<usize> = self.queues.numbers().filter(of_it).collect();
         for queue in queues {
-            // One that was requested back before is not handed on.
+            // A budget that another worker requested before is not passed on to that worker.
             if let Some(of) = self.queues.get_mut(queue).filter(|of| !of.is_closing) {
                 of.is_moving = true;
             }

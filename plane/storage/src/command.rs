@@ -20,7 +20,7 @@ use crate::request::FoundFull;
 use crate::store_status::StoreRole;
 use crate::worker_view::Looked;
 
-/// Disk that no worker serves, with its queues.
+/// Disk without a worker, with its queues, while it moves between workers.
 pub(crate) struct DetachedDisk {
     pub(crate) spec: DiskSpec,
     pub(crate) full: FullPolicy,
@@ -29,42 +29,42 @@ pub(crate) struct DetachedDisk {
     pub(crate) queues: Vec<DetachedQueueState>,
 }
 
-/// Queue of a disk that no worker serves.
+/// Queue of a disk that moves between workers.
 pub(crate) struct DetachedQueueState {
     pub(crate) key: QueueKey,
     pub(crate) queue: Box<dyn DiskQueue>,
-    /// Requests that it has taken back because they had found the store full.
+    /// Requests that the queue has taken back because the store had no space for them.
     pub(crate) found_full: FoundFull,
 }
 
-/// State of a disk copy on the disk's worker.
+/// State of a disk copy (mirror job) on the disk's worker.
 #[derive(Clone, Default)]
 pub(crate) struct Mirrored {
     /// Slot of the copy's requests in the disk's store.
     pub(crate) slot: Option<DiskSlot>,
-    /// Map that records changes, if the disk is copied from here.
+    /// Map that records changes, if this disk is the source of the copy.
     pub(crate) dirty: Option<Arc<DirtyMap>>,
 }
 
-/// Condition for the suspension of a disk.
+/// Condition under which a disk is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suspension {
-    /// The disk is durable. It stays in service if it cannot be made durable.
+    /// The disk is durable. If it cannot be made durable, it remains in service.
     Durable,
-    /// The disk is durable, or a flush has failed.
+    /// The disk is durable, or a flush has failed and the images are to be opened again.
     Reopening,
 }
 
 /// Disk that a worker could not add.
 pub(crate) struct NotAttached {
     pub(crate) error: io::Error,
-    /// Disk, as far as it can be returned.
+    /// Disk with those of its parts that can be returned.
     pub(crate) taken: Option<Box<DetachedDisk>>,
 }
 
 /// Command of the control plane to a worker.
 pub(crate) enum Command {
-    /// Sets the worker's I/O, before its first disk.
+    /// Sets the worker's I/O. Must precede the worker's first disk.
     SetIo(Box<dyn FileIo>, Sender<io::Result<()>>),
     AddDisk {
         disk: DiskId,
@@ -74,7 +74,7 @@ pub(crate) enum Command {
     AddQueue(DiskId, QueueKey, Box<dyn DiskQueue>),
     /// Sets or removes the state of a disk's copy on the disk's worker.
     Mirror(DiskId, Mirrored, Sender<()>),
-    /// Sets the waiting times of a disk's requests while its store is full.
+    /// Sets how long a disk's requests are queued while its store is full.
     Full(DiskId, FullPolicy, Sender<()>),
     /// Returns the number of a disk's requests that have not completed, except those of a copy.
     InFlight(DiskId, Sender<usize>),
@@ -95,7 +95,7 @@ pub(crate) enum Command {
     },
     /// Sets the worker's role in a store.
     Role(StoreId, StoreRole, Sender<()>),
-    /// Removes a store from the worker when nothing of it is left.
+    /// Removes a store from the worker when the worker has no more disks or requests of it.
     Leave(StoreId),
     /// Applies steps of a change of a store.
     Change(StoreId, Vec<Change>),

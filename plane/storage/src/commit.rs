@@ -53,7 +53,7 @@ impl StorageEngine {
         }
     }
 
-    /// Submits steps of a commit, as many as may be in flight together.
+    /// Submits the next steps of a commit, as many as may be in flight concurrently.
     fn run_commit(&mut self, disk_number: usize) {
         loop {
             let Some(disk) = self.disks.get_mut(disk_number) else { return };
@@ -69,7 +69,8 @@ impl StorageEngine {
                 }
                 NextStep::Begin => {}
             }
-            // A submitted step cannot be returned, so the I/O must have room for it.
+            // A submitted step cannot be returned, so the I/O must have a free submission-queue
+            // entry.
             if self.io.in_flight() >= self.io.capacity() {
                 if !std::mem::replace(&mut commit.is_queued, true) {
                     self.commits_to_run.push(disk_number);
@@ -86,7 +87,7 @@ impl StorageEngine {
         }
     }
 
-    /// Continues commits whose next step the I/O had no room for.
+    /// Continues commits that waited for a free submission-queue entry.
     pub(crate) fn run_waiting_commits(&mut self) {
         for disk_number in std::mem::take(&mut self.commits_to_run) {
             let disk = self.disks.get_mut(disk_number);
@@ -97,7 +98,7 @@ impl StorageEngine {
         }
     }
 
-    /// Handles the completion of a step.
+    /// Handles the completion of a commit's step.
     pub(crate) fn handle_step(&mut self, disk_number: usize, step: usize, outcome: io::Result<()>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let Some(commit) = &mut disk.commit else { return };
@@ -127,8 +128,8 @@ impl StorageEngine {
                 self.give_up_first(disk_number, failed);
             }
             let is_full = failed == DiskOutcome::NoSpace;
-            // The commit may have been for a write that has failed now. Requests that wait for the
-            // commit need not fail with it.
+            // The commit may have been for a write that has failed now. The requests that wait for
+            // the commit do not have to fail with that write.
             if is_full && !is_repeated && !waiters.is_empty() {
                 self.note_full(disk_number);
                 return self.repeat_commit(disk_number, waiters);
@@ -161,7 +162,7 @@ impl StorageEngine {
 }
 
 impl StorageEngine {
-    /// Repeats a commit that found no space, for the requests that wait for it.
+    /// Repeats a commit for which the store had no space, for the requests that wait for it.
     fn repeat_commit(&mut self, disk_number: usize, waiters: Vec<usize>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.has_failed_commit = true;

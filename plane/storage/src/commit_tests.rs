@@ -70,8 +70,8 @@ impl Image for ManyPages {
     }
 }
 
-/// Each turn of the engine ends all operations in flight: the number of turns is the number of
-/// round trips to the device.
+/// Each iteration of the engine ends all operations in flight. The number of iterations is
+/// therefore the number of round trips to the device.
 #[test]
 fn writes_of_a_commit_are_in_flight_together() {
     for (capacity, turns_max) in [(64, 12), (4, 4 + 256 / 3)] {

@@ -19,12 +19,12 @@ use crate::plane::{StoragePlane, lock};
 use crate::plane_error::PlaneError;
 use crate::queue_key::Which;
 
-/// Queues of a disk that are being detached.
+/// Progress of detaching the queues of a disk.
 struct DetachState {
     plane: StoragePlane,
     disk: DiskId,
     record: Arc<Record>,
-    /// Channel that disconnects when the last of the queues is dropped.
+    /// Channel that disconnects when the last queue is dropped.
     answer: Receiver<()>,
 }
 
@@ -55,7 +55,7 @@ impl StoragePlane {
         }
     }
 
-    /// Begins to detach queues of a disk. Returns a handle for waiting.
+    /// Starts to detach queues of a disk. The returned handle waits for the end.
     pub(crate) fn begin_detach_queues(
         &self,
         disk: DiskId,

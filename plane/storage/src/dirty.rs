@@ -69,8 +69,8 @@ impl DirtyMap {
             let upto = (at / WORD_BITS + 1).saturating_mul(WORD_BITS).min(behind);
             let bits = (u64::MAX >> (WORD_BITS - (upto - at))) << (at % WORD_BITS);
             let Some(word) = self.words.get((at / WORD_BITS) as usize) else { return };
-            // The data is in the file before the mark is set, so a reader that finds the mark reads
-            // the new data.
+            // The data is written before the mark is set, so a reader that finds the mark reads the
+            // new data.
             let before = word.fetch_or(bits, Ordering::AcqRel);
             let new = (bits & !before).count_ones();
             if new > 0 {

@@ -18,14 +18,15 @@ use crate::queued_list::QueuedList;
 use crate::running_commit::RunningCommit;
 use crate::tally::DiskCounts;
 
-/// State of a disk copy: its requests are separate from those of the disk's clients in Storage QoS.
+/// State of a mirror job that copies the disk. Storage QoS schedules its requests separately from
+/// those of clients.
 #[derive(Default)]
 pub(crate) struct MirrorUse {
     /// Slot of the copy's requests in Storage QoS.
     pub(crate) index: Option<DiskIndex>,
-    /// Requests that are queued for their store, in order of submission.
+    /// Requests of the copy that are queued in their store's scheduler, in order of submission.
     pub(crate) queued: QueuedList,
-    /// Map that records changes, if the disk is copied from here.
+    /// Map that records changes, if this disk is the source of the copy.
     pub(crate) dirty: Option<Arc<DirtyMap>>,
 }
 
@@ -33,7 +34,7 @@ pub(crate) struct MirrorUse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     On,
-    /// The files are released when no request is in flight and everything is durable.
+    /// The files are released when no request is in flight and all changes are durable.
     Suspending,
     /// The disk has no files, and its queues are not read.
     Suspended,
@@ -46,57 +47,58 @@ pub(crate) enum BlockedBy {
     Metadata(usize, ByteRange),
     /// Commit that has not begun yet.
     Commit,
-    /// Commit in flight.
+    /// Commit with steps in flight.
     CommitInFlight,
 }
 
 /// Disk with its images, requests and state.
 pub(crate) struct DiskState {
     pub(crate) layers: Vec<Layer>,
-    /// Position in the file, if the disk is contiguous there.
+    /// Mapping to the file, if the disk is one contiguous range of it.
     pub(crate) one_piece: Option<OnePiece>,
     pub(crate) index: Option<DiskIndex>,
-    /// Requests that are queued for their store, in order of submission.
+    /// Requests of clients that are queued in their store's scheduler, in order of submission.
     pub(crate) queued: QueuedList,
     pub(crate) mirror: MirrorUse,
     pub(crate) service: Service,
     /// Number of the disk's queues.
     pub(crate) queues: usize,
-    /// Requests with parts in flight.
+    /// Number of requests with parts in flight.
     pub(crate) moving: usize,
     /// Requests that wait for translation, in order of submission.
     pub(crate) parked: VecDeque<usize>,
-    /// Request that frees space as soon as no overlapping request is in flight.
+    /// Discard or write of zeros that starts when no overlapping request is in flight.
     pub(crate) freeing: Option<PendingFree>,
-    /// Ranges of the disk that requests in flight zero by writing, by number of the request.
+    /// Ranges that requests in flight zero by writing, by number of the request.
     pub(crate) pieces: BTreeMap<usize, Vec<ByteRange>>,
-    /// Operation that must end before further requests are translated.
+    /// Operation that must end before further requests of the disk are translated.
     pub(crate) obstacle: Option<BlockedBy>,
     pub(crate) commit: Option<RunningCommit>,
     /// Requests that complete when the next commit is durable.
     pub(crate) waiters: Vec<usize>,
     /// True if the last commit failed. Closing the disk does not wait for another one.
     pub(crate) has_failed_commit: bool,
-    /// True if a flush has failed since the image was opened: requests that change the disk fail, and
-    /// no commit begins.
+    /// True if a flush has failed since the image was opened: requests that change the disk fail,
+    /// and no commit begins.
     pub(crate) has_failed_flush: bool,
     /// True if a suspension releases the files although a flush has failed.
     pub(crate) is_reopening: bool,
     /// True if the disk is to be returned when no request is in flight.
     pub(crate) is_closing: bool,
     pub(crate) tally: DiskCounts,
-    /// Rate limit of fault notices.
+    /// Rate limit of notices about the disk's faults.
     pub(crate) told: FaultPace,
-    /// Start of the metadata read in flight.
+    /// Submission time of the metadata read in flight.
     pub(crate) metadata_asked: Option<Time>,
-    /// Start of the commit steps in flight, or end of the last one that was in flight with them.
+    /// Submission time of the commit steps in flight, or completion time of the last step that was
+    /// in flight with them.
     pub(crate) step_asked: Option<Time>,
-    /// Start of the zeroing of freed space in flight.
+    /// Submission time of the zeroing of freed space that is in flight.
     pub(crate) zeroing_asked: Option<Time>,
-    /// Time for which the store has not completed an operation, if it exceeds the limit.
+    /// Time for which the store has completed no operation of the disk; `None` up to the limit.
     pub(crate) stalled: Option<Duration>,
     pub(crate) calm: Calm,
-    /// Requests for which the store had no space.
+    /// Requests for which the store has no space.
     pub(crate) full: FullStore,
 }
 
@@ -145,7 +147,7 @@ impl DiskState {
         if is_mirror { self.mirror.index } else { self.index }
     }
 
-    /// Returns the requests of either kind that are queued for their store.
+    /// Returns the queued requests of clients, or those of the copy.
     pub(crate) fn held_of(&mut self, is_mirror: bool) -> &mut QueuedList {
         if is_mirror { &mut self.mirror.queued } else { &mut self.queued }
     }
@@ -161,9 +163,9 @@ impl DiskState {
         self.one_piece.is_some()
     }
 
-    /// Returns true if a durable write needs no commit: the write itself is durable. Through the page
-    /// cache, such a write would report the failed writeback of other writes, which no later flush
-    /// reports.
+    /// Returns true if a durable write needs no commit: the write itself is durable. Through the
+    /// page cache, such a write would report the failed writeback of other writes, which no later
+    /// flush reports.
     #[inline]
     pub(crate) fn writes_durably(&self) -> bool {
         self.is_linear() && self.layers.first().is_some_and(|own| own.is_direct)
@@ -174,13 +176,13 @@ impl DiskState {
         self.service != Service::On
     }
 
-    /// Returns true if a new request for this range is translated at once.
+    /// Returns true if a new request for this range can be translated at once.
     #[inline]
     pub(crate) fn is_next(&self, range: ByteRange) -> bool {
         self.parked.is_empty() && self.freeing.as_ref().is_none_or(|of| of.lets_pass(range))
     }
 
-    /// Returns true if an operation of the disk waits for the end of another one.
+    /// Returns true if a later operation of the disk waits for one that is in flight.
     #[inline]
     pub(crate) fn is_awaited(&self) -> bool {
         !self.parked.is_empty()

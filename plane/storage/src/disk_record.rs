@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use suimon_quantity::{StoreId, WorkerId};
 
-/// Time between two attempts to lock a disk's worker.
+/// Interval of the attempts to lock a disk's worker.
 const ATTACH_EVERY: Duration = Duration::from_millis(5);
 
-/// Disk with its worker; `owner` is `None` after the disk was taken out of service.
+/// Disk with its worker. `owner` is `None` once the disk was taken out of service.
 pub(crate) struct Record {
     pub(crate) owner: Mutex<Option<WorkerId>>,
     /// Store on which the disk has limits.
     pub(crate) store: Option<StoreId>,
-    /// True while the disk is suspended: its worker has none of its files. Changed only with
-    /// `owner` locked.
+    /// True while the disk is suspended: its worker has none of its files. Changed only while
+    /// `owner` is locked.
     pub(crate) is_suspended: AtomicBool,
-    /// State of a copy of the disk. Changed only with `owner` locked.
+    /// State of a copy of the disk. Changed only while `owner` is locked.
     pub(crate) mirror: Mutex<MirrorRecord>,
-    /// True if detaching queues does not wait for a stalled disk any more.
+    /// True if detaching queues no longer waits for a stalled disk.
     pub(crate) is_ending: AtomicBool,
 }
 
@@ -38,7 +38,7 @@ impl Record {
     }
 }
 
-/// State of a disk copy.
+/// State of a disk copy (mirror job) in the control plane.
 #[derive(Default)]
 pub(crate) struct MirrorRecord {
     pub(crate) is_on: bool,

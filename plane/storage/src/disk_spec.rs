@@ -20,7 +20,7 @@ pub struct DiskSpec {
     pub layers: Vec<DiskLayer>,
 }
 
-/// Space that requests of a disk can free.
+/// Operations of a disk that can free space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freeing {
     /// True if a discard can free space, in the image or in the store.
@@ -30,7 +30,7 @@ pub struct Freeing {
 }
 
 impl DiskSpec {
-    /// Returns the space that requests can free; none without images.
+    /// Returns the operations that can free space. A disk without images has none.
     #[must_use]
     pub fn freeing(&self) -> Freeing {
         let own = self.layers.first();
@@ -42,9 +42,9 @@ impl DiskSpec {
 
 /// Disk that could not be added.
 pub struct NotAdded {
-    /// Error because of which the operation failed.
+    /// Error that prevented the operation.
     pub error: std::io::Error,
-    /// Disk that was to be added.
+    /// Disk that was not added, unchanged.
     pub spec: DiskSpec,
 }
 

@@ -4,14 +4,14 @@
 //! - A read or write costs its bytes.
 //! - A write of zeros costs as many bytes, because the device may have to write them, unless the
 //!   space may be deallocated and the file can have holes.
-//! - A flush, a discard, and a write of zeros that becomes a hole cost one operation: they move no
-//!   payload, but each has a cost on the device, and their number must be limited.
+//! - A flush, a discard, and a write of zeros that becomes a hole cost one operation: they move
+//!   no payload, but each has a cost on the device, and their number must be limited.
 //!
-//! Requests of a queue that closes do not wait for the disk's maximum. They begin at once, and
-//! placeholders for them stay in the store's queue. Until the placeholders have been charged, no
-//! further requests are taken from the disk's queues. A disk thereby exceeds its maximum by the
-//! bound of queued requests at most, regardless of how often its queues come and go, and the total
-//! is unchanged.
+//! Requests of a queue that closes start at once, regardless of the disk's maximum. Placeholders
+//! for them remain in the store's queue. Until the placeholders have been charged, no further
+//! requests are taken from the disk's queues. A disk thereby exceeds its maximum by at most the
+//! bound of queued requests, however often its queues are added and closed. The total over time is
+//! unchanged.
 
 use suimon_ports::{DiskOp, DiskOutcome};
 use suimon_quantity::Time;
@@ -27,8 +27,8 @@ use crate::store::WorkerStore;
 /// Bit in the scheduler's tag that marks requests of a disk copy.
 const MIRROR_TAG: u32 = 1 << 31;
 
-/// Returns the tag of a request in its store's scheduler: the number of its disk, and whether the
-/// request belongs to a disk copy.
+/// Returns the tag of a request in its store's scheduler: the number of its disk, and
+/// [`MIRROR_TAG`] for a request of a disk copy.
 #[inline]
 fn tag_of(disk: usize, is_mirror: bool) -> u32 {
     let number = u32::try_from(disk).unwrap_or(u32::MAX) & !MIRROR_TAG;
@@ -36,8 +36,8 @@ fn tag_of(disk: usize, is_mirror: bool) -> u32 {
 }
 
 impl StorageEngine {
-    /// Submits requests that a queue brought in one turn: they begin, or are queued for their
-    /// store.
+    /// Submits the requests received from one queue in this iteration to their store. Each starts
+    /// or is queued.
     #[inline]
     pub(crate) fn admit_arrived(&mut self) {
         if self.arrived.is_empty() {
@@ -47,7 +47,7 @@ impl StorageEngine {
         match self.admit_together(&numbers) {
             Some(of) => {
                 let begun = numbers.iter().take(of.dispatched);
-                // There are no other requests: a queue is read only as far as its store has room.
+                // No requests exceed the room: a queue is read only as far as its store has room.
                 let others = numbers.iter().skip(of.dispatched + of.waiting);
                 begun.chain(others).for_each(|&number| self.begin(number));
             }
@@ -92,7 +92,7 @@ impl StorageEngine {
         Some(of)
     }
 
-    /// Submits a request to its store: it begins, or is queued for the store.
+    /// Submits a request to its store's scheduler. The request starts or is queued.
     #[inline]
     pub(crate) fn submit(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
@@ -113,14 +113,14 @@ impl StorageEngine {
                 self.queued += 1;
                 return disk.held_of(is_mirror).push(&mut self.requests, number);
             }
-            // The disk was removed from its store, which does not limit it any more. The store's
+            // The disk was removed from its store, so the store does not limit it. The store's
             // queue is not full: a disk queue is read only as far as there is room.
             Err(_) => {}
         }
         self.begin(number);
     }
 
-    /// Begins the requests that their stores dispatch now. Returns true if there were any.
+    /// Starts the requests that their stores dispatch now. Returns true if there were any.
     pub(crate) fn dispatch_ready(&mut self) -> bool {
         let mut any = false;
         for store in self.stores.numbers() {
@@ -135,8 +135,8 @@ impl StorageEngine {
         of.exchange(now, self.worker, &mut self.outbox);
         while self.handle_begun() < REQUESTS_MAX {
             let Some(of) = self.stores.get_mut(store) else { break };
-            // Also without queued requests: otherwise the next requests would be queued because of
-            // completions that the scheduler has not received.
+            // Completions are passed even without queued requests. Otherwise the next requests
+            // would be queued because the scheduler has not received these completions.
             of.report_completions(now);
             if of.waiting == 0 {
                 break;
@@ -159,7 +159,7 @@ impl StorageEngine {
         any
     }
 
-    /// Begins the first request of a disk that is queued for its store, by the scheduler's tag.
+    /// Starts the first queued request of a disk. The tag is that of the scheduler.
     fn begin_first(&mut self, tag: u32) {
         let (disk, is_mirror) = ((tag & !MIRROR_TAG) as usize, tag & MIRROR_TAG != 0);
         let Some(disk) = self.disks.get_mut(disk) else { return };
@@ -176,9 +176,9 @@ impl StorageEngine {
         self.begin(number);
     }
 
-    /// Begins the queued requests of a disk, either those of its clients or those of a copy,
-    /// without waiting for the store. With `is_owed`, placeholders remain in the store's queue
-    /// until they are charged.
+    /// Starts the queued requests of a disk, those of its clients or of a copy, regardless of the
+    /// store's limits. With `is_owed`, placeholders remain in the store's queue until they are
+    /// charged.
     pub(crate) fn bypass_scheduler(&mut self, disk_number: usize, is_mirror: bool, is_owed: bool) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let mut held = core::mem::take(disk.held_of(is_mirror));
@@ -208,20 +208,21 @@ impl StorageEngine {
         }
     }
 
-    /// Returns the number of requests that are in flight and not queued for their store.
+    /// Returns the number of requests that were taken from queues and are not queued for their
+    /// store.
     pub(crate) fn handle_begun(&self) -> usize {
         self.requests.len() - self.queued - self.full_queued
     }
 
-    /// Returns true if this number of requests can be taken from any queues, within the limit of
-    /// each queue.
+    /// Returns true if this number of requests can be taken from queues without checking each
+    /// queue's limit.
     pub(crate) fn has_room(&self, requests: usize) -> bool {
         let mut stores = self.stores.numbers().filter_map(|store| self.stores.get(store));
         self.handle_begun() + requests <= REQUESTS_MAX && stores.all(|of| of.has_room(requests))
     }
 
     /// Returns the number of requests that may be taken from a queue. Called for each queue in each
-    /// turn, so it accesses no disk, and no store if [there is room](Self::has_room) in this turn.
+    /// iteration. It therefore accesses no disk, and no store if [there is room](Self::has_room).
     #[inline]
     pub(crate) fn remaining(&self, number: usize) -> usize {
         let Some(queue) = self.queues.get(number).filter(|of| !of.is_stopped) else { return 0 };
@@ -239,7 +240,7 @@ impl StorageEngine {
         }
     }
 
-    /// Pauses a queue: it is neither read nor watched until there is room for its requests.
+    /// Pauses a queue: it is neither read nor watched until its requests can be accepted.
     pub(crate) fn pause_queue(&mut self, number: usize) {
         if self.handle_begun() >= REQUESTS_MAX {
             return;
@@ -273,7 +274,7 @@ impl StorageEngine {
         }
     }
 
-    /// Resumes the paused queues of a store's slot.
+    /// Resumes the paused queues of one slot of a store.
     pub(crate) fn resume_place(&mut self, place: DiskIndex) {
         for number in self.queues.numbers() {
             if self.queues.get(number).is_some_and(|of| of.index == Some(place)) {
@@ -282,7 +283,8 @@ impl StorageEngine {
         }
     }
 
-    /// Adjusts the number of a store's queues, and the limit of queued requests per queue.
+    /// Adjusts the number of a store's queues, which determines the limit of queued requests per
+    /// queue.
     pub(crate) fn add_queues(&mut self, store: usize, count: i32) {
         let Some(of) = self.stores.get_mut(store) else { return };
         let before = of.each;
@@ -306,8 +308,8 @@ impl StorageEngine {
         stores.filter_map(|of| of.next_deadline()).chain(own).min()
     }
 
-    /// Passes the remaining completions of this turn to the schedulers. For stores with queued
-    /// requests, the next turn passes them and dispatches requests at once.
+    /// Passes the remaining completions of this iteration to the schedulers. For a store with
+    /// queued requests, the next iteration passes them and dispatches requests at once.
     pub(crate) fn report_completions(&mut self) {
         for number in self.stores.numbers() {
             if let Some(of) = self.stores.get_mut(number).filter(|of| of.waiting == 0) {
@@ -316,7 +318,7 @@ impl StorageEngine {
         }
     }
 
-    /// Samples delivered operations of all stores, if due.
+    /// Samples the delivered operations of all stores, if due.
     pub(crate) fn observe(&mut self) {
         for number in self.stores.numbers() {
             let Some(of) = self.stores.get_mut(number) else { continue };
@@ -328,8 +330,9 @@ impl StorageEngine {
     }
 }
 
-/// Reports the completion of a dispatched request to its store. `is_alone`: as in
-/// [`WorkerStore::handle_answered`]. A request for which there was no space has had no service.
+/// Reports the completion of a dispatched request to its store. `is_alone`: see
+/// [`WorkerStore::handle_answered`]. A request for which there was no space is reported without
+/// service.
 #[inline]
 pub(crate) fn report_to_store(
     of: &mut WorkerStore,
@@ -348,7 +351,7 @@ pub(crate) fn report_to_store(
     of.handle_answered(now, place.slot, ended, is_alone);
 }
 
-/// Returns the bytes that a request is charged; 0 for one operation.
+/// Returns the bytes that a request is charged for; 0 if it is charged as one operation.
 #[inline]
 fn counted_bytes(disk: &DiskState, request: &EngineRequest) -> u32 {
     let counts = match request.op {

@@ -1,11 +1,11 @@
-//! Completions of a turn that are not yet passed to the store's scheduler. Those of one disk,
+//! Completions that were not passed to the store's scheduler yet. Completions of the same disk,
 //! operation and size are passed together, at the cost of one.
 
 use suimon_quantity::Time;
 use suimon_recording::Recorded;
 use suimon_storage_qos::{Completed, DiskSlot, Operation, StoreScheduler};
 
-/// Completions of one disk, operation and size.
+/// Completions of the same disk, operation and size.
 #[derive(Debug)]
 pub(crate) struct CompletionBatch {
     slot: DiskSlot,
@@ -26,8 +26,8 @@ impl CompletionBatch {
         self.of.requests == 0
     }
 
-    /// Adds a completion. If it differs from the collected ones, those are passed to the scheduler
-    /// first.
+    /// Adds a completion. If its disk, operation or size differs from the collected ones, those are
+    /// passed to the scheduler first.
     #[inline(always)]
     pub(crate) fn add(
         &mut self,
@@ -94,8 +94,8 @@ mod tests {
         (of, [DiskId(0), DiskId(1)].map(|disk| store.slot(disk).unwrap()))
     }
 
-    /// A completion at the very end of a turn lets queued requests be dispatched in the next turn,
-    /// which follows at once.
+    /// A completion at the end of an iteration lets the next one dispatch queued requests. That
+    /// iteration follows at once.
     #[test]
     fn who_waits_does_not_wait_for_being_told() {
         let now = Time::from_ns(1 << 40);
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(of.poll(now), Next::Dispatch { disk: second, tag: 1 });
     }
 
-    /// A completion that differs from earlier ones is not counted as one of them.
+    /// A completion that differs from earlier ones is not reported with their properties.
     #[test]
     fn each_is_told_as_what_it_was() {
         let now = Time::from_ns(1 << 40);

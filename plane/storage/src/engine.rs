@@ -29,32 +29,33 @@ use crate::tally::DiskCounterCells;
 
 /// Largest number of requests in flight on a worker; further requests stay in their queues.
 pub const REQUESTS_MAX: usize = 4096;
-/// Largest number of requests taken from a queue per turn.
+/// Largest number of requests taken from a queue per iteration.
 pub(crate) const REQUESTS_PER_TURN: usize = 32;
 
-/// Storage engine of one worker. The caller polls it, and sleeps when [`StorageEngine::arm`] permits.
+/// Storage engine of one worker. The caller polls it, and sleeps when [`StorageEngine::arm`]
+/// permits.
 pub struct StorageEngine {
     pub(crate) io: Box<dyn FileIo>,
     pub(crate) disks: Slab<DiskState>,
     pub(crate) queues: Slab<QueueState>,
     pub(crate) requests: Slab<EngineRequest>,
-    /// Queues that are polled.
+    /// Queues that are polled, in round-robin order.
     pub(crate) active: Rotation,
-    /// Record of the disk that is served.
+    /// Identity of the disk currently being served, for diagnosis of a blocked worker.
     pub(crate) serving: Option<Arc<Serving>>,
     /// Queues in a pause between polls ([`PollPause`]).
     pub(crate) left_alone: Vec<usize>,
     /// Queues with completions to publish.
     pub(crate) answered: Vec<usize>,
-    /// Parts that the I/O has no room for yet.
+    /// Request parts that wait for a free submission-queue entry.
     pub(crate) outgoing: VecDeque<Part>,
-    /// Metadata reads that the I/O has no room for yet: disk, layer, range.
+    /// Metadata reads that wait for a free submission-queue entry: disk, layer, range.
     pub(crate) metadata_to_read: Vec<(usize, usize, ByteRange)>,
-    /// Disks with a commit whose next step the I/O has no room for.
+    /// Disks with a commit that waits for a free submission-queue entry for its next step.
     pub(crate) commits_to_run: Vec<usize>,
-    /// Disks with freed space that the I/O had no room to zero.
+    /// Disks with freed space that could not be zeroed yet for lack of a submission-queue entry.
     pub(crate) zeroing_to_begin: Vec<usize>,
-    /// Disks on which an operation ended that parked requests may wait for.
+    /// Disks with parked requests that must be checked, because an operation of the disk has ended.
     pub(crate) restless: Vec<usize>,
     pub(crate) scratch: Scratch,
     pub(crate) notices: Notices,
@@ -67,20 +68,21 @@ pub struct StorageEngine {
     pub(crate) queued: usize,
     /// Number of requests that are queued because their store is full.
     pub(crate) full_queued: usize,
-    /// Disks in the full state.
+    /// Disks that count as full.
     pub(crate) full_disks: Vec<usize>,
-    /// Time of the next check of these disks; `None` until their state changes.
+    /// Time of the next check of the full disks; `None` until the state of one changes.
     pub(crate) full_due: Option<Time>,
-    /// True if there is room in this turn for the requests of all queues.
+    /// True if the requests of all queues can be accepted in this iteration.
     pub(crate) has_room: bool,
-    /// Queues whose descriptors must be watched again.
+    /// Queues that must be watched again by their descriptors.
     pub(crate) to_watch: Vec<usize>,
     pub(crate) outbox: Outbox,
     pub(crate) inbox: VecDeque<(WorkerId, StoreMessage)>,
-    /// Holders of the budgets of stores that left this worker, to which late messages are forwarded.
+    /// Workers with the budgets of stores that left this worker. Late messages are forwarded to
+    /// them.
     pub(crate) former_homes: VecDeque<(StoreId, WorkerId)>,
     pub(crate) now: Time,
-    /// True if the worker did some work in its last turn.
+    /// True if the last iteration did some work.
     pub(crate) is_busy: bool,
     /// Time of the last check for stalled disks.
     pub(crate) stalls_looked: Time,
@@ -88,12 +90,12 @@ pub struct StorageEngine {
     pub(crate) spare_look: SpareLook,
     pub(crate) lost_time: LostTime,
     pub(crate) taken: Vec<DiskRequest>,
-    /// Requests that were received from a queue in one turn, and their sizes in bytes.
+    /// Requests received from one queue in one iteration, and their sizes in bytes.
     pub(crate) arrived: Vec<usize>,
     pub(crate) sizes: Vec<u32>,
     pub(crate) done: Vec<FileCompletion>,
     pub(crate) closed_queues: Vec<(usize, Box<dyn DiskQueue>)>,
-    /// Requests of closed queues for which the store had no space, by the queue's number.
+    /// Requests of closed queues for which the store had no space, by number of the queue.
     pub(crate) found_full: BTreeMap<usize, FoundFull>,
     pub(crate) closed_disks: Vec<(usize, DiskSpec)>,
     pub(crate) suspended_disks: VecDeque<(usize, Option<DiskSpec>)>,
@@ -171,7 +173,7 @@ impl StorageEngine {
                 number.map(|store| DiskIndex { store, slot })
             }
         };
-        // A disk without images waits for them.
+        // A disk without images is suspended until they are set.
         let is_waiting = spec.layers.is_empty();
         let layers = if is_waiting { Vec::new() } else { self.take_files(spec)? };
         if let Some(DiskIndex { store, slot }) = place {
@@ -182,7 +184,7 @@ impl StorageEngine {
         }
         let service = if is_waiting { Service::Suspended } else { Service::On };
         let number = self.disks.insert(DiskState { service, ..DiskState::new(layers, place) });
-        // The disk's former worker may have left freed space.
+        // The disk's previous worker may have left freed space that must be zeroed.
         self.begin_zeroing(number);
         Ok(number)
     }
@@ -235,14 +237,14 @@ impl StorageEngine {
         Some(number)
     }
 
-    /// Sets the disk that a queue is recorded under while it is served.
+    /// Sets the disk identity that is published while the queue is served.
     pub(crate) fn name_queue(&mut self, queue: usize, id: DiskId) {
         if let Some(of) = self.queues.get_mut(queue) {
             of.id = Some(id);
         }
     }
 
-    /// Returns the next notice.
+    /// Returns the oldest notice that was not returned yet.
     pub fn poll_notice(&mut self) -> Option<StorageNotice> {
         self.notices.pop()
     }

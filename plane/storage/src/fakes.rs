@@ -18,12 +18,12 @@ use suimon_ports::{
 /// Bytes of a page of a fake file.
 const PAGE: u64 = 4096;
 
-/// Deterministic pseudo-random numbers.
+/// Generator of deterministic pseudo-random numbers (SplitMix64).
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
     pub(crate) fn below(&mut self, end: u64) -> u64 {
-        // Steele and others, SplitMix64.
+        // SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators" (2014).
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -53,7 +53,7 @@ impl FakeFile {
         Arc::new(Self::with(file, false, false))
     }
 
-    /// Creates a file whose I/O is direct.
+    /// Creates a file with direct I/O.
     pub(crate) fn direct(file: MemoryFile) -> Arc<Self> {
         Arc::new(Self::with(file, true, true))
     }
@@ -121,10 +121,10 @@ impl DiskFile for FakeFile {
     }
 }
 
-/// Payload buffers by tag.
+/// Payload buffers, indexed by the request's tag.
 pub(crate) type Payloads = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// Client: its requests and their completions.
+/// Client of a fake queue: its requests and their completions.
 #[derive(Default)]
 pub(crate) struct Client {
     pub(crate) asks: VecDeque<DiskRequest>,
@@ -132,22 +132,22 @@ pub(crate) struct Client {
     /// Completions that are not published yet.
     unseen: Vec<(u32, DiskOutcome)>,
     pub(crate) fault: Option<PortFault>,
-    /// True if the queue does not take requests back.
+    /// True if the queue cannot take requests back.
     pub(crate) takes_nothing_back: bool,
-    /// Number of checks that find unused buffers.
+    /// Number of further checks that find unused buffers.
     pub(crate) spares: usize,
-    /// Number of checks for unused buffers.
+    /// Number of checks for unused buffers so far.
     pub(crate) spare_looks: usize,
 }
 
-/// Queue of the client.
+/// Queue that brings the requests of a [`Client`].
 pub(crate) struct FakeQueue {
     pub(crate) client: Arc<Mutex<Client>>,
     pub(crate) payloads: Payloads,
     fd: File,
     pub(crate) is_polled_by_fd: bool,
     pub(crate) has_untaken_answers: bool,
-    /// True if the client's next queue brings the requests that this queue leaves.
+    /// True if the client's next queue brings the requests that this queue leaves uncompleted.
     pub(crate) outlives: bool,
 }
 
@@ -238,39 +238,40 @@ struct Pending {
     effect: Effect,
 }
 
-/// Faults of the fake I/O.
+/// Faults that the fake I/O injects.
 #[derive(Default)]
 pub(crate) struct Trouble {
-    /// One of this number of operations fails; 0 for none.
+    /// One in this number of operations fails; 0 for no failures.
     pub(crate) one_in: u64,
     pub(crate) kind: Option<io::ErrorKind>,
     /// True while no operation completes.
     pub(crate) is_stalled: bool,
-    /// File whose operations do not complete.
+    /// File on which no operation completes.
     pub(crate) stalled_file: Option<FileSlot>,
     /// True if flushes do not complete.
     pub(crate) stalled_flushes: bool,
-    /// True if zeroing fails.
+    /// True if every zeroing operation fails.
     pub(crate) failing_zeroing: bool,
     /// True if zeroing of more than a page does not complete.
     pub(crate) stalled_zeroing: bool,
-    /// Part of a file of which reads do not complete: its offset and end.
+    /// Range of offsets of a file (start, end) in which reads do not complete.
     pub(crate) stalled_reads: Option<(u64, u64)>,
-    /// Number of submitted operations.
+    /// Number of operations submitted so far.
     pub(crate) submitted: usize,
-    /// Number of submitted operations that zero more than a page, and largest number of bytes of one.
+    /// Number of submitted operations that zero more than a page, and the largest number of bytes
+    /// of one of them.
     pub(crate) zeroed: (usize, u64),
-    /// True if operations complete in the turn of their submission.
+    /// True if operations complete in the iteration of their submission.
     pub(crate) is_at_once: bool,
-    /// True if flushes are not among the operations that fail.
+    /// True if flushes are excluded from `one_in`.
     pub(crate) spares_flushes: bool,
-    /// Error of flushes.
+    /// Error with which flushes fail; `None` if they succeed.
     pub(crate) failing_flush: Option<io::ErrorKind>,
-    /// Error of writes that are to be durable by themselves.
+    /// Error with which writes that request durability (FUA) fail.
     pub(crate) failing_durable_write: Option<io::ErrorKind>,
-    /// True if the file cannot have holes, which is found only when one is made.
+    /// True if the file cannot have holes, which is detected only by the first attempt.
     pub(crate) cannot_zero: bool,
-    /// Number of submitted flushes.
+    /// Number of flushes submitted so far.
     pub(crate) flushes: usize,
     /// True if the store is full: pages are allocated only in place of freed ones.
     pub(crate) is_full: bool,
@@ -290,8 +291,8 @@ impl Trouble {
     }
 }
 
-/// I/O whose operations take effect and complete in any order. A flush makes durable exactly the
-/// operations that completed before it began.
+/// I/O that executes and completes operations in any order. A flush makes exactly those operations
+/// durable that completed before it began.
 pub(crate) struct FakeIo {
     files: Vec<Option<Arc<dyn DiskFile>>>,
     pending: Vec<Pending>,

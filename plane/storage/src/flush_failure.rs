@@ -1,8 +1,8 @@
-//! Failed flushes: writes and flushes of the disk fail until its image is opened again
-//! ([decision 76](../../../docs/decisions/0076-failed-flushes.md)). Reads continue.
+//! Failed flushes: writes and flushes of the disk fail until its image is opened again ([decision
+//! 76](../../../docs/decisions/0076-failed-flushes.md)). Reads continue.
 //!
-//! The state belongs to the open file ([`FlushFailure`](suimon_ports::FlushFailure)), so that it moves
-//! with the disk to another worker, and ends when the file is closed.
+//! The state belongs to the open file ([`FlushFailure`](suimon_ports::FlushFailure)), so that it
+//! moves with the disk to another worker, and ends when the file is closed.
 
 use std::io;
 
@@ -22,8 +22,8 @@ impl DiskState {
 }
 
 impl StorageEngine {
-    /// Handles a failed flush of a disk's own file. Returns true if the disk's writes fail from now on,
-    /// and false if the system has not executed the flush.
+    /// Handles a failed flush of a disk's own file. Returns true if the disk's writes fail from now
+    /// on, and false if the system has not executed the flush.
     pub(crate) fn handle_failed_flush(&mut self, number: usize, error: &io::Error) -> bool {
         let now = self.now;
         let Some(disk) = self.disks.get_mut(number) else { return false };
@@ -37,7 +37,7 @@ impl StorageEngine {
         own.source.flush_failure().inspect(|failure| failure.note(error));
         own.image.handle_flush_failure();
         disk.has_failed_flush = true;
-        // Queued requests fail now, and not after their waiting time.
+        // Queued requests fail now instead of after their waiting time.
         disk.full.repeat_at_once(now);
         let detail = error.to_string();
         self.notices.push(StorageNotice::FlushFailed { disk: number, detail });
@@ -45,9 +45,9 @@ impl StorageEngine {
         true
     }
 
-    /// Handles the failed part of a request. If the part was to be durable by itself, its flush may have
-    /// failed, which the system does not tell from a failed write. A full store is no failed flush: such
-    /// parts are written past the page cache, which allocates before it writes.
+    /// Handles the failed part of a request. If the part had to be durable by itself, its flush may
+    /// have failed: the system does not distinguish that from a failed write. A full store is not a
+    /// failed flush: such parts bypass the page cache, and space is allocated before the write.
     pub(crate) fn handle_failed_durable_part(&mut self, number: usize, error: &io::Error) {
         let Some(&EngineRequest { disk, op, outcome, .. }) = self.requests.get(number) else {
             return;
@@ -59,7 +59,7 @@ impl StorageEngine {
         }
     }
 
-    /// Fails the requests that wait for a commit of a disk whose flush has failed.
+    /// Fails the requests that wait for a commit, after a flush of the disk has failed.
     pub(crate) fn fail_commit(&mut self, number: usize) {
         let Some(disk) = self.disks.get_mut(number) else { return };
         for waiter in std::mem::take(&mut disk.waiters) {
@@ -74,7 +74,7 @@ impl StorageEngine {
         self.end_disk(number);
     }
 
-    /// Returns the error of the flush because of which the disk's writes fail.
+    /// Returns the error of the failed flush that makes the disk's writes fail.
     pub(crate) fn failed_flush(&self, number: usize) -> Option<String> {
         let own = self.disks.get(number)?.layers.first()?;
         own.source.failed_flush().map(str::to_owned)

@@ -1,5 +1,5 @@
-//! Disks whose flush has failed, on a file whose later flushes succeed although data is lost, as on
-//! Linux (`fsync(2)`).
+//! Disks with a failed flush. Later flushes of the file succeed although data is lost, as on Linux
+//! (fsync(2)).
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn flushes(bench: &Bench) -> usize {
     bench.trouble.lock().unwrap().flushes
 }
 
-/// Errors of failed flushes that were reported.
+/// Returns the errors of failed flushes that were reported.
 fn failures(bench: &mut Bench) -> Vec<String> {
     let failure = |notice| match notice {
         StorageNotice::FlushFailed { detail, .. } => detail,
@@ -52,7 +52,7 @@ fn failures(bench: &mut Bench) -> Vec<String> {
     bench.notices().into_iter().map(failure).collect()
 }
 
-/// Returns a disk whose first block was written, and whose flush has failed.
+/// Returns a disk with a first block that was written, and with a failed flush.
 fn failed(kind: Kind) -> Bench {
     let mut bench = Bench::new(kind, 5, 64);
     assert_eq!(write(&mut bench, WRITE, 0, 7), DiskOutcome::Done);
@@ -78,7 +78,7 @@ fn a_failed_flush_is_not_repeated_and_changes_fail_while_reads_proceed() {
         }
         assert_eq!(flush(&mut bench), DiskOutcome::Failed, "{}", kind.name);
         assert_eq!(bench.read(range(0, BLOCK)), vec![7; BLOCK as usize]);
-        // Neither an idle disk nor anything else commits.
+        // The idle disk does not commit, and no other cause begins a commit.
         for _ in 0..100 {
             bench.now = bench.now + Duration::from_secs(1);
             bench.poll();
@@ -130,8 +130,8 @@ fn an_interrupted_flush_may_be_repeated() {
     assert!(bench.work.failed_flush(bench.disk).is_none());
 }
 
-/// Space for delayed allocation is missing at the flush: the data is lost, so that it does not help to
-/// wait for space.
+/// Space for delayed allocation is missing at the flush: the data is lost, so that it does not help
+/// to wait for space.
 #[test]
 fn requests_that_wait_for_space_fail_when_a_flush_fails() {
     for kind in kinds() {
@@ -204,7 +204,7 @@ fn a_durable_write_is_flushed_separately_through_the_page_cache_only() {
     assert!(bench.work.failed_flush(bench.disk).is_some());
 }
 
-/// The disk is as after a crash of the host: nothing is written, and its record is empty.
+/// The disk is in the state after a crash of the host: nothing is written, and its record is empty.
 #[test]
 fn a_disk_whose_flush_failed_is_closed_as_it_is() {
     for kind in kinds() {
@@ -226,7 +226,7 @@ fn a_disk_whose_flush_failed_is_closed_as_it_is() {
             bench.poll();
         }
         let (_, spec) = bench.work.poll_closed_disk().unwrap();
-        // Another worker has the disk now.
+        // Another worker serves the disk now.
         let mut other = StorageEngine::new(Box::new(FakeIo::new(1, 64)));
         let disk = other.add_disk(spec, None).unwrap();
         assert!(other.failed_flush(disk).is_some());
@@ -265,7 +265,8 @@ fn a_disk_is_suspended_only_to_be_reopened() {
     }
 }
 
-/// Whatever the failed flush has lost, each sector has a content that a crash of the host may leave.
+/// Whatever the failed flush has lost, each sector has a content that a crash of the host may
+/// leave.
 #[test]
 fn a_failed_flush_loses_no_flushed_write() {
     for kind in kinds() {
@@ -284,7 +285,7 @@ fn a_failed_flush_loses_no_flushed_write() {
                         DiskOutcome::Done if op != Some(DiskOp::Read) => {
                             model.handle_answer(&bench, tag);
                         }
-                        // A failed write may be read, or not.
+                        // A read may or may not return the data of a failed write.
                         _ => {
                             let was_flush = model.under_way.remove(&tag).is_none();
                             model.flush = model.flush.take().filter(|_| !was_flush);

@@ -23,7 +23,7 @@ impl StorageEngine {
             disk.parked.push_back(number);
             return self.restless.push(disk_number);
         };
-        // The image checks whether the range may be written.
+        // The image itself checks whether the range may be written.
         let mut extents = std::mem::take(&mut self.scratch.extents);
         extents.clear();
         let placed = disk.own_image().image.translate_write(range, &mut extents);
@@ -38,7 +38,7 @@ impl StorageEngine {
             DiskOp::WriteZeroes { may_unmap, only_if_fast, .. } => {
                 PartAction::Zero { may_unmap, only_if_fast }
             }
-            // Discarded bytes may be kept.
+            // A discard may leave bytes unchanged.
             _ if !can_punch => return self.answer(number, DiskOutcome::Done),
             _ => PartAction::Discard,
         };
@@ -51,7 +51,8 @@ impl StorageEngine {
         self.send(number);
     }
 
-    /// Makes a request the one that frees space next, when the overlapping requests in flight have ended.
+    /// Makes a request wait for the overlapping requests in flight. It frees space when they have
+    /// ended.
     pub(crate) fn await_overlapping(&mut self, number: usize) {
         let Some(&EngineRequest { disk: disk_number, op, range, .. }) = self.requests.get(number)
         else {
@@ -60,7 +61,7 @@ impl StorageEngine {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let in_flight = self.requests.numbers().filter_map(|number| self.requests.get(number));
         let in_flight = in_flight.filter(|of| of.disk == disk_number && of.parts > 0);
-        // The search ends with the last request in flight of the disk.
+        // The search ends after the last request in flight of the disk.
         let in_flight = in_flight.take(disk.moving);
         disk.freeing = Some(PendingFree {
             number,
@@ -71,8 +72,8 @@ impl StorageEngine {
         });
     }
 
-    /// Frees space for a request that no request in flight overlaps. Returns false if the request must
-    /// wait for metadata or a commit first.
+    /// Frees space for a request without overlapping requests in flight. Returns false if the
+    /// request must wait for metadata or a commit first.
     pub(crate) fn free_space(&mut self, number: usize) -> bool {
         let Some(request) = self.requests.get(number) else { return true };
         let (op, range, disk_number) = (request.op, request.range, request.disk);
@@ -89,7 +90,7 @@ impl StorageEngine {
                 self.answer_refused(number, &error);
             }
             Ok(Resolved::Not(obstacle)) => {
-                // The whole request is translated again.
+                // The whole request will be translated again.
                 give_up(disk, pieces);
                 freeing.awaits_obstacle = true;
                 disk.freeing = Some(freeing);
@@ -108,20 +109,21 @@ impl StorageEngine {
     }
 }
 
-/// Reports placed ranges that are not written to the image.
+/// Ends placed ranges in the image that will not be written.
 fn give_up(disk: &mut DiskState, pieces: Vec<ByteRange>) {
     for piece in pieces {
         disk.own_image().image.handle_failed(piece);
     }
 }
 
-/// Returns true if the request must fail where zeros would have to be written.
+/// Returns true if the request must fail where zeros would have to be written
+/// (`BLKDEV_ZERO_NOFALLBACK`).
 pub(crate) fn is_only_if_fast(op: DiskOp) -> bool {
     matches!(op, DiskOp::WriteZeroes { only_if_fast: true, .. })
 }
 
-/// Returns the parts of a range that must be written with zeros, as few as possible: an image may
-/// have room for the metadata of one change of any size, but not for many changes at once.
+/// Returns the parts of a range that must be written with zeros, as few as possible. An image may
+/// have room for the metadata of one change of any size, but not of many changes at once.
 fn to_write(range: ByteRange, there: &[Extent], may_unmap: bool) -> Vec<ByteRange> {
     let mut parts: Vec<ByteRange> = Vec::new();
     let mut rest = range;
@@ -143,7 +145,7 @@ fn to_write(range: ByteRange, there: &[Extent], may_unmap: bool) -> Vec<ByteRang
     parts
 }
 
-/// Frees the parts of a range that can be freed. Other parts that must read as zeros are added to
+/// Frees those parts of a range that can be freed. Other parts that must read as zeros are added to
 /// `scratch.parts` and `pieces`.
 fn free(
     disk: &mut DiskState,

@@ -1,4 +1,5 @@
-//! Freed space: discards beside other requests of the disk, and zeroing beside its commits.
+//! Freed space: discards concurrent with other requests of the disk, and zeroing concurrent with
+//! its commits.
 
 use suimon_image::ByteRange;
 use suimon_ports::{DiskOp, DiskOutcome};
@@ -16,7 +17,7 @@ fn block(nth: u64) -> ByteRange {
     range(nth * BLOCK, BLOCK)
 }
 
-/// Creates a disk whose blocks are all written and durable.
+/// Creates a disk on which all blocks are written and durable.
 fn full_disk(kind: Kind) -> Bench {
     let mut bench = Bench::new(kind, 5, 64);
     for nth in 0..BLOCKS {
@@ -45,13 +46,13 @@ fn no_flush_waits_for_freed_space_to_be_zeroed() {
         assert_eq!(bench.run(DiskOp::Discard, range(0, BLOCKS * BLOCK), Vec::new()), DONE);
         for _ in 0..3 {
             assert_eq!(bench.run(FLUSH, range(0, 0), Vec::new()), DONE, "{}", kind.name);
-            // Not to the space that is being zeroed.
+            // The write does not go to the space that is being zeroed.
             assert_eq!(bench.run(WRITE, block(1), vec![7; BLOCK as usize]), DONE);
         }
         assert!(bench.read(block(1)).iter().all(|byte| *byte == 7), "{}", kind.name);
         let (begun, _) = bench.trouble.lock().unwrap().zeroed;
         assert_eq!(begun, before + 1, "{}: one at a time", kind.name);
-        // The disk keeps its file until the operation has ended.
+        // The disk keeps its file open until the operation has ended.
         bench.work.close_disk(bench.disk);
         (0..300).for_each(|_| drop(bench.poll()));
         assert!(bench.work.poll_closed_disk().is_none(), "{}", kind.name);
@@ -92,7 +93,7 @@ fn zeroing_that_fails_is_reported_and_repeated_after_the_next_commit() {
     assert_eq!(bench.run(DiskOp::Discard, block(1), Vec::new()), DONE);
     assert_eq!(bench.run(FLUSH, range(0, 0), Vec::new()), DONE);
     assert!(settle(&mut bench).is_empty());
-    // Together with the block that is adjacent.
+    // The adjacent block is zeroed with it.
     assert_eq!(bench.trouble.lock().unwrap().zeroed, (begun + 1, 2 * BLOCK));
     assert!(bench.notices().is_empty());
 }
@@ -100,14 +101,14 @@ fn zeroing_that_fails_is_reported_and_repeated_after_the_next_commit() {
 #[test]
 fn a_discard_waits_for_overlapping_requests_only_and_delays_only_these() {
     let mut bench = full_disk(VHDX);
-    // Reads do not end.
+    // Reads do not complete.
     bench.trouble.lock().unwrap().stalled_reads = Some((0, u64::MAX));
     bench.ask(1, DiskOp::Read, block(0), vec![0; BLOCK as usize]);
     assert!(settle(&mut bench).is_empty());
     bench.ask(2, DiskOp::Discard, block(1), Vec::new());
     bench.ask(3, WRITE, block(2), vec![3; BLOCK as usize]);
     assert_eq!(settle(&mut bench), [2, 3], "nothing of it is in flight");
-    // Of the block that is read; the request behind it overlaps it, too.
+    // This discards the block that is being read. The request behind it overlaps the block, too.
     bench.ask(4, DiskOp::Discard, range(0, 2 * BLOCK), Vec::new());
     assert!(settle(&mut bench).is_empty());
     bench.ask(5, WRITE, block(3), vec![5; BLOCK as usize]);

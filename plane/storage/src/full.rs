@@ -1,9 +1,9 @@
 //! Requests for which their store has no space: they are queued, repeated when there may be space,
 //! and failed after their waiting time.
 //!
-//! A queued request does not affect others: it counts neither for its store's scheduler nor for the
-//! worker's bound of requests, and is repeated from the start. The request was not completed, so
-//! its client cannot rely on an order between it and later requests. A flush does not wait for it.
+//! A queued request does not affect others: neither its store's scheduler nor the worker's bound of
+//! requests counts it. It is repeated from the start. The request was not completed, so its client
+//! cannot rely on an order between it and later requests. A flush does not wait for it.
 //!
 //! The number of queued requests is bounded by the tags of the queues that brought them. Queued
 //! requests of one client do not block other clients of the disk.
@@ -24,10 +24,10 @@ use crate::request::{EngineRequest, Full};
 /// Largest number of queued requests of one disk that are repeated at a time.
 const REPEATED_MAX: usize = 256;
 
-/// Interval at which a disk repeats one of its queued requests while its store is full.
+/// Interval at which a disk on a full store repeats one of its queued requests.
 pub const FULL_RETRY_EVERY: Duration = Duration::from_secs(1);
 
-/// Interval at which a repetition is retried while the store's scheduler has no room for it.
+/// Interval of further attempts while the store's scheduler has no room for the repeated request.
 const ROOM_RETRY_EVERY: Duration = Duration::from_millis(10);
 
 fn expiry(first: Time, wait: Option<Duration>) -> Option<Time> {
@@ -95,7 +95,8 @@ impl StorageEngine {
         if is_closing {
             let is_left = self.leave(number, DiskRequest { tag, op, range }, first_found);
             if is_left {
-                // The queue ends with its last request, also if that one was not completed.
+                // The queue is empty after its last request, even if that request was not
+                // completed.
                 self.mark_answered(queue);
             }
             return is_left;
@@ -121,7 +122,7 @@ impl StorageEngine {
         true
     }
 
-    /// Ends the repetition of a request, if it is one. Returns the time when the request first
+    /// Ends the repetition of a request, if it is one. Returns the time at which the request first
     /// found no space.
     pub(crate) fn end_repetition(&mut self, number: usize, is_done: bool) -> Option<Time> {
         let request = self.requests.get_mut(number)?;
@@ -239,8 +240,8 @@ impl StorageEngine {
         }
     }
 
-    /// Repeats queued requests of disks whose stores may have space again, and fails requests whose
-    /// waiting time is over. Costs one comparison while nothing is due.
+    /// Repeats queued requests of disks on stores that may have space again. Fails requests after
+    /// their waiting time. Costs one comparison while no action is due.
     pub(crate) fn repeat_full(&mut self) {
         if self.full_due.is_none_or(|due| self.now < due) {
             return;
@@ -251,22 +252,22 @@ impl StorageEngine {
             self.repeat_full_of(disk);
         }
         disks.retain(|disk| !self.end_full(*disk));
-        // Disks that became full meanwhile are in the list.
+        // Disks that became full meanwhile are in the list already.
         disks.append(&mut self.full_disks);
         self.full_disks = disks;
         self.full_due = self.next_full_due();
         self.calm();
     }
 
-    /// Schedules a check of all full disks in this or the next turn, because the state of one has
-    /// changed.
+    /// Schedules a check of all full disks in this or the next iteration, because the state of one
+    /// has changed.
     pub(crate) fn look_at_full(&mut self) {
         if !self.full_disks.is_empty() {
             self.full_due = Some(Time::ZERO);
         }
     }
 
-    /// Removes a request from those of its queue that are queued for space.
+    /// Removes a request from the count of its queue's requests that are queued for space.
     fn leave_full(&mut self, queue: usize) {
         if let Some(of) = self.queues.get_mut(queue) {
             of.full_queued = of.full_queued.saturating_sub(1);
@@ -283,7 +284,7 @@ impl StorageEngine {
             }
             let store = disk.index.and_then(|place| self.stores.get(place.store));
             if store.is_some_and(|of| of.remaining() == 0) {
-                // Without room the request would begin regardless of the limits.
+                // Without room in the scheduler, the request would start regardless of the limits.
                 full.repeat_at = self.now + ROOM_RETRY_EVERY;
                 return;
             }

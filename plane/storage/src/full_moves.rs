@@ -1,35 +1,36 @@
-//! Requests that found their store full, of disks that move to another worker.
+//! Requests for which the store had no space, of disks that move to another worker.
 //!
-//! A queue that moves with its disk takes such requests back, and the next worker receives them again.
-//! The time at which each first found the store full moves with the queue, so that no request is queued
-//! longer than [`FullPolicy`](crate::FullPolicy) says, however often its disk moves.
+//! A queue that moves with its disk takes such requests back, and the next worker receives them
+//! again. The time at which each request first found the store full moves with the queue. No
+//! request is therefore queued longer than [`FullPolicy`](crate::FullPolicy) permits, however often
+//! its disk moves.
 
 use crate::engine::StorageEngine;
 use crate::request::{FoundFull, Full};
 
 impl StorageEngine {
-    /// Requests that a queue has taken back and that the next worker receives. Called once for each
-    /// queue of [`StorageEngine::poll_closed_queue`].
+    /// Returns the requests that a closed queue has taken back, for the next worker. Called once
+    /// for each queue of [`StorageEngine::poll_closed_queue`].
     pub(crate) fn take_found_full(&mut self, queue: usize) -> FoundFull {
         self.found_full.remove(&queue).unwrap_or_default()
     }
 
-    /// Notes what was taken from the worker that had this queue before.
+    /// Sets the requests that the queue's previous worker returned by `take_found_full`.
     pub(crate) fn set_found_full(&mut self, queue: usize, found: FoundFull) {
         if let Some(of) = self.queues.get_mut(queue) {
             of.found_full = found;
         }
     }
 
-    /// A request was received from a queue that came from another worker with some that had found the
-    /// store full. It is carried out as one of those if it is one.
+    /// Handles the receipt of a request from a queue that came from another worker. If the store
+    /// was full for the request there, its waiting time continues.
     #[cold]
     pub(crate) fn note_found_before(&mut self, number: usize) {
         let now = self.now;
         let Some(request) = self.requests.get_mut(number) else { return };
         let Some(queue) = self.queues.get_mut(request.queue) else { return };
         let Some(at) = queue.found_full.iter().position(|(tag, _)| *tag == request.tag) else {
-            // A queue returns all that it has taken back before any other.
+            // A queue returns all requests that it has taken back before any other request.
             queue.found_full.clear();
             return;
         };

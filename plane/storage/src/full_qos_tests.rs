@@ -1,4 +1,4 @@
-//! Storage QoS of disks on full stores, and of requests that end without service.
+//! Storage QoS of disks on full stores, and of requests that end without being executed.
 
 use std::time::Duration;
 
@@ -101,14 +101,15 @@ fn a_disk_that_waits_for_space_does_not_wait_for_its_worker() {
     assert_eq!((time.unscheduled_ns, time.unserviced_ns), (0, 0));
 }
 
-/// A repetition for which the scheduler has no room would begin without being charged.
+/// If the scheduler has no room for a repetition, the repetition waits. Otherwise it would start
+/// without being charged.
 #[test]
 fn a_repetition_waits_for_room_in_the_scheduler() {
     let mut of = OnFullStore::new(StoreSpec { waiting_max: 1, ..StoreSpec::default() });
     of.write(0, SIZE / BLOCK - 1);
     of.pass(Duration::from_millis(200));
     assert_eq!(of.bench.work.full(of.bench.disk).unwrap().queued, 1);
-    // Each of these writes is 8 operations, so that the maximum permits one in 8 s.
+    // Each of these writes is charged as 8 operations, so the maximum permits one in 8 s.
     of.set_limits(limits(0, 1));
     of.bench.trouble.lock().unwrap().is_stalled = true;
     for tag in 1..4 {
@@ -124,7 +125,7 @@ fn a_repetition_waits_for_room_in_the_scheduler() {
     assert!(!begun, "a repetition began regardless of the maximum");
 }
 
-/// A refused request has left its phase, also while others are in the device.
+/// A refused request has left its phase, even if other requests are in the device.
 #[test]
 fn a_refused_discard_takes_no_further_time() {
     let mut bench = qos_bench::Bench::new(1, &deep(), 32, 100 * SECOND);

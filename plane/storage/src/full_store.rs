@@ -11,12 +11,13 @@ use crate::queue_state::QueueKind;
 /// Time for which a disk without queued requests counts as full after a request found no space.
 pub(crate) const FULL_FOR: Duration = Duration::from_secs(10);
 
-/// Waiting times of requests for which their store has no space. Zero: such requests fail at once.
+/// Times for which requests are queued while their store has no space. With zero, such requests
+/// fail at once.
 ///
 /// Requests of a disk copy, and requests of a QEMU that pauses its VM, always fail at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FullPolicy {
-    /// Waiting time of requests of a VM's rings; `None` if unlimited.
+    /// Waiting time of requests of a VM's virtqueues; `None` if unlimited.
     pub ring_wait: Option<Duration>,
     /// Waiting time of requests of NBD clients.
     pub client_wait: Duration,
@@ -44,7 +45,7 @@ impl FullPolicy {
 /// State of a disk on a full store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FullView {
-    /// Requests that are queued for space or being repeated.
+    /// Number of requests that are queued for space or being repeated.
     pub queued: usize,
     /// Time since the first request for which there was no space.
     pub lasts: Duration,
@@ -60,29 +61,30 @@ pub(crate) struct FullStore {
     pub(crate) repeated: usize,
     /// Largest number of requests repeated at a time: 1 until a repetition succeeds.
     pub(crate) window: usize,
-    /// Time since when the store has been full.
+    /// Time at which the store became full.
     pub(crate) since: Option<Time>,
     /// Time when a request or a commit last found no space.
     pub(crate) found: Time,
-    /// True if a repeated request succeeded since then.
+    /// True if a repeated request has succeeded since `found`.
     pub(crate) has_space: bool,
     /// Time of the next repetition.
     pub(crate) repeat_at: Time,
     /// Time at which the first queued request expires, or an earlier time.
     pub(crate) expires: Option<Time>,
-    /// Time before which no commit begins without a request that waits for it.
+    /// Time before which no commit begins unless a request waits for it.
     pub(crate) commit_at: Time,
     /// True if queued requests go to the disk's next worker.
     pub(crate) is_moving: bool,
 }
 
 impl FullStore {
-    /// Returns true if a commit without a waiting request would probably find no space again.
+    /// Returns true if a commit that no request waits for is delayed, because it would probably
+    /// find no space again.
     pub(crate) fn defers_commit(&self, now: Time) -> bool {
         self.since.is_some() && now < self.commit_at
     }
 
-    /// Has queued requests repeated from now on.
+    /// Makes queued requests due for repetition now.
     pub(crate) fn repeat_at_once(&mut self, now: Time) {
         self.repeat_at = now;
     }
@@ -91,8 +93,8 @@ impl FullStore {
         (self.found, self.has_space) = (now, false);
     }
 
-    /// Records that a request that found the store full at another worker is carried out here. Returns
-    /// true if it is the first one of the disk on this worker.
+    /// Records that a request for which another worker found the store full is executed here.
+    /// Returns true if it is the first such request of the disk on this worker.
     pub(crate) fn note_found_before(&mut self, first: Time, now: Time) -> bool {
         self.repeated += 1;
         let is_first = self.since.is_none();
@@ -103,15 +105,16 @@ impl FullStore {
         is_first
     }
 
-    /// Returns the notice of a disk that is returned while its store counts as full, unless its queued
-    /// requests go to the disk's next worker.
+    /// Returns the notice that ends the full state of a disk that leaves the worker. `None` if its
+    /// queued requests move to the disk's next worker.
     pub(crate) fn end(&self, disk: usize, now: Time) -> Option<StorageNotice> {
         let since = self.since.filter(|_| !self.is_moving)?;
         let change = FullChange::NotNeeded;
         Some(StorageNotice::DiskFull { disk, change, lasted: now.since(since) })
     }
 
-    /// Returns the time of the next action. `is_served`: requests can be repeated.
+    /// Returns the time of the next action. `is_served`: the disk is in service, so that requests
+    /// can be repeated.
     pub(crate) fn deadline(&self, is_served: bool) -> Option<Time> {
         self.since?;
         let has_work = is_served && self.repeated == 0 && !self.queued.is_empty();

@@ -51,11 +51,11 @@ fn write(bench: &Bench, tag: u32, op: DiskOp, offset: u64, byte: u8) {
 /// Polls for the given time. Returns the completions of the first queue.
 fn pass(bench: &mut Bench, time: Duration) -> Vec<(u32, DiskOutcome)> {
     let (end, mut answers) = (bench.now + time, Vec::new());
-    // A queue that was empty for long is not polled.
+    // A queue that was empty for a long time is not polled.
     bench.work.wake_queue(bench.queue);
     while bench.now < end {
         bench.now = bench.now + STEP;
-        // Requests submitted in one turn complete in another.
+        // Requests submitted in one iteration complete in another.
         for _ in 0..64 {
             answers.extend(bench.poll());
         }
@@ -95,8 +95,8 @@ fn fullness(bench: &mut Bench) -> Vec<FullChange> {
     bench.notices().into_iter().filter_map(of_full).collect()
 }
 
-/// Writes that fail because the store is full do not make flushes and durable writes of other
-/// requests fail, whether before, beside or after them.
+/// Writes that fail because the store is full do not cause failures of flushes and durable writes
+/// of other requests, whether these are submitted before, during or after the writes.
 #[test]
 fn failed_writes_fail_no_flush() {
     for kind in KINDS.into_iter().chain(CHILDREN) {
@@ -150,7 +150,7 @@ fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
         assert!(answers.contains(&(31, DiskOutcome::Done)), "{}: {answers:?}", kind.name);
         assert!(answers.contains(&(32, DiskOutcome::Done)), "{}", kind.name);
         assert_eq!(bench.payloads.lock().unwrap()[32], vec![2; BLOCK as usize]);
-        // Queued requests continue at once after one successful attempt.
+        // Queued requests continue at once after the first successful attempt.
         bench.trouble.lock().unwrap().is_full = false;
         let answers = pass(&mut bench, FULL_RETRY_EVERY * 2);
         let all = (0..20).map(|tag| (tag, DiskOutcome::Done));
@@ -172,7 +172,7 @@ fn attempts_are_few_while_a_store_is_full() {
         write(&bench, tag, WRITE, BLOCK * (1 + u64::from(tag % 50)), 3);
     }
     pass(&mut bench, STEP);
-    // Each request was tried once. From then on there is one attempt per interval, and no work in
+    // Each request was tried once. After that there is one attempt per interval, and no work in
     // between.
     let next = bench.work.next_deadline().unwrap();
     assert!(next > bench.now && next <= bench.now + FULL_RETRY_EVERY, "{next:?} {:?}", bench.now);
@@ -281,7 +281,8 @@ fn a_queue_closed_during_its_last_request_ends_although_the_store_is_full() {
     }
 }
 
-/// Gives a disk with its queues, of these kinds, to another worker. Returns the second queue's number.
+/// Gives a disk with its queues, of these kinds, to another worker. Returns the second queue's
+/// number.
 fn move_disk(bench: &mut Bench, policy: FullPolicy, kinds: [QueueKind; 2]) -> usize {
     let work = &mut bench.work;
     work.close_disk(bench.disk);
@@ -325,7 +326,7 @@ fn requests_are_queued_no_longer_if_their_disk_moves() {
     assert_eq!(client.answers(), []);
     pass(&mut bench, STEP * 4);
     assert_eq!(client.answers(), [(0, DiskOutcome::NoSpace)]);
-    // It is one time of a full store, which has lasted since the first request found it.
+    // The store counts as full without interruption since the first request found it full.
     assert_eq!(fullness(&mut bench), [FullChange::Full]);
     let view = bench.work.full(bench.disk).unwrap();
     assert!(view.queued == 1 && view.lasts >= wait * 2 - STEP * 4, "{view:?}");
@@ -353,7 +354,7 @@ fn a_queue_that_was_requested_back_before_its_disk_moves_loses_no_request() {
         let mut bench = full_seeded(KINDS[1], FOR_EVER, seed);
         write(&bench, 7, WRITE, SIZE - BLOCK, 4);
         assert_eq!(pass(&mut bench, Duration::from_secs(3)), []);
-        // It is being repeated in some of these turns.
+        // The request is being repeated in some of these iterations.
         bench.now = bench.now + FULL_RETRY_EVERY;
         (0..turns).for_each(|_| assert_eq!(bench.poll(), []));
         bench.work.close_queue(bench.queue);

@@ -1,5 +1,5 @@
 //! Commits of idle disks. A client that never flushes does not request that metadata becomes
-//! durable, and would lose data written minutes ago in a crash.
+//! durable. Without these commits, a crash would lose its data, even data written minutes before.
 
 use core::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::idle_look::{Calm, IdleLook};
 /// Time without writes after which a disk is idle.
 pub const IDLE_AFTER: Duration = Duration::from_secs(2);
 
-/// Time after a failed commit until the next one without a waiting request.
+/// Time after a failed commit until the next one that no request waits for.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 /// Interval of the check for idle disks, while any disk has uncommitted metadata.
@@ -30,7 +30,7 @@ impl DiskState {
         self.commit.is_none() && now.since(since) >= timeout
     }
 
-    /// Returns the bytes of metadata that only this process has.
+    /// Returns the number of bytes of uncommitted metadata, which exist only in this process.
     pub(crate) fn uncommitted_bytes(&self) -> u64 {
         self.layers.first().map_or(0, |own| own.image.uncommitted_bytes())
     }
@@ -61,7 +61,7 @@ impl StorageEngine {
         self.idle_look.is_wanted.then(|| self.idle_look.looked + LOOK_EVERY)
     }
 
-    /// Returns the bytes of a disk's metadata that are not durable.
+    /// Returns the number of bytes of a disk's metadata that are not durable.
     pub(crate) fn uncommitted_bytes(&self, disk: usize) -> u64 {
         self.disks.get(disk).map_or(0, DiskState::uncommitted_bytes)
     }

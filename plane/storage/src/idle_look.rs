@@ -10,10 +10,10 @@ pub(crate) struct IdleLook {
     pub(crate) looked: Time,
 }
 
-/// Time since when a disk has not been written to.
+/// Start of a period in which a disk was not written to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Calm {
     pub(crate) since: Option<Time>,
-    /// Number of changes completed at that time.
+    /// Number of changes of the disk that had completed at that time.
     pub(crate) changes: u64,
 }

@@ -1,4 +1,4 @@
-//! Disks whose clients write and never flush, in virtual time.
+//! Disks of clients that write and never flush, in virtual time.
 
 use core::time::Duration;
 use std::io;
@@ -15,7 +15,7 @@ use crate::{IDLE_AFTER, StorageNotice};
 fn sleep(bench: &mut Bench, until: Time) -> usize {
     let mut woken = 0;
     loop {
-        // Until no operation is in flight.
+        // Runs until no operation is in flight.
         for _ in 0..200 {
             bench.poll();
         }
@@ -63,9 +63,9 @@ fn what_a_client_wrote_that_never_flushes_is_there_after_a_crash_when_it_was_idl
         sleep(&mut bench, until);
         assert_eq!(commits(&bench), before + u64::from(is_left), "{}", kind.name);
         assert_eq!(bench.work.uncommitted_bytes(bench.disk), 0);
-        // No wake-up is due any more.
+        // No further wake-up is due.
         assert_eq!(bench.work.next_deadline(), None, "{}", kind.name);
-        // Memory of the process is lost.
+        // A crash loses the memory of the process.
         let left = bench.file.memory().bytes();
         let mut again = Bench::on(kind, suimon_image::testing::MemoryFile::new(left), 6, 16);
         let found = again.read(range(3 * SECTOR as u64, SECTOR as u64));
@@ -91,7 +91,7 @@ fn a_device_that_fails_is_not_tried_all_the_time() {
     let until = bench.now + Duration::from_secs(120);
     sleep(&mut bench, until);
     assert_eq!((commits(&bench), bench.work.uncommitted_bytes(bench.disk)), (2, 0));
-    // From then on it is as before the failure.
+    // After that, the behaviour is the same as before the failure.
     bench.work.wake_queue(bench.queue);
     write(&mut bench, SIZE / SECTOR as u64 - 1);
     assert!(bench.work.uncommitted_bytes(bench.disk) > 0);

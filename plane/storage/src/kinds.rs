@@ -7,14 +7,14 @@ use suimon_vhdx::{Guid, NewImage, ParentLocator, Vhdx, WriteGuids};
 
 use crate::work_tests::SIZE;
 
-/// Kind of an image.
+/// Kind of image for tests that run with every format.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) create: fn() -> MemoryFile,
     /// Opens an image for writing, and repairs it after a crash.
     pub(crate) open: fn(&MemoryFile) -> Box<dyn Image>,
-    /// Repeats the changes that a killed process has left.
+    /// Applies the redo record that a killed process left.
     pub(crate) redo: fn(&MemoryFile, &RedoChanges),
     /// Value of every byte of the parent, if there is one.
     pub(crate) parent: Option<u8>,
@@ -32,10 +32,10 @@ pub(crate) const VHDX: Kind = Kind {
     parent: None,
 };
 
-/// Kinds without a parent.
+/// Kinds of images without a parent.
 pub(crate) const KINDS: [Kind; 3] = [RAW, VHD, VHDX];
 
-/// Kinds with a parent.
+/// Kinds of images with a parent.
 pub(crate) const CHILDREN: [Kind; 2] = [
     Kind { name: "differencing VHD", create: create_child_vhd, parent: Some(0xa7), ..VHD },
     Kind { name: "differencing VHDX", create: create_child_vhdx, parent: Some(0xa7), ..VHDX },

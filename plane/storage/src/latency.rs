@@ -1,21 +1,22 @@
 //! Latency histogram with ranges of constant relative width.
 
 /// Ranges per doubling of the latency, as a power of two. Values read from the histogram are at
-/// most a sixteenth too high.
+/// most 1/16 too high.
 const PER_DOUBLING_SHIFT: u32 = 4;
 const PER_DOUBLING: u64 = 1 << PER_DOUBLING_SHIFT;
 /// Width of the lowest ranges in nanoseconds, as a power of two.
 const UNIT_SHIFT: u32 = 8;
-/// Doublings above the lowest ranges, which have a width of one unit each: up to 68 seconds.
+/// Doublings above the lowest ranges, up to 68 seconds. The lowest ranges have a width of one unit
+/// each.
 const DOUBLINGS: u64 = 24;
 const RANGES: usize = (PER_DOUBLING * (DOUBLINGS + 1)) as usize;
 
 /// Latency percentiles in nanoseconds. All 0 without requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// Median; at most a sixteenth too high.
+    /// Median; at most 1/16 too high.
     pub p50_ns: u64,
-    /// 99th percentile; at most a sixteenth too high.
+    /// 99th percentile; at most 1/16 too high.
     pub p99_ns: u64,
     /// Largest latency of a request.
     pub max_ns: u64,
@@ -63,7 +64,7 @@ impl LatencyCounts {
     }
 }
 
-/// Returns the range of a latency. The last range has all longer latencies.
+/// Returns the range of a latency. The last range includes all longer latencies.
 #[inline]
 fn range_of(ns: u64) -> usize {
     let units = ns >> UNIT_SHIFT;

@@ -22,7 +22,7 @@ pub(crate) struct OnePiece {
     pub(crate) file: FileSlot,
     pub(crate) start: u64,
     pub(crate) size: u64,
-    /// Bits of an offset or length that are zero for whole sectors.
+    /// Mask of the bits that are zero in the offsets and lengths of whole sectors.
     within_sector: u64,
 }
 
@@ -36,8 +36,8 @@ impl OnePiece {
         Some(Self { file: own.file, start, size: shape.size, within_sector })
     }
 
-    /// Returns the file offset of a range; `None` for an invalid range, for which the image returns
-    /// the error.
+    /// Returns the file offset of a range; `None` if the range is invalid, in which case the image
+    /// returns the error.
     #[inline]
     pub(crate) fn locate(&self, range: ByteRange) -> Option<u64> {
         let is_whole = (range.offset() | range.len()) & self.within_sector == 0;

@@ -3,19 +3,20 @@
 //! [`StorageEngine`] is the engine of one worker. It receives requests from queues
 //! ([`DiskQueue`](suimon_ports::DiskQueue)), translates disk ranges to file ranges
 //! ([`Image`](suimon_image::Image)), submits the I/O ([`FileIo`](suimon_ports::FileIo)) and
-//! completes the requests. For a disk on a store, Storage QoS ([`suimon_storage_qos`]) decides when
-//! each request is dispatched.
+//! completes the requests. For a disk on a store, Storage QoS ([`suimon_storage_qos`]) determines
+//! when each request is dispatched.
 //!
 //! - [`images`] opens and creates images of a store's disks. [`jobs`] checks, resizes, compacts,
 //!   converts and merges them. [`measure`] measures the capacity of a store. All are called by
 //!   control threads.
-//! - [`mirror`] copies a disk in use to another one; [`DirtyMap`] records changes during the copy.
+//! - [`mirror`] copies a disk in use to another one; [`DirtyMap`] records changes during the
+//!   copy.
 //! - [`StoragePlane`] controls the disks of all workers, for control threads.
 //!
 //! [`StorageEngine`] owns no thread and never blocks (a worker drives it), opens no file, and
-//! contains no image format, ring or protocol. It sets no limits. Its caller decides which worker
-//! holds a store's budget ([`StorageEngine::set_store_role`]) and carries the messages between
-//! workers.
+//! contains no image format, ring or protocol. It sets no limits. Its caller determines which
+//! worker holds a store's budget ([`StorageEngine::set_store_role`]) and carries the messages
+//! between workers.
 //!
 //! Life cycle of a request
 //! ```text
@@ -34,31 +35,31 @@
 //! ```
 //!
 //! Invariants
-//! - Each request is completed once, also after errors.
-//! - A flush completes when everything completed before its submission is durable.
+//! - Each request is completed exactly once, even after errors.
+//! - A flush completes when all requests that completed before its submission are durable.
 //! - A disk has one commit in flight at a time; flushes submitted meanwhile share the next one.
-//! - Space is freed only while no request that overlaps the range is in flight. Requests that overlap it
-//!   and are submitted meanwhile are queued, and processed in order of submission with those behind
-//!   them. Other requests of the disk continue.
-//! - Writes of a commit between two flushes are in flight together. Freed space is zeroed, and reused,
-//!   after the commit that frees it, without a wait of any flush for it.
-//! - Requests of a disk are dispatched in order of submission. Over any window they amount to at
-//!   most the disk's maximum
-//!   ([`Limits::operations_max`](suimon_storage_qos::Limits::operations_max)) and one request;
-//!   additionally, once until charged, to the requests that were queued when a queue was closed or
-//!   the disk suspended. If several workers use the store, the excess also includes the maximum's
-//!   operations in [`HELD_MAX`](suimon_storage_qos::HELD_MAX) and in the latency of three messages.
-//!   Moving the budget between workers adds nothing.
-//! - Requests queued for one disk's maximum do not block other disks' queues. Requests without room
-//!   to be queued stay in their ring or connection.
-//! - A request for which its store has no space is queued if [`FullPolicy`] says so, separately
-//!   from all other queues, and repeated from the start. Other requests of the disk continue. The
-//!   number of such requests is bounded by the tags of the queues that brought them.
-//! - A change of a disk that is being copied is marked before its completion. Requests of the copy
-//!   are not counted for the disk, and have a slot of their own in the store.
-//! - The number of requests in flight is bounded ([`REQUESTS_MAX`]). A request allocates no memory
-//!   once as many have been in flight before, unless the image allocates or is differencing. Queued
-//!   requests are bounded by their store
+//! - Space is freed only while no overlapping request is in flight. Overlapping requests that are
+//!   submitted meanwhile are queued, and processed in order of submission together with the
+//!   requests behind them. Other requests of the disk continue.
+//! - Writes of a commit between two flushes are in flight together. Freed space is zeroed and
+//!   reused after the commit that frees it. No flush waits for the zeroing.
+//! - Requests of a disk are dispatched in order of submission. Over any time window, their number
+//!   is at most the disk's maximum
+//!   ([`Limits::operations_max`](suimon_storage_qos::Limits::operations_max)) plus one request.
+//!   When a queue is closed or the disk is suspended, the requests queued at that time are added
+//!   once, until they are charged. If several workers use the store, the excess also includes the
+//!   maximum's operations in [`HELD_MAX`](suimon_storage_qos::HELD_MAX) and in the latency of three
+//!   messages. Moving the budget between workers does not increase the excess.
+//! - Requests queued for one disk's maximum do not block other disks' queues. Requests that
+//!   cannot be queued remain in their virtqueue or connection.
+//! - A request for which its store has no space is queued if [`FullPolicy`] permits it,
+//!   separately from all other queues, and repeated from the start. Other requests of the disk
+//!   continue. The number of such requests is bounded by the tags of the queues that brought them.
+//! - A change of a disk that is being copied is marked before its completion. Requests of the
+//!   copy are not counted for the disk, and use a separate slot in the store's scheduler.
+//! - The number of requests in flight is bounded ([`REQUESTS_MAX`]). A request allocates no
+//!   memory if the same number of requests was in flight before, unless the image allocates or is
+//!   differencing. Queued requests are bounded by their store
 //!   ([`StoreSpec::waiting_max`](suimon_storage_qos::StoreSpec::waiting_max)), and notices by
 //!   [`NOTICES_MAX`].
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-//! Limiting factors of disks on one worker: each cause is produced, and is reported first.
+//! Limiting factors of disks on one worker. Each factor is caused deliberately, and must be
+//! reported first.
 
 use std::time::Duration;
 
@@ -69,11 +70,11 @@ impl Image for ForgetfulImage {
 
 /// Disk under test.
 const DISK: u32 = 0;
-/// Longer than the window of 5 s.
+/// Time in nanoseconds that exceeds the window of 5 s.
 const LONG: u64 = 7 * SECOND;
 /// Service time of a request on the devices of these tests.
 const SERVICE_NS: u64 = 1_000_000;
-/// Least share of time of a cause that was produced.
+/// Least share of time of a factor that was caused, in parts per million.
 const LEAST_PPM: u32 = 400_000;
 
 /// Creates one worker on a device with `servers` servers.
@@ -130,7 +131,7 @@ fn saturated_device() -> Bench {
     bench
 }
 
-/// All requests of the client are in the device, which serves four at a time.
+/// All requests of the client are in the device, which serves four of them at a time.
 fn saturated_device_without_a_queue() -> Bench {
     let mut bench = with_client(&deep(), 4, limits(0, 0), 2);
     bench.run(SECOND);
@@ -246,7 +247,8 @@ fn each_cause_is_the_first_limiting_factor() {
     }
 }
 
-/// If another worker holds the store's budget, lost time is reported to it.
+/// If another worker holds the store's budget, the time in which this worker was not running is
+/// reported there.
 #[test]
 fn a_starved_worker_is_known_where_the_budget_is() {
     let mut bench = Bench::new(2, &deep(), 32, SERVICE_NS);
@@ -278,7 +280,8 @@ fn shares_of(bench: &Bench) -> Vec<TimeShare> {
     view.short.time_shares()
 }
 
-/// A write cache completes writes in 50 us; reads of 5 ms beside them are no fault.
+/// A write cache completes writes in 50 us. Reads that take 5 ms at the same time do not indicate a
+/// slow device.
 #[test]
 fn a_device_with_a_write_cache_is_not_slow_when_the_mix_changes() {
     let mut bench = bench(&deep(), 32);
@@ -293,7 +296,7 @@ fn a_device_with_a_write_cache_is_not_slow_when_the_mix_changes() {
     bench.run(LONG);
     let shares = shares_of(&bench);
     assert_eq!(shares[0].factor, LimitingFactor::QueueDepth, "{shares:?}");
-    // Reads that take longer than earlier reads are a fault.
+    // Reads that take longer than earlier reads indicate a slow device.
     bench.device().service_ns = 25 * MILLISECOND;
     bench.run(LONG);
     let shares = shares_of(&bench);

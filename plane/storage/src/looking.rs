@@ -1,28 +1,29 @@
-//! Polling of a queue for a short time before waiting for its descriptor.
+//! Polling of an empty queue for a short time before waiting for its descriptor.
 //!
-//! A client with one request at a time submits the next one as soon as it has the completion. If
-//! the worker sleeps meanwhile, waking it costs both sides more than the request, if the client
-//! runs on another CPU. A poll without result costs its duration, and if the client needs the same
-//! CPU, it delays the client as well. Polling is therefore tried less often after each failure.
+//! A client with one request at a time submits the next request as soon as it receives the
+//! completion. If the worker sleeps meanwhile and the client runs on another CPU, the wake-up costs
+//! both sides more than the request. A poll without requests costs its duration, and also delays a
+//! client that needs the same CPU. Polling is therefore attempted less often after each poll
+//! without requests.
 
 use std::time::Duration;
 
 use suimon_quantity::Time;
 
-/// Duration of polling after the completions: about the cost of a wake-up on both sides.
+/// Duration of polling after the completions: about the cost of a wake-up for both sides.
 const LOOK: Duration = Duration::from_micros(50);
 
 /// Binary logarithm of the maximum number of waits between two attempts to poll.
 const PASSES_LOG_MAX: u32 = 10;
 
-/// History of the attempts to poll one queue.
+/// State that decides whether an empty queue is polled before waiting.
 #[derive(Debug, Default)]
 pub(crate) struct BusyPoll {
-    /// End of the current poll; `None` if there is none.
+    /// End of the current polling period; `None` if the queue is not in one.
     until: Option<Time>,
-    /// Consecutive polls without requests.
+    /// Consecutive polling periods without requests.
     misses: u32,
-    /// Number of waits until polling is tried again.
+    /// Number of waits until polling is attempted again.
     passes: u32,
 }
 
@@ -35,7 +36,7 @@ impl BusyPoll {
     }
 
     /// Called when the queue is empty and all its requests have completed. Returns true if the
-    /// queue is polled again.
+    /// queue is polled further.
     pub(crate) fn is_worth(&mut self, now: Time) -> bool {
         match self.until {
             Some(until) if now < until => return true,
@@ -49,8 +50,8 @@ impl BusyPoll {
         false
     }
 
-    /// Records that polling ended without a request, and that the worker waits for the queue's
-    /// descriptor.
+    /// Records that a polling period ended without a request and that the worker now waits for the
+    /// queue's descriptor.
     pub(crate) fn handle_end(&mut self) {
         if self.until.take().is_some() {
             self.passes = 1 << self.misses.min(PASSES_LOG_MAX);

@@ -1,4 +1,4 @@
-//! Conditions for polling a queue, and for waiting for its descriptor.
+//! Conditions for polling a queue or waiting for its descriptor.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::fakes::FakeQueue;
 use crate::kinds::KINDS;
 use crate::work_tests::Bench;
 
-/// Returns how often a queue is waited for before it is polled again.
+/// Returns how often the worker waits for a queue before it polls the queue again.
 fn waits_until_a_look(looking: &mut BusyPoll, now: Time) -> u32 {
     let mut waits = 0;
     while !looking.is_worth(now) {
@@ -38,7 +38,7 @@ fn looks_that_bring_something_go_on_and_those_in_vain_become_seldom() {
         assert!(!looking.is_worth(now), "a look ends");
     }
     assert_eq!(seldom, [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024, 1024]);
-    // A poll that finds a request compensates for all earlier failures.
+    // A poll that finds a request resets the effect of all earlier polls without one.
     assert_eq!(waits_until_a_look(&mut looking, now), 1024);
     looking.handle_found();
     assert_eq!(waits_until_a_look(&mut looking, now), 0);
@@ -54,7 +54,7 @@ fn what_comes_while_nobody_looks_says_nothing_of_looks() {
     assert_eq!(waits_until_a_look(&mut looking, Time::ZERO), 1);
 }
 
-/// Creates a disk whose only queue costs a system call to poll.
+/// Creates a disk with a single queue that is polled by a system call.
 fn bench() -> Bench {
     let mut queue = FakeQueue::new(4);
     queue.is_polled_by_fd = true;
@@ -87,7 +87,7 @@ fn polled_for(bench: &mut Bench) -> Duration {
 fn a_queue_is_polled_on_behind_its_answers_and_not_while_it_waits_for_them() {
     let mut bench = bench();
     assert!(polled_for(&mut bench) >= LOOK, "it may ask something as soon as it is there");
-    // That poll found nothing, so the next completion is not followed by polling.
+    // That poll found no request, so the next completion is not followed by polling.
     ask_and_wait(&mut bench);
     assert!(polled_for(&mut bench) < LOOK / 2);
     for _ in 0..3 {
@@ -96,7 +96,7 @@ fn a_queue_is_polled_on_behind_its_answers_and_not_while_it_waits_for_them() {
         assert!(bench.work.expects() != ExpectedInput::None, "the next request may come at once");
     }
     assert!(polled_for(&mut bench) >= LOOK / 2);
-    // With requests in flight, the queue is waited for.
+    // The worker waits for a queue that has requests in flight.
     bench.trouble.lock().unwrap().is_stalled = true;
     bench.ask(0, DiskOp::Read, ByteRange::new(0, 512).unwrap(), vec![0; 512]);
     bench.work.wake_queue(bench.queue);

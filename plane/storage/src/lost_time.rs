@@ -1,8 +1,8 @@
-//! Time in which the worker was not running.
+//! Time in which the worker's thread was runnable but not running.
 
 use crate::disk_location::DiskIndex;
 
-/// Time span that ended directly before this turn, and the disks that had requests during it.
+/// Time span that ended directly before this iteration, and the disks that had requests during it.
 #[derive(Debug, Default)]
 pub(crate) struct LostTime {
     pub(crate) ns: u64,

@@ -13,7 +13,7 @@ impl StorageEngine {
         self.outbox.mail.pop_front()
     }
 
-    /// Queues a message of another worker for the next poll.
+    /// Queues a message of another worker for the next [`StorageEngine::poll`].
     pub fn handle_mail(&mut self, from: WorkerId, mail: StoreMessage) {
         self.inbox.push_back((from, mail));
     }
@@ -40,8 +40,8 @@ impl StorageEngine {
                         budget.handle_report(self.now, whose, &report);
                         self.outbox.keep_report(report);
                     }
-                    // The budget was held by this worker, or will be. In the second case, the
-                    // report comes back after the budget.
+                    // This worker held the budget before, or will receive it. In the second case,
+                    // the report returns here after the budget.
                     Mode::Away { home, .. } => self.outbox.report(*home, store, whose, report),
                     Mode::Sole(_) | Mode::Between => {}
                 }
@@ -60,11 +60,11 @@ impl StorageEngine {
         }
     }
 
-    /// Handles a message for a store that is not on this worker any more.
+    /// Handles a message about a store that is no longer on this worker.
     fn redirect(&mut self, from: WorkerId, mail: StoreMessage) {
         let store = mail.store();
-        // A report that was forwarded is not returned to the worker that forwarded it. Its author may
-        // be the next home.
+        // A forwarded report is not returned to the worker that forwarded it. The report's author
+        // may be the next holder of the budget.
         let author = if let StoreMessage::Report { of, .. } = &mail { Some(*of) } else { None };
         let may_be_home = |home: WorkerId| home != from || author == Some(from);
         let mut homes = self.former_homes.iter().rev();
@@ -84,13 +84,13 @@ impl StorageEngine {
             (StoreMessage::Budget { budget, .. }, Some(home)) => {
                 self.outbox.send(home, StoreMessage::Budget { store, budget });
             }
-            // No worker uses the store any more.
+            // No worker uses the store.
             (StoreMessage::Budget { .. }, None) => {}
         }
     }
 
-    /// Answers a report of a worker that leaves a store whose budget has ended, so that its requests
-    /// and its wait for the budget end, too.
+    /// Replies to the report of a worker that leaves a store without a budget. The worker's
+    /// requests, and its wait for the budget, end with the reply.
     fn release(&mut self, processor: WorkerId, store: StoreId, report: LoanReport) {
         if processor == self.worker {
             return self.outbox.keep_report(report);
@@ -103,7 +103,7 @@ impl StorageEngine {
         self.outbox.keep_report(report);
     }
 
-    /// Returns grants for a store that is not on this worker any more.
+    /// Returns grants of a store that is no longer on this worker.
     fn return_grants(
         &mut self,
         to: WorkerId,

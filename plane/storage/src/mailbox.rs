@@ -15,7 +15,7 @@ const MAIL_MAX: usize = 1024;
 /// Mailboxes of the other workers.
 pub(crate) type Peers = Arc<BTreeMap<WorkerId, Arc<Mailbox>>>;
 
-/// Mailbox of one worker.
+/// Mailbox of one worker for messages about stores.
 pub(crate) struct Mailbox {
     pub(crate) mail: ArrayQueue<(WorkerId, StoreMessage)>,
     pub(crate) waker: Arc<dyn Waker>,

@@ -12,7 +12,7 @@ use crate::{DiskLocation, copied_disk};
 /// Load of a copy.
 const COPYING: Load = Load { op: DiskOp::Read, bytes: 256 << 10, depth: 8 };
 
-/// Begins the load of a copy; returns its seat.
+/// Starts the load of a copy. Returns the number of its client.
 fn copy(bench: &mut Bench, disk: u32, load: Load) -> usize {
     let of = copied(DiskId(disk));
     let limits = Limits { weight: Weight::new(WEIGHT).unwrap(), ..Limits::default() };
@@ -30,7 +30,7 @@ fn a_disk_is_known_by_another_number_for_its_being_copied() {
     assert_eq!((copied_disk(disk), copied_disk(copied(disk))), (None, Some(disk)));
 }
 
-/// Reads of a copy are not counted for the guest, and use the capacity that the guest leaves.
+/// Reads of a copy are not counted for the guest. They use the capacity that the guest leaves.
 #[test]
 fn a_guest_keeps_its_maximum_while_its_disk_is_copied() {
     for workers in [1, 2] {
@@ -43,13 +43,13 @@ fn a_guest_keeps_its_maximum_while_its_disk_is_copied() {
         bench.run(2 * SECOND);
         let got = bench.seats[guest].answered;
         assert!((1960..=2100).contains(&got), "{got} of 2000 with {workers}");
-        // 8 at a time with 200 us each, less the latency of messages.
+        // 8 requests at a time with 200 us each, less the latency of messages.
         let copied = bench.seats[mirror].answered;
         assert!(copied > 50_000, "{copied} with {workers}");
     }
 }
 
-/// The target disk may have any maximum; no client uses it yet.
+/// The target disk may have any maximum, because no client uses it yet.
 #[test]
 fn what_is_written_to_a_copy_is_not_held_by_its_maximum() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
@@ -62,7 +62,7 @@ fn what_is_written_to_a_copy_is_not_held_by_its_maximum() {
 
 #[test]
 fn a_minimum_is_met_beside_disks_that_are_copied() {
-    // 8 at a time with 200 us each are 40 000 per second.
+    // 8 requests at a time with 200 us each are 40 000 per second.
     let mut bench = Bench::new(1, &StoreSpec::default(), 8, 200_000);
     bench.add_disk(0, 0, limits(10_000, 0));
     let guest = bench.add_seat(0, Load::reads(4096, 32));
@@ -71,7 +71,7 @@ fn a_minimum_is_met_beside_disks_that_are_copied() {
         bench.add_disk(0, disk, limits(0, 0));
         mirrors.push(copy(&mut bench, disk, COPYING));
     }
-    // Until the store has determined the queue depth of the device.
+    // Runs until the store has determined the queue depth of the device.
     bench.run(SECOND);
     let before = bench.seats[guest].answered;
     bench.run(2 * SECOND);
@@ -108,8 +108,8 @@ fn a_mirror_that_ends_leaves_nothing_behind() {
     assert_eq!((status.waiting, status.under_way), (0, 0));
 }
 
-/// The copy ends although the device does not complete its requests. They leave the queue depth of the
-/// store when the device completes them.
+/// The copy ends although the device does not complete its requests. They are removed from the
+/// queue depth of the store when the device completes them.
 #[test]
 fn requests_of_a_mirror_that_ended_during_a_stall_are_accounted_for() {
     for workers in [1, 2] {

@@ -1,4 +1,4 @@
-//! Disk copies on the disk's worker.
+//! Disk copies (mirror jobs) on the disk's worker.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use crate::disk_location::{DiskIndex, DiskLocation};
 use crate::engine::StorageEngine;
 
 impl StorageEngine {
-    /// Sets or ends the copy of a disk. `index` is the slot in the disk's store of the copy's
-    /// requests, `None` without limits. Changes are marked in `dirty`. The queue of a copy must be
+    /// Sets or ends the copy of a disk. `index` is the slot of the copy's requests in the disk's
+    /// store, `None` without limits. Changes are marked in `dirty`. The queue of a copy must be
     /// closed before the copy ends.
     pub(crate) fn set_mirror(
         &mut self,

@@ -1,4 +1,4 @@
-//! Notices of a worker's disks, bounded.
+//! Notices about a worker's disks, in a bounded queue.
 
 use std::collections::VecDeque;
 
@@ -7,32 +7,32 @@ use suimon_ports::PortFault;
 use suimon_quantity::{StoreId, Time};
 use suimon_storage_qos::Event;
 
-/// Observation of a disk's requests about the space of their store.
+/// Change in the availability of space on a disk's store, as observed by the disk's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullChange {
     /// A request or a commit found no space.
     Full,
     /// A request that had found no space succeeded.
     HasSpace,
-    /// No request has found the store full for 10 s, and none is queued. The store may still be full.
+    /// For 10 s no request found the store full, and none is queued. The store may still be full.
     NotNeeded,
 }
 
-/// Shortest interval between fault notices of one disk, or of the I/O.
+/// Shortest interval between fault notices of one disk, or of the worker's I/O.
 pub const FAULT_EVERY: Duration = Duration::from_secs(10);
 
-/// Largest number of notices that were not fetched. Further notices are dropped: the oldest ones
-/// state the origin of a problem.
+/// Largest number of notices that the caller has not fetched. Further notices are dropped: the
+/// oldest ones state the origin of a problem.
 pub const NOTICES_MAX: usize = 1024;
 
-/// Notice of a worker's disks.
+/// Notice about a worker's disks.
 #[derive(Debug)]
 pub enum StorageNotice {
-    /// A queue is faulty. It is closed when its requests have ended.
+    /// A queue is faulty. The engine closes it when its requests have ended.
     QueueFault {
         /// Number of the queue on this worker.
         queue: usize,
-        /// Fault because of which the queue is closed.
+        /// Fault that causes the queue to be closed.
         fault: PortFault,
     },
     /// A disk's image is damaged, or its file cannot be read or written. Emitted once per
@@ -44,23 +44,23 @@ pub enum StorageNotice {
         offset: Option<u64>,
         /// Description of the fault, with the field where it is known.
         detail: String,
-        /// Faults of the disk since the previous notice that were not reported.
+        /// Number of faults of the disk since the previous notice that were not reported.
         untold: u64,
     },
     /// A disk's store has not completed an operation for too long, or completes operations again.
     DiskStall {
         /// Number of the disk on this worker.
         disk: usize,
-        /// True if the disk is stalled now.
+        /// True when the stall begins, false when it ends.
         stalls: bool,
-        /// Time since the start of the oldest operation, or the least duration of the stall.
+        /// Time since the submission of the oldest operation, or the minimum duration of the stall.
         waited: Duration,
     },
     /// A disk's store has no space for its requests, or is no longer known to be full.
     DiskFull {
         /// Number of the disk on this worker.
         disk: usize,
-        /// Observation of the disk's requests.
+        /// Change that the disk's requests observed.
         change: FullChange,
         /// Time since the first request for which there was no space.
         lasted: Duration,
@@ -69,15 +69,16 @@ pub enum StorageNotice {
     FlushFailed {
         /// Number of the disk on this worker.
         disk: usize,
-        /// Error of the flush.
+        /// Error with which the flush failed.
         detail: String,
     },
-    /// I/O of this worker cannot be submitted to the system now. Emitted once per [`FAULT_EVERY`].
+    /// The system does not accept I/O operations of this worker at present. Emitted once per
+    /// [`FAULT_EVERY`].
     IoFault {
         /// Error that the system returned.
         detail: String,
     },
-    /// A disk's minimum is unmet, or met again.
+    /// A disk's minimum is not met, or is met again.
     Qos {
         /// Store that emitted the event.
         store: StoreId,
@@ -86,7 +87,7 @@ pub enum StorageNotice {
     },
 }
 
-/// Rate limit of notices.
+/// Rate limit of fault notices.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FaultPace {
     last: Option<Time>,
@@ -94,8 +95,8 @@ pub(crate) struct FaultPace {
 }
 
 impl FaultPace {
-    /// Returns `None` if a notice is not due yet, and otherwise the number of faults without a
-    /// notice since the previous one.
+    /// Returns `None` if a notice is not due yet. Otherwise returns the number of faults since the
+    /// previous notice that were not reported.
     pub(crate) fn again(&mut self, now: Time) -> Option<u64> {
         if self.last.is_some_and(|last| now < last + FAULT_EVERY) {
             self.untold = self.untold.saturating_add(1);
@@ -106,7 +107,7 @@ impl FaultPace {
     }
 }
 
-/// Notices that were not fetched.
+/// Notices that the caller has not fetched.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     notices: VecDeque<StorageNotice>,

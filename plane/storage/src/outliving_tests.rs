@@ -1,4 +1,4 @@
-//! Clients that continue with a new process after the serving process was killed: every completed
+//! Clients that continue with a new process after the serving process was killed. Every completed
 //! request has taken effect.
 
 use suimon_image::testing::MemoryFile;
@@ -19,8 +19,8 @@ fn all_kinds() -> impl Iterator<Item = Kind> {
     KINDS.into_iter().chain(CHILDREN)
 }
 
-/// Creates a disk whose changes are recorded in a record with this much room; without a record if
-/// there is no room.
+/// Creates a disk that records its changes in a redo record with this much room; without a record
+/// if there is no room.
 fn bench(kind: Kind, seed: u64, capacity: usize, room: usize) -> (Bench, MemoryRecords) {
     let records = MemoryRecords::with_capacity(room);
     let memory = (kind.create)();
@@ -37,14 +37,14 @@ fn bench(kind: Kind, seed: u64, capacity: usize, room: usize) -> (Bench, MemoryR
     )
 }
 
-/// Number of commits of a disk, and of requests that were to be durable.
+/// Number of commits of a disk, and of requests that had to be durable.
 #[derive(Clone, Copy)]
 struct Counts {
     commits: u64,
     durable: u64,
 }
 
-/// Runs a client, and checks after each turn what a new process would find.
+/// Runs a client, and checks after each iteration the state that a new process would find.
 fn run(kind: Kind, seed: u64, capacity: usize, room: usize) -> Counts {
     let (bench, records) = bench(kind, seed, capacity, room);
     run_on(kind, seed, bench, &records)
@@ -75,8 +75,8 @@ fn run_on(kind: Kind, seed: u64, mut bench: Bench, records: &MemoryRecords) -> C
                 continue;
             }
         }
-        // Also during a commit. Data that a killed process has passed to the kernel persists,
-        // whether synchronized or not.
+        // This holds even during a commit. Data that a killed process has passed to the kernel
+        // persists, whether or not it was synchronised.
         let file = MemoryFile::new(bench.file.memory().content());
         (kind.redo)(&file, &records.load(KEY).unwrap().unwrap_or_default());
         model.check_crash(kind, file.content());
@@ -107,7 +107,7 @@ fn what_was_answered_is_there_for_the_next_process() {
     }
 }
 
-/// Runs a disk with room for one request in its record, for few, and for all.
+/// Runs a disk with a redo record that has room for one request, for few, and for all.
 fn run_with_room(kind: Kind, seed: u64) -> [Counts; 3] {
     [24, 40, 1024].map(|room| run(kind, seed, 64, room))
 }
@@ -117,8 +117,8 @@ fn what_was_answered_is_there_for_the_next_process_with_a_record_of_any_room() {
     for kind in all_kinds().filter(|kind| kind.name != "raw") {
         let without = run(kind, 1, 64, 0);
         let [.., with] = run_with_room(kind, 1);
-        // With room for all requests, only the client's flushes and durable writes cause commits, and
-        // in a VHD growth of the file.
+        // With room for all requests, commits are caused only by the client's flushes and durable
+        // writes, and in a VHD by growth of the file.
         if kind.name.ends_with("VHDX") {
             assert!(with.commits <= with.durable, "{}: {} commits", kind.name, with.commits);
         } else {
@@ -205,7 +205,7 @@ fn without_a_record_a_write_waits_for_changes_of_its_own_blocks_only() {
             assert_eq!(answers, [(tag, DiskOutcome::Done)], "{}: block {nth}", kind.name);
         }
         assert_eq!(commits(&bench), before);
-        // A write to the block whose allocation is in flight waits for it.
+        // A write to a block waits while the block's allocation is in flight.
         bench.ask(4, WRITE, ByteRange::new(sector(2).end(), 4096).unwrap(), vec![3; 4096]);
         (0..200).for_each(|_| assert!(bench.poll().is_empty()));
         bench.trouble.lock().unwrap().stalled_flushes = false;

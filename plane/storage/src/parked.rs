@@ -1,4 +1,4 @@
-//! Parked requests: the operations that they wait for, and their continuation.
+//! Parked requests: requests that wait for an operation of their disk, and their continuation.
 
 use std::io;
 
@@ -11,8 +11,8 @@ use crate::request::EngineRequest;
 use crate::token::Purpose;
 
 impl StorageEngine {
-    /// Continues parked requests of disks on which an operation has ended. Deferred, because each
-    /// request may end another, with a recursion depth of the number of requests.
+    /// Continues parked requests of disks on which an operation has ended. The continuation is
+    /// deferred: each request may end another one, and direct calls would recurse once per request.
     pub(crate) fn calm(&mut self) {
         while let Some(disk_number) = self.restless.pop() {
             self.resume(disk_number);
@@ -55,8 +55,8 @@ impl StorageEngine {
         self.end_disk(disk_number);
     }
 
-    /// Starts the operation that a request needs, unless a discard waits for a commit already. In that
-    /// case the request is translated again after the commit.
+    /// Starts the operation that a request waits for, unless a discard waits for a commit already.
+    /// In that case the request is translated again after the commit.
     pub(crate) fn meet(&mut self, disk_number: usize, obstacle: BlockedBy) {
         let disk = self.disks.get_mut(disk_number).filter(|disk| disk.obstacle.is_none());
         let Some(disk) = disk else { return };
@@ -66,12 +66,12 @@ impl StorageEngine {
                 self.metadata_to_read.push((disk_number, layer, range));
                 self.read_waiting_metadata();
             }
-            // Commits in flight may have begun before the image required one.
+            // A commit in flight may have begun before the image required one.
             BlockedBy::Commit | BlockedBy::CommitInFlight => self.begin_commit(disk_number),
         }
     }
 
-    /// Submits queued reads of metadata, as far as the I/O has room.
+    /// Submits queued metadata reads while submission-queue entries are free.
     pub(crate) fn read_waiting_metadata(&mut self) {
         while let Some(&(disk_number, layer, range)) = self.metadata_to_read.last() {
             let now = self.now;
@@ -111,7 +111,7 @@ impl StorageEngine {
         self.restless.push(disk_number);
     }
 
-    /// Completes the first parked request of a disk, whose metadata or commit failed.
+    /// Completes the first parked request of a disk after its metadata read or commit has failed.
     pub(crate) fn give_up_first(&mut self, disk_number: usize, outcome: DiskOutcome) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let first = match disk.freeing.take_if(|freeing| freeing.awaits_obstacle) {

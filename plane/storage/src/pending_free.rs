@@ -1,37 +1,37 @@
-//! Request that waits to free space.
+//! Request that frees space after the overlapping requests in flight.
 
 use suimon_image::ByteRange;
 
-/// Request that frees space as soon as no overlapping request is in flight: the freed space may be
-/// reused before such a request ends.
+/// Request that frees space when no overlapping request is in flight. Freed space may be reused at
+/// once, so an overlapping request must end first.
 #[derive(Debug)]
 pub(crate) struct PendingFree {
-    /// Number of the request.
+    /// Number of the request on this worker.
     pub(crate) number: usize,
     pub(crate) range: ByteRange,
     pub(crate) is_discard: bool,
-    /// Number of requests in flight that overlap the range. No others begin meanwhile.
+    /// Number of requests in flight that overlap the range. No further ones start meanwhile.
     pub(crate) overlapping: usize,
     /// True if the request waits for metadata or a commit.
     pub(crate) awaits_obstacle: bool,
 }
 
 impl PendingFree {
-    /// Returns true if another request for this range may begin. A discard makes progress with each
-    /// commit that it waits for. Zeros need room for all their changes at once, which other requests
-    /// would use up.
+    /// Returns true if another request for this range may start. A discard makes progress with each
+    /// commit that it waits for. A write of zeros needs room for all its changes at once, which
+    /// other requests would use.
     pub(crate) fn lets_pass(&self, range: ByteRange) -> bool {
         !self.range.overlaps(range) && (self.is_discard || !self.awaits_obstacle)
     }
 
-    /// Records that a request for this range is not in flight any more.
+    /// Records that a request for this range has ended.
     pub(crate) fn handle_ended(&mut self, range: ByteRange) {
         if self.range.overlaps(range) {
             self.overlapping = self.overlapping.saturating_sub(1);
         }
     }
 
-    /// Returns the number of the request if it can be carried out.
+    /// Returns the number of the request if it can be executed now.
     pub(crate) fn poll(&self) -> Option<usize> {
         (self.overlapping == 0).then_some(self.number)
     }

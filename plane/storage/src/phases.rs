@@ -1,4 +1,4 @@
-//! Accounting of request phases by the requests' store.
+//! Phases of requests, for the accounting of the requests' store.
 
 use suimon_storage_qos::Phase;
 
@@ -26,7 +26,7 @@ impl StorageEngine {
     }
 }
 
-/// Returns the phase of a request that is queued behind others of its disk.
+/// Returns the phase of a request that is queued behind other requests of its disk.
 pub(crate) fn parked_phase(disk: &DiskState) -> Phase {
     let waits_for_metadata = disk.freeing.is_none() && disk.obstacle.is_some();
     if waits_for_metadata { Phase::Metadata } else { Phase::Unmeasured }

@@ -1,4 +1,4 @@
-//! Control handle of all disks: which worker has which disk, and the channels to the workers.
+//! Control handle of all disks: the worker of each disk, and the channels to the workers.
 
 mod workers;
 
@@ -24,7 +24,7 @@ use crate::plane_store::PlaneStore;
 use crate::queue_key::{QueueKey, Which};
 use crate::worker_channel::WorkerChannel;
 
-/// Longest time for which the attachment of a client waits while its disk is moved, suspended or
+/// Longest time for which the attachment of a client blocks while its disk is moved, suspended or
 /// closed.
 pub(crate) const ATTACH_MAX: Duration = Duration::from_secs(10);
 
@@ -35,11 +35,12 @@ pub(crate) const ATTACH_MAX: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct StoragePlane(pub(crate) Arc<Inner>);
 
-/// Lock order: a disk's lock, the lock of the stores, then the others. Workers take no lock. A
-/// thread that waits for a worker holds the lock of a disk or of the stores.
+/// Shared state of the handles. Lock order: a disk's lock, the lock of the stores, then all others.
+/// Workers take no lock. A thread that waits for a worker holds the lock of a disk or of the
+/// stores.
 pub(crate) struct Inner {
     io: Arc<dyn FileIoSource>,
-    /// Sink for the recording of scheduler decisions, if they are recorded.
+    /// Sink for the recording of scheduler decisions; `None` if they are not recorded.
     recording: Option<Arc<dyn Sink>>,
     pub(crate) stores: Mutex<BTreeMap<StoreId, PlaneStore>>,
     pub(crate) channels: Mutex<BTreeMap<WorkerId, Arc<WorkerChannel>>>,
@@ -131,8 +132,8 @@ impl StoragePlane {
     /// ([`Image::close`](suimon_image::Image::close)). A suspended disk has no images.
     ///
     /// # Errors
-    /// The disk is not in service, or its store does not complete requests; then the disk is closed
-    /// when it does.
+    /// The disk is not in service, or its store does not complete requests; in the latter case, the
+    /// disk is closed when the store completes them.
     pub fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         let record = self.record(disk)?;
         let mut owner = lock(&record.owner);
@@ -182,11 +183,11 @@ impl StoragePlane {
         Err(error)
     }
 
-    /// Attaches a client's connection to a disk. The connection ends by itself. Returns its number
-    /// among the disk's clients.
+    /// Attaches a client's connection to a disk. The connection is removed when its client
+    /// disconnects. Returns its number among the disk's clients.
     ///
     /// # Errors
-    /// The disk does not exist, or another operation has held it for [`ATTACH_MAX`], because its
+    /// The disk does not exist, or another operation has used it for [`ATTACH_MAX`], because its
     /// store does not complete requests.
     pub fn attach_client(
         &self,
@@ -199,7 +200,7 @@ impl StoragePlane {
     }
 
     /// Attaches the connection of a VM's QEMU that emulates the disk's controller. If the store is
-    /// full, its requests fail at once, and QEMU pauses the VM.
+    /// full, requests of the connection fail at once, and QEMU pauses the VM.
     ///
     /// # Errors
     /// The disk does not exist.
@@ -212,8 +213,8 @@ impl StoragePlane {
         self.attach_queue(disk, QueueKey::EmulatedDisk(number), queue)
     }
 
-    /// Sets the waiting times of a disk's requests while its store is full. They apply to queued
-    /// requests, too.
+    /// Sets how long a disk's requests are queued while its store is full. Applies to requests that
+    /// are queued already, too.
     ///
     /// # Errors
     /// The disk is not in service.
@@ -224,18 +225,18 @@ impl StoragePlane {
             owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
         let (reply, answer) = channel();
         worker_channel.send(Command::Full(disk, policy, reply));
-        // The sender is dropped when the policy applies.
+        // The sender is dropped when the policy is in effect.
         let _ = answer.recv();
         Ok(())
     }
 
-    /// Closes the connections of a disk's clients, as [`DiskQueueHost::detach_disk`] closes its
-    /// rings.
+    /// Closes the connections of a disk's clients. [`DiskQueueHost::detach_disk`] does the same for
+    /// virtqueues.
     pub fn detach_clients(&self, disk: DiskId) {
         self.detach_queues(disk, Which::Clients);
     }
 
-    /// Returns the next notice, oldest first.
+    /// Returns the oldest notice that was not returned yet.
     #[must_use]
     pub fn poll_notice(&self) -> Option<PlaneNotice> {
         self.0.told.poll()
@@ -249,7 +250,7 @@ impl StoragePlane {
         lock(&self.0.disks).get(&disk).map(Arc::clone).ok_or(PlaneError::NoSuchDisk)
     }
 
-    /// Returns the worker with the fewest disks, except for the workers in `besides`.
+    /// Returns the worker with the fewest disks, excluding the workers in `besides`.
     fn calmest(&self, besides: &[WorkerId]) -> Option<WorkerId> {
         let mut disks: BTreeMap<WorkerId, usize> =
             lock(&self.0.channels).keys().map(|id| (*id, 0)).collect();
@@ -265,7 +266,7 @@ impl StoragePlane {
         disks.into_iter().min_by_key(|(id, count)| (*count, *id)).map(|(id, _)| id)
     }
 
-    /// Gives a disk to a worker. Returns the disk with the error if possible.
+    /// Passes a disk to a worker. On failure, returns the disk with the error if possible.
     fn give(
         &self,
         to: WorkerId,
@@ -294,7 +295,7 @@ impl StoragePlane {
         given
     }
 
-    /// Creates the I/O of a worker unless it has one.
+    /// Creates the I/O of a worker if it has none yet.
     fn equip(&self, way: &WorkerChannel) -> Result<(), PlaneError> {
         if way.has_io.load(Ordering::Relaxed) {
             return Ok(());
@@ -305,7 +306,7 @@ impl StoragePlane {
         Ok(())
     }
 
-    /// Takes a disk with its queues from a worker.
+    /// Removes a disk with its queues from a worker.
     fn take(&self, from: WorkerId, disk: DiskId) -> Result<DetachedDisk, PlaneError> {
         let worker_channel = self.channel(from).ok_or(PlaneError::NoWorker)?;
         let (reply, answer) = channel();
@@ -334,7 +335,7 @@ impl StoragePlane {
             QueueKey::Client(_) | QueueKey::EmulatedDisk(_) => {
                 record.owner_within(ATTACH_MAX).ok_or(PlaneError::Stalled)?
             }
-            // A VM cannot use the disk without its ring.
+            // A VM cannot use the disk without this virtqueue.
             QueueKey::Ring(_) | QueueKey::Mirror => lock(&record.owner),
         };
         let worker_channel =

@@ -12,13 +12,13 @@ pub enum PlaneError {
     /// No disk with this identifier is in service.
     #[error("the disk is not in service")]
     NoSuchDisk,
-    /// A disk with this identifier is in service.
+    /// A disk with this identifier is in service already.
     #[error("the disk is already in service")]
     InService,
     /// The store does not exist, or has no limits for the disk.
     #[error("the store does not exist, or has no limits for the disk")]
     NoSuchStore,
-    /// No worker runs that could serve the disk.
+    /// No worker is running to serve the disk.
     #[error("no worker is running that could serve the disk")]
     NoWorker,
     /// The system refused to create the I/O of a worker.
@@ -30,17 +30,17 @@ pub enum PlaneError {
     /// The worker's I/O refused a file of the disk.
     #[error("a worker cannot use the disk's file: {0}")]
     File(io::Error),
-    /// Another operation has suspended the disk.
+    /// The disk is already suspended by another operation.
     #[error("the disk is suspended while a job works on its files; retry when it has ended")]
     Suspended,
-    /// Another operation is copying the disk.
+    /// The disk is being copied by another operation.
     #[error("the disk is being copied; wait until that has ended, or cancel it")]
     Mirrored,
     /// The disk's store has no free slot for a copy of the disk.
     #[error("the store of the disk has no free slot for the copy: {0}")]
     NoRoom(Refusal),
-    /// Changes of the image could not be written. The disk remains in service, and a notice states
-    /// the reason.
+    /// Changes of the image could not be committed. The disk remains in service, and a notice
+    /// states the reason.
     #[error("the disk's file could not be written, so the disk stays in service unchanged")]
     NotDurable,
     /// A flush of the disk has failed. The disk remains in service for reads.
@@ -48,10 +48,11 @@ pub enum PlaneError {
         "a flush of the disk has failed, so that its writes fail ({0}); repair the store and reopen the disk (suimon disk reopen)"
     )]
     FlushFailed(String),
-    /// The store does not complete the disk's requests. The operation is carried out when it does.
+    /// The store does not complete the disk's requests. The operation is executed when it does.
     #[error("the store does not complete the disk's requests; its file is in use until it does")]
     Stalled,
-    /// The disk could be given neither to another worker nor back. It is out of service.
+    /// The disk could neither be added to another worker nor returned to its previous one. It is
+    /// out of service.
     #[error("the disk could not be moved and is out of service: {0}")]
     Lost(io::Error),
 }

@@ -1,4 +1,4 @@
-//! Disk copies in the control plane, for the source and the target of a copy.
+//! Disk copies (mirror jobs) in the control plane, for the source and the target of a copy.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,11 +15,11 @@ use crate::plane_error::PlaneError;
 use crate::queue_key::{QueueKey, Which};
 use crate::worker_channel::WorkerChannel;
 
-/// Weight of a disk copy in the disk's store: a quarter of the default weight. A copy gets all
-/// capacity without other demand.
+/// Weight of a disk copy in the disk's store: a quarter of the default weight. Without other
+/// demand, a copy gets the whole capacity.
 pub(crate) const WEIGHT: u16 = 25;
 
-/// Bit in the disk identifier by which Storage QoS distinguishes a copy from the disk itself.
+/// Bit that distinguishes the identifier of a copy from that of the disk in Storage QoS.
 const COPIED: u32 = 1 << 31;
 
 /// Returns the identifier of a disk's copy in Storage QoS.
@@ -27,15 +27,15 @@ pub(crate) const fn copied(disk: DiskId) -> DiskId {
     DiskId(disk.0 | COPIED)
 }
 
-/// Returns the disk of a copy's identifier in Storage QoS; `None` if it is the identifier of a disk
-/// itself.
+/// Returns the disk that a copy's identifier in Storage QoS belongs to; `None` for the identifier
+/// of a disk itself.
 #[must_use]
 pub const fn copied_disk(number: DiskId) -> Option<DiskId> {
     if number.0 & COPIED == 0 { None } else { Some(DiskId(number.0 & !COPIED)) }
 }
 
 impl StoragePlane {
-    /// Begins a copy with this disk as source or target. For a source, each change that completes
+    /// Starts a copy with this disk as source or target. For a source, each change that completes
     /// from now on is marked in `dirty` before its completion. The disk cannot be suspended until
     /// [`StoragePlane::end_mirror`].
     ///
@@ -137,7 +137,7 @@ impl StoragePlane {
         let stores: Vec<StoreId> = lock(&self.0.stores).keys().copied().collect();
         for store in stores {
             if self.slot(store, copied(disk)).is_some() {
-                // The slot exists.
+                // The store has the slot already.
                 let _ = self.propose(store, &[Proposal::RemoveDisk(copied(disk))], false);
             }
         }

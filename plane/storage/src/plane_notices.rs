@@ -1,4 +1,4 @@
-//! Notices of the storage plane: rare, bounded, and non-blocking.
+//! Queue of notices for the control plane. It is bounded and never blocks a worker.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -21,46 +21,46 @@ pub enum PlaneNotice {
     QueueFault {
         /// Disk that the queue belongs to.
         disk: DiskId,
-        /// Key of the queue.
+        /// Identifier of the closed queue.
         queue: QueueKey,
-        /// Fault because of which the queue is closed.
+        /// Fault that caused the queue to be closed.
         fault: PortFault,
     },
     /// A disk's image is damaged, or its file cannot be read or written.
     DiskFault {
-        /// Disk with the fault.
+        /// Disk with the damaged image or faulty file.
         disk: DiskId,
         /// Offset in the file, if known.
         offset: Option<u64>,
         /// Description of the fault, with the field where it is known.
         detail: String,
-        /// Faults of the disk since the previous notice that were not reported.
+        /// Number of faults of the disk since the previous notice that were not reported.
         untold: u64,
     },
     /// A disk's store has not completed an operation for too long
     /// ([`STALLED_AFTER`](crate::STALLED_AFTER)), or completes operations again.
     DiskStall {
-        /// Disk that stalls.
+        /// Disk that is stalled or continues.
         disk: DiskId,
-        /// True if the disk is stalled now.
+        /// True when the stall begins, false when it ends.
         stalls: bool,
-        /// Time since the start of the oldest operation, or the least duration of the stall.
+        /// Time since the submission of the oldest operation, or the minimum duration of the stall.
         waited: Duration,
     },
     /// A disk's store has no space for its requests, or is no longer known to be full.
     DiskFull {
-        /// Disk without space.
+        /// Disk on the full store.
         disk: DiskId,
-        /// Observation of the disk's requests.
+        /// Change that the disk's requests observed.
         change: FullChange,
         /// Time since the first request for which there was no space.
         lasted: Duration,
     },
     /// A flush of a disk has failed: its writes and flushes fail until its image is opened again.
     FlushFailed {
-        /// Disk whose flush failed.
+        /// Disk with the failed flush.
         disk: DiskId,
-        /// Error of the flush.
+        /// Error with which the flush failed.
         detail: String,
     },
     /// A disk is out of service because it could not be moved off a retiring worker. Its file is
@@ -68,19 +68,19 @@ pub enum PlaneNotice {
     DiskLost {
         /// Disk that is out of service.
         disk: DiskId,
-        /// Error because of which the disk could not be moved.
+        /// Error that prevented the move of the disk.
         reason: String,
     },
-    /// A minimum is unmet, or met again.
+    /// A disk's minimum is not met, or is met again.
     Qos {
         /// Store that emitted the event.
         store: StoreId,
         /// Event of the store's scheduler.
         event: Event,
     },
-    /// I/O of a worker cannot be submitted to the system now.
+    /// The system does not accept I/O operations of a worker at present.
     IoFault {
-        /// Worker of the I/O.
+        /// Worker with the failed I/O submission.
         worker: WorkerId,
         /// Error that the system returned.
         detail: String,

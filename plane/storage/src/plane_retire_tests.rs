@@ -12,7 +12,7 @@ use crate::kinds::KINDS;
 use crate::plane_suspend_tests::{DISK, Workers, close};
 use crate::{DiskLayer, DiskSpec, PlaneError, PlaneNotice, StoragePlane};
 
-/// System with I/O for a limited number of workers.
+/// System that can create the I/O of a limited number of workers.
 struct Scarce(AtomicUsize);
 
 impl FileIoSource for Scarce {
@@ -45,7 +45,7 @@ fn a_disk_that_cannot_be_moved_is_let_go_and_told_of() {
     assert!(lost == DISK && reason.contains("cannot create an io_uring"), "{reason}");
     assert_eq!(Arc::strong_count(&file), 1, "nobody has its file open");
     assert!(matches!(plane.take_disk(DISK), Err(PlaneError::NoSuchDisk)));
-    // The disk can be opened again where there is I/O.
+    // The disk can be opened again on a worker that has I/O.
     source.0.store(1, Ordering::Relaxed);
     plane.add_disk(DISK, disk().0, None).unwrap();
     assert_eq!(plane.disks()[0].worker, WorkerId(1));

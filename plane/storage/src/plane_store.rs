@@ -9,7 +9,7 @@ use suimon_storage_qos::{DiskSlot, MeasuredLatency, PolicyId, PolicyPart, Store,
 pub(crate) struct PlaneStore {
     pub(crate) spec: StoreSpec,
     pub(crate) limits: Store,
-    /// Limit of all disks of the store on this node together.
+    /// Maximum rate of all disks of the store on this node together.
     pub(crate) cap: Option<TimedRateLimit>,
     pub(crate) latency: Option<MeasuredLatency>,
     /// This node's parts of policies that span nodes.

@@ -16,8 +16,8 @@ use crate::plane_store::PlaneStore;
 use crate::store_status::StoreRole;
 
 impl StoragePlane {
-    /// Adds a store without disks. A store that exists and has no disks in service gets this
-    /// specification.
+    /// Adds a store without disks. If the store exists and has no disks in service, its
+    /// specification is replaced.
     ///
     /// # Errors
     /// The store has disks in service.
@@ -66,9 +66,9 @@ impl StoragePlane {
         self.send_to_all(store, of, &[Change::Latency(latency)]);
     }
 
-    /// Sets the limit of all disks of a store together, in normalised operations per second by the
-    /// workers' clock; `None` removes it. The limit applies to disks added later, too. It is in
-    /// effect when this function returns.
+    /// Sets the maximum rate of all disks of a store together, in normalised operations per second
+    /// by the workers' clock; `None` removes it. The maximum also applies to disks that are added
+    /// later. It is in effect when this function returns.
     pub fn set_cap(&self, store: StoreId, cap: Option<TimedRateLimit>) {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store).filter(|of| of.cap != cap) else { return };
@@ -77,9 +77,9 @@ impl StoragePlane {
         self.wait_for(stores, store);
     }
 
-    /// Sets this node's part of a policy that spans nodes; `None`: the policy's limits apply to
-    /// this node alone. The part applies to disks that get the policy later, too. It is in effect
-    /// when this function returns.
+    /// Sets this node's part of a policy that spans nodes. `None`: the policy's limits apply to
+    /// this node alone. The part also applies to disks that are assigned to the policy later. It is
+    /// in effect when this function returns.
     pub fn set_part(&self, store: StoreId, policy: PolicyId, part: Option<PolicyPart>) {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store) else { return };
@@ -93,8 +93,8 @@ impl StoragePlane {
         }
     }
 
-    /// Holds all requests of a policy's disks until the policy's part is
-    /// [set](StoragePlane::set_part), unless it is set already.
+    /// Blocks dispatch of all requests of a policy's disks until the policy's part is
+    /// [set](StoragePlane::set_part). No effect if it is set already.
     pub fn hold_policy(&self, store: StoreId, policy: PolicyId) {
         let of_it = |of: &PlaneStore| of.parts.contains_key(&policy);
         let is_known = lock(&self.0.stores).get(&store).is_none_or(of_it);
@@ -110,13 +110,13 @@ impl StoragePlane {
         let worker_channels: Vec<_> = workers.filter_map(|worker| self.channel(*worker)).collect();
         drop(stores);
         for worker_channel in worker_channels {
-            // An ended worker dispatches no requests.
+            // A worker that has ended dispatches no requests.
             let _ = worker_channel.call(Command::Sync);
         }
     }
 
-    /// Changes limits of a store's disks, all or none; effective at once. `force` permits a sum of
-    /// minimums above the permitted share of the capacity.
+    /// Changes limits of a store's disks. Either all changes are applied or none. They take effect
+    /// at once. `force` permits a sum of minimums above the permitted share of the capacity.
     ///
     /// # Errors
     /// The reason why a change is invalid, or that the sum of minimums is too high. Nothing was
@@ -152,7 +152,7 @@ impl StoragePlane {
         }
     }
 
-    /// Prepares a worker for a disk of a store.
+    /// Prepares a worker for its first or a further disk of a store.
     pub(crate) fn join(&self, store: StoreId, to: WorkerId) -> Result<(), PlaneError> {
         let mut stores = lock(&self.0.stores);
         let of = stores.get_mut(&store).ok_or(PlaneError::NoSuchStore)?;
@@ -163,7 +163,7 @@ impl StoragePlane {
         let role = match of.home {
             None => StoreRole::Sole,
             Some(home) => {
-                // Sharing begins before another worker borrows.
+                // The scheduler is shared before another worker borrows from it.
                 self.set_role(store, home, StoreRole::Home);
                 StoreRole::Away(home)
             }
@@ -179,7 +179,7 @@ impl StoragePlane {
         Ok(())
     }
 
-    /// Accounts for a disk of a store that a worker has given away.
+    /// Records that a worker has one disk of a store less.
     pub(crate) fn leave(&self, store: StoreId, from: WorkerId) {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store) else { return };
@@ -193,7 +193,7 @@ impl StoragePlane {
         if of.home == Some(from) {
             of.home = others.first().copied();
             if let Some(home) = of.home {
-                // The budget moves there, and the other workers borrow from it there.
+                // The budget moves to that worker, and the other workers borrow from it there.
                 self.set_role(store, from, StoreRole::Away(home));
                 for other in others.iter().filter(|other| **other != home) {
                     self.set_role(store, *other, StoreRole::Away(home));

@@ -15,9 +15,9 @@ use crate::worker_channel::WorkerChannel;
 
 /// Disk that could not be resumed and remains suspended.
 pub struct NotResumed {
-    /// Error because of which the disk remains suspended.
+    /// Error that prevented the resumption.
     pub error: PlaneError,
-    /// Images that the disk was to use, as far as they can be returned.
+    /// Images that the disk was to use, if they can be returned.
     pub spec: Option<DiskSpec>,
 }
 
@@ -35,20 +35,19 @@ impl fmt::Display for NotResumed {
 
 impl StoragePlane {
     /// Suspends a disk: releases its images and files when the requests taken from its queues have
-    /// completed and everything is durable. Its queues remain, including new ones; clients see a
+    /// completed and all changes are durable. Its queues remain, including new ones; clients see a
     /// pause. The caller must close its own image, the first one
     /// ([`Image::close`](suimon_image::Image::close)), before opening its file again.
     ///
     /// # Errors
-    /// The disk is not in service or suspended already. Or its changes could not be committed; then
-    /// it remains in service. Or its store does not complete requests; then it is resumed when the
-    /// store does.
+    /// The disk is not in service, or is suspended already. Its changes could not be committed: it
+    /// remains in service. Its store does not complete requests: it is resumed when the store does.
     pub fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         self.suspend(disk, Suspension::Durable)
     }
 
-    /// Suspends a disk whose images are to be opened again, like [`StoragePlane::suspend_disk`]. If a
-    /// flush of the disk has failed, its files are released as they are;
+    /// Suspends a disk like [`StoragePlane::suspend_disk`], in order to open its images again. If a
+    /// flush of the disk has failed, its files are released without a commit;
     /// [`close`](crate::images::close) then writes nothing to them.
     ///
     /// # Errors
@@ -80,8 +79,9 @@ impl StoragePlane {
         Ok(spec)
     }
 
-    /// Resumes a suspended disk, which may have a larger size or other images. The queues' front
-    /// ends bound requests by the new size and are notified afterwards.
+    /// Resumes a suspended disk, which may have a larger size or other images. The front ends of
+    /// its queues check requests against the new size, and report the size to their guests or
+    /// clients afterwards.
     ///
     /// # Errors
     /// The disk is not suspended, or the files cannot be used. The disk then remains suspended; the
@@ -107,7 +107,7 @@ impl StoragePlane {
     }
 }
 
-/// Resumes a disk whose suspension timed out, when its store completes requests again.
+/// Resumes a disk after its suspension has timed out, when its store completes requests again.
 fn resume_later(
     disk: DiskId,
     way: Arc<WorkerChannel>,

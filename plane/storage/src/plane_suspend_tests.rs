@@ -86,7 +86,7 @@ impl Workers {
                 while !ended.load(Ordering::Relaxed) {
                     let now = wait.now + Duration::from_micros(20);
                     wait.now = now;
-                    // Simulates a wake-up of each queue in each turn.
+                    // Simulates a wake-up of each queue in each iteration.
                     (0..4).for_each(|queue| work.wake(queue));
                     work.poll(now, false, &mut TaskDescriptors::new(&mut wait));
                 }
@@ -150,7 +150,7 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
     let spec = plane.suspend_disk(DISK).unwrap();
     assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::Suspended)));
     for other in [WorkerId(0), WorkerId(1)] {
-        // One of the workers has the disk already, which is not a move.
+        // One of the workers already serves the disk. Moving the disk there has no effect.
         assert!(!matches!(plane.move_disk(DISK, other), Err(PlaneError::Lost(_))));
     }
     let late = FakeQueue::new(4);
@@ -178,8 +178,8 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
 
 /// Returns when each worker has polled its queues since the call.
 fn take_turns(plane: &StoragePlane) {
-    // A worker replies between two turns, so there is a complete turn between the first and the
-    // last reply.
+    // A worker replies between two iterations, so there is a complete iteration between the first
+    // and the last reply.
     for _ in 0..3 {
         drop(plane.disks());
     }
@@ -205,7 +205,7 @@ fn what_cannot_go_on_stays_suspended_until_it_is_taken_out_of_service() {
     drop(workers);
 }
 
-/// As if another node still had the disk's files.
+/// Simulates that another node still has the disk's files open.
 #[test]
 fn a_disk_that_comes_without_images_waits_for_them_and_asks_nothing_of_its_store() {
     let plane = StoragePlane::new(Arc::new(Source));

@@ -29,29 +29,29 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 pub(crate) const DELAY_MAX_NS: u64 = 50_000;
 const DISK_BYTES: u64 = 1 << 30;
 
-/// Device that serves a number of requests at a time, and the others in turn.
+/// Device that serves a number of requests concurrently, and further ones in order of arrival.
 pub(crate) struct Device {
     pub(crate) now: u64,
     pub(crate) service_ns: u64,
-    /// Time of a write, if it differs from that of other requests.
+    /// Service time of a write, if it differs from that of other requests.
     pub(crate) write_ns: Option<u64>,
     /// Time at which each server becomes free.
     servers: BinaryHeap<Reverse<u64>>,
-    /// Times and operations of the requests begun, by disk.
+    /// Start times and operations of the requests, by disk.
     pub(crate) begun: BTreeMap<u32, Vec<(u64, u64)>>,
-    /// Requests begun, in order: address of the queue's payloads, and tag.
+    /// Started requests in order: address of the queue's payloads, and tag.
     order: Vec<(usize, u32)>,
 }
 
 impl Device {
-    /// Returns the operations of a disk begun in a window.
+    /// Returns the number of operations of a disk that started in a time window.
     pub(crate) fn count(&self, disk: u32, from: u64, until: u64) -> u64 {
         let within = |(at, _): &&(u64, u64)| (from..until).contains(at);
         self.begun.get(&disk).map_or(0, |of| of.iter().filter(within).map(|of| of.1).sum())
     }
 
-    /// Returns the largest excess over any window of the operations begun by these disks together
-    /// over the rate.
+    /// Returns the largest excess, over any time window, of the operations started by these disks
+    /// together over the rate.
     pub(crate) fn excess(&self, disks: &[u32], rate: u64, since: u64) -> f64 {
         let mut all: Vec<(u64, u64)> =
             disks.iter().filter_map(|disk| self.begun.get(disk)).flatten().copied().collect();
@@ -144,23 +144,23 @@ impl Load {
     }
 }
 
-/// Queue with its client.
+/// Queue together with its client.
 pub(crate) struct TestClient {
     pub(crate) at: usize,
     pub(crate) queue: usize,
     pub(crate) client: Arc<Mutex<Client>>,
     pub(crate) load: Option<Load>,
     free: Vec<u32>,
-    /// Requests submitted and not completed.
+    /// Tags of requests that were submitted and have not completed.
     asked: Vec<u32>,
     /// Address of the queue's payloads.
     payloads: usize,
-    /// Reads and writes submitted and not begun, in order.
+    /// Reads and writes that were submitted and have not started, in order.
     to_begin: VecDeque<u32>,
     pub(crate) answered: u64,
 }
 
-/// Workers on one device.
+/// Test bench: workers that share one modelled device.
 pub(crate) struct Bench {
     pub(crate) works: Vec<StorageEngine>,
     pub(crate) device: Arc<Mutex<Device>>,
@@ -178,7 +178,7 @@ pub(crate) fn limits(min: u64, max: u64) -> Limits {
 }
 
 impl Bench {
-    /// Creates `processors` workers. The first holds the store's budget if there are several.
+    /// Creates `workers` workers. The first holds the store's budget if there are several.
     pub(crate) fn new(workers: usize, spec: &StoreSpec, servers: usize, service_ns: u64) -> Self {
         let device = Arc::new(Mutex::new(Device {
             now: SECOND,
@@ -264,7 +264,7 @@ impl Bench {
         self.seat(disk, load, FakeQueue::new(load.depth as usize), false)
     }
 
-    /// Adds this queue to a disk; it may be the queue of a copy.
+    /// Adds this queue, which may be the queue of a copy, to a disk.
     pub(crate) fn seat(
         &mut self,
         disk: u32,
@@ -302,7 +302,8 @@ impl Bench {
         }
     }
 
-    /// Advances time while the workers run only once per `gap_ns`, although they are runnable.
+    /// Advances time while the workers run only once per `gap_ns` although they are runnable all
+    /// the time.
     pub(crate) fn run_starved(&mut self, span_ns: u64, gap_ns: u64) {
         let until = self.device().now + span_ns;
         while self.device().now < until {
@@ -319,13 +320,13 @@ impl Bench {
         let deadlines = deadlines.map(|time| time.as_ns());
         let mail = self.mail.iter().map(|mail| mail.0);
         let now = self.device().now;
-        // Completions: when a server becomes free, or soon if that is now.
+        // Completes requests when a server becomes free; soon, if that is now.
         let device = self.device();
         let servers = device.servers.iter().map(|free| free.0).filter(|free| *free > now);
         deadlines.chain(mail).chain(servers).min().unwrap_or(u64::MAX)
     }
 
-    /// Runs all clients and workers until there is nothing to do now.
+    /// Runs all clients and workers until none has an action at the current time.
     fn turn(&mut self) {
         let now = self.device().now;
         while self.mail.front().is_some_and(|mail| mail.0 <= now) {
@@ -356,7 +357,7 @@ impl Bench {
     fn clients(&mut self) {
         let begun = std::mem::take(&mut self.device().order);
         for (payloads, tag) in begun {
-            // The order is not known for a queue that was removed.
+            // The order of completions is not known for a queue that was removed.
             let of = self.seats.iter_mut().find(|seat| seat.payloads == payloads);
             if let Some(seat) = of {
                 assert_eq!(seat.to_begin.pop_front(), Some(tag), "out of order");
@@ -394,7 +395,7 @@ impl Bench {
         self.seats.iter().map(|seat| seat.asked.len()).sum()
     }
 
-    /// Returns the tolerance at this rate: the catch-up amount and one request.
+    /// Returns the tolerance at this rate: the burst amount and one request.
     pub(crate) fn tolerance(rate: u64, largest: u64) -> f64 {
         (rate as f64 * CATCH_UP.as_secs_f64()) + largest as f64 + 1.0
     }

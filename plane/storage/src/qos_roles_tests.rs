@@ -82,8 +82,8 @@ fn move_home(bench: &mut Bench, to: usize) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The budget moves repeatedly under load: the maximum holds over the whole time, and no
-    /// request is lost or stuck.
+    /// The budget moves repeatedly under load. The maximum must hold over the whole time, and no
+    /// request may be lost or stuck.
     #[test]
     fn a_budget_that_moves_forgets_nothing(
         workers in 2usize..5,
@@ -119,7 +119,8 @@ proptest! {
         prop_assert_eq!(lent, 0, "lent and never returned");
     }
 
-    /// A worker that has a store alone shares it and has it alone again, under load.
+    /// Under load, a worker that is the only user of a store shares the store and becomes the only
+    /// user again.
     #[test]
     fn sharing_and_no_longer_sharing_forgets_nothing(
         max in prop::sample::select(vec![300u64, 3000, 15_000]),
@@ -161,8 +162,8 @@ proptest! {
 fn a_worker_whose_disks_have_gone_lets_go_of_the_store() {
     let (mut bench, disks) = shared(2, 2000, 4096);
     bench.run(100 * MILLISECOND);
-    // The first worker's disks are removed; the budget moves to the other worker, which is then
-    // alone.
+    // The first worker's disks are removed. The budget moves to the other worker, which is then the
+    // only user.
     for disk in disks.iter().filter(|disk| *disk % 2 == 0) {
         bench.seats[*disk as usize].load = None;
         let (at, number) = bench.disks[disk];
@@ -194,9 +195,10 @@ fn close_disk(bench: &mut Bench, disk: u32) {
     }
 }
 
-/// Returns workers on one device with a disk each, in the first of which the disk was closed again.
+/// Returns workers on one device with a disk each, after the disk on the first worker was closed
+/// again.
 fn closed_at_home(workers: u32, seed: u64) -> Bench {
-    // Requests end sooner than messages arrive.
+    // Requests complete sooner than messages arrive.
     let mut bench = Bench::new(workers as usize, &deep(), 32, DELAY_MAX_NS / 5);
     bench.dice.0 = seed;
     for disk in 0..workers {
@@ -209,7 +211,7 @@ fn closed_at_home(workers: u32, seed: u64) -> Bench {
     bench
 }
 
-/// What the worker that stays reports while the budget moves reaches the former home when that has
+/// While the budget moves, reports of the remaining worker reach the former holder after that has
 /// removed the store.
 fn reports_after_a_home_has_left(seeds: Range<u64>) {
     for seed in seeds {
@@ -221,7 +223,7 @@ fn reports_after_a_home_has_left(seeds: Range<u64>) {
         let before = bench.seats[1].answered;
         bench.run(100 * MILLISECOND);
         assert!(bench.seats[1].answered > before + 200, "seed {seed}: the client waits for ever");
-        // Everything lent was returned, so that the worker can have the store for itself.
+        // All loans were returned, so the worker can become the only user of the store.
         let now = bench.time();
         assert!(bench.works[1].set_store_role(now, STORE, StoreRole::Sole));
         bench.run(100 * MILLISECOND);

@@ -11,8 +11,8 @@ use crate::{DiskLocation, StorageNotice, StoreRole};
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// For any load: no maximum is exceeded in any window, each one is reached, and disks without a
-    /// maximum are not delayed by those with one.
+    /// For any load, no maximum is exceeded in any time window, each maximum is reached, and disks
+    /// without a maximum are not delayed by those with one.
     #[test]
     fn maximums_hold_in_every_window_and_are_reached(
         maximums in prop::collection::vec((100u64..5000, 1u64..40, 8u32..65), 1..6),
@@ -36,11 +36,11 @@ proptest! {
             let got = bench.device().count(disk, began, began + 2 * SECOND);
             prop_assert!(got * 100 >= 2 * max * 98 - 100 * cost, "{disk}: {got} of {max}");
         }
-        // Alone, the disk would have 4 at a time with 200 us each.
+        // The disk alone would have 4 requests at a time with 200 us each.
         prop_assert!(bench.seats[seat].answered > 38_000, "{}", bench.seats[seat].answered);
     }
 
-    /// With little room for queued requests, none is lost and no queue starves.
+    /// With little room for queued requests, no request is lost and no queue starves.
     #[test]
     fn queues_for_which_there_is_no_room_are_read_later(
         waiting_max in 1u32..12,
@@ -70,7 +70,7 @@ proptest! {
 }
 
 /// The limit of queued requests per queue is the store's limit divided by the number of queues,
-/// regardless of how often queues come and go.
+/// regardless of how often queues are added and closed.
 #[test]
 fn each_queue_has_its_part_of_the_room() {
     let store = StoreSpec { waiting_max: 6400, ..deep() };
@@ -96,7 +96,7 @@ fn each_queue_has_its_part_of_the_room() {
     assert_eq!(has(&bench, 64).0, 50);
 }
 
-/// Also for requests for which there was room at the begin of the turn.
+/// The limit also applies to requests for which there was room at the begin of the iteration.
 #[test]
 fn nothing_is_taken_from_a_disk_that_owes_from_the_moment_on() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
@@ -115,7 +115,7 @@ fn nothing_is_taken_from_a_disk_that_owes_from_the_moment_on() {
 
 #[test]
 fn a_minimum_is_met_beside_disks_that_take_all_they_can_get() {
-    // 8 at a time with 200 us each are 40 000 per second.
+    // 8 requests at a time with 200 us each are 40 000 per second.
     let mut bench = Bench::new(1, &StoreSpec::default(), 8, 200_000);
     bench.add_disk(0, 0, limits(10_000, 0));
     bench.add_seat(0, Load::reads(4096, 32));
@@ -143,7 +143,7 @@ fn a_minimum_is_met_beside_disks_that_take_all_they_can_get() {
 fn nothing_bypasses_a_maximum_by_moving_no_payload() {
     let zeros =
         |may_unmap| DiskOp::WriteZeroes { may_unmap, is_durable: false, only_if_fast: false };
-    // Operations and their cost.
+    // List of operations and their cost.
     let all = [(DiskOp::Flush, 1), (DiskOp::Discard, 1), (zeros(true), 1), (zeros(false), 16)];
     for (op, cost) in all {
         let mut bench = Bench::new(1, &deep(), 32, 200_000);
@@ -214,11 +214,11 @@ fn what_is_closed_does_not_wait_for_its_maximum_but_pays_for_it() {
     }
     let through = bench.device().count(0, from, u64::MAX);
     assert!((128..=130).contains(&through), "{through}: what waited once, and no more");
-    // The excess is charged: the total keeps to the maximum.
+    // The excess is charged, so the total does not exceed the maximum.
     bench.run(30 * SECOND);
     let got = bench.device().count(0, from, u64::MAX);
     assert!((300..=304).contains(&got), "{got} of 10 per second");
-    // The same for the disk.
+    // The same holds for the disk.
     let (at, number) = bench.disks[&0];
     bench.seats.iter_mut().for_each(|seat| seat.load = None);
     bench.works[at].close_disk(number);

@@ -1,9 +1,9 @@
-//! Queues of a disk as identified by the control plane.
+//! Queues of a disk, as the control plane identifies them.
 
 /// Identifier of a queue of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QueueKey {
-    /// Ring of a VM, by its index.
+    /// Virtqueue of a VM, by its index.
     Ring(u16),
     /// Connection of a client, by its number.
     Client(u64),

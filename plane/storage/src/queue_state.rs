@@ -11,13 +11,14 @@ use crate::respite::PollPause;
 /// Kind of a queue, by the client that submits its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueueKind {
-    /// Virtqueue of a VM.
+    /// Virtqueue of a VM's disk.
     Ring,
     /// Connection of an NBD client.
     Client,
-    /// Connection of a VM's QEMU, which pauses the VM if the store is full.
+    /// Connection of a VM's QEMU that emulates the disk's controller. QEMU pauses the VM if the
+    /// store is full.
     EmulatedDisk,
-    /// Copy of the disk.
+    /// Connection of a mirror job that copies the disk.
     Mirror,
 }
 
@@ -28,49 +29,49 @@ pub(crate) struct QueueState {
     pub(crate) disk: usize,
     /// Identifier of the disk in the control plane, if it is known here.
     pub(crate) id: Option<DiskId>,
-    /// Requests of the queue that have not completed.
+    /// Number of requests of the queue that have not completed.
     pub(crate) in_flight: usize,
     /// True if there are completions that are not yet published.
     pub(crate) has_answers: bool,
-    /// True if the queue is not polled, and its descriptor is waited for.
+    /// True if the queue is not polled and the worker waits for its descriptor.
     pub(crate) is_waiting: bool,
-    /// Consecutive polls without requests while the worker did other work.
+    /// Consecutive polls without requests in iterations in which the worker did other work.
     pub(crate) empty_polls: u32,
     /// State that decides whether polling the queue for a short time before waiting is worthwhile.
     pub(crate) looking: BusyPoll,
-    /// State that decides whether a pause between polls benefits the client.
+    /// State that decides whether the worker pauses between two polls of the queue.
     pub(crate) respite: PollPause,
-    /// Source of the queue's requests.
+    /// Kind of client that the queue serves.
     pub(crate) kind: QueueKind,
     /// End of the current pause between polls.
     pub(crate) left_alone: Option<Time>,
-    /// Requests of the queue that are queued for their store.
+    /// Number of requests of the queue that are queued in their store's scheduler.
     pub(crate) queued: u32,
-    /// Requests of the queue that are queued because their store is full.
+    /// Number of requests of the queue that are queued because their store is full.
     pub(crate) full_queued: u32,
-    /// Limit of `held`.
+    /// Limit of `queued`.
     pub(crate) held_max: u32,
     /// Slot of the queue's requests in Storage QoS.
     pub(crate) index: Option<DiskIndex>,
     /// True if the disk is not in service.
     pub(crate) is_stopped: bool,
-    /// True if the queue is neither read nor waited for, because there is no room for its requests.
+    /// True if the queue is neither read nor waited for, because its requests cannot be accepted.
     pub(crate) is_paused: bool,
     /// True if the descriptor of the queue is not watched.
     pub(crate) is_unwatched: bool,
     /// True if the queue is being closed or is faulty: no further requests are taken from it.
     pub(crate) is_closing: bool,
-    /// True if the queue is returned together with its disk: the disk's next worker receives the requests
+    /// True if the queue moves to another worker with its disk. That worker receives the requests
     /// again that the queue takes back.
     pub(crate) is_moving: bool,
-    /// Requests that found the store full on the queue's previous worker and were not yet received here,
-    /// or that the queue has taken back.
+    /// Requests for which the store had no space. The queue's previous worker returned them and
+    /// they were not yet received here, or the queue has taken them back.
     pub(crate) found_full: FoundFull,
 }
 
 impl QueueState {
-    /// Returns the number of requests of the queue that are in flight or queued for their store, except
-    /// those that wait for space.
+    /// Returns the number of requests of the queue that are in flight or queued for their store,
+    /// except those that wait for space.
     pub(crate) fn in_progress(&self) -> usize {
         self.in_flight.saturating_sub(self.full_queued as usize)
     }
@@ -81,10 +82,10 @@ impl QueueState {
         self.kind == QueueKind::Mirror
     }
 
-    /// Resumes polling of a queue that waits for its descriptor, because a request has completed.
-    /// Its client will probably submit further requests, and would otherwise have to wake the
-    /// worker. A queue whose poll costs a system call is polled again only when all its requests
-    /// have completed. Returns true if polling was resumed.
+    /// Resumes polling of a queue that waits for its descriptor, after a request has completed. Its
+    /// client will probably submit further requests, and would otherwise have to wake the worker. A
+    /// queue that is polled by a system call is polled again only when all its requests have
+    /// completed. Returns true if polling was resumed.
     #[inline]
     pub(crate) fn is_polled_behind_answer(&mut self) -> bool {
         let is_polled = self.is_waiting
@@ -99,7 +100,7 @@ impl QueueState {
     }
 
     /// Accounts for a poll of the queue that returned `requests` requests. `is_all`: the queue is
-    /// empty now. `is_busy`: the worker did other work.
+    /// empty now. `is_busy`: the worker did other work in the iteration.
     pub(crate) fn handle_looked(
         &mut self,
         now: Time,

@@ -1,12 +1,12 @@
-//! Requests queued for their store, in order of submission.
+//! Requests that are queued in their store's scheduler, in order of submission.
 //!
-//! A linked list through the requests: insertion and removal access no other memory. This matters
-//! if many disks have one queued request each.
+//! The list is linked through the requests, so that insertion and removal access no other memory.
+//! This matters if many disks have one queued request each.
 
 use crate::request::EngineRequest;
 use crate::slab::Slab;
 
-/// Number of no request.
+/// List terminator: no request has this number.
 const NOBODY: u32 = u32::MAX;
 
 /// Queued requests of a disk: numbers of the first and the last one.

@@ -21,28 +21,29 @@ pub(crate) struct EngineRequest {
     pub(crate) range: ByteRange,
     /// Time of receipt from the queue.
     pub(crate) taken: Time,
-    /// Times at which the parts were submitted to the I/O and at which all had completed; equal for
+    /// Times at which the parts were submitted to the I/O and at which all had completed. Equal for
     /// requests without payload I/O.
     pub(crate) sent: Time,
     pub(crate) moved: Time,
-    /// Slot of the store that dispatched the request and must receive its completion. A copy of the
-    /// disk may have ended meanwhile, so that the disk does not name the slot any more.
+    /// Slot of the store's scheduler that dispatched the request and must receive its completion. A
+    /// copy of the disk may have ended meanwhile; then the disk does not refer to its slot any
+    /// more.
     pub(crate) charged: Option<DiskIndex>,
     /// Phase of the request since its dispatch.
     pub(crate) phase: Phase,
-    /// Bytes that the request is charged.
+    /// Bytes that the request is charged for.
     pub(crate) bytes: u32,
-    /// Number of the next request queued for the store, while this request is queued.
+    /// Number of the next request in the store's queue, while this request is queued.
     pub(crate) behind: u32,
     /// Parts that have not completed.
     pub(crate) parts: u32,
-    /// Outcome of the parts that have ended.
+    /// Combined outcome of the parts that have ended.
     pub(crate) outcome: DiskOutcome,
     /// State of a request for which the store had no space.
     pub(crate) full: Full,
 }
 
-/// State of a request with respect to space on its store.
+/// State of a request with regard to space on its store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Full {
     /// The store has had space for the request so far.
@@ -88,7 +89,7 @@ impl EngineRequest {
         }
     }
 
-    /// Returns true if the completion promises durability.
+    /// Returns true if the completion guarantees durability.
     pub(crate) fn is_durable(&self) -> bool {
         matches!(
             self.op,
@@ -108,15 +109,15 @@ pub(crate) struct Part {
     pub(crate) action: PartAction,
 }
 
-/// Operation of a part.
+/// Operation that a part performs on its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartAction {
     /// Read into the payload, starting at this byte of the payload.
     Read { to: u64 },
     /// Write from the payload, starting at this byte of the payload.
     Write { from: u64, is_durable: bool },
-    /// Deallocation where that is possible.
+    /// Deallocation, where file and device support it.
     Discard,
-    /// Write of zeros, which fails with `only_if_fast` if zeros would have to be written.
+    /// Write of zeros. With `only_if_fast`, it fails if zeros would have to be written.
     Zero { may_unmap: bool, only_if_fast: bool },
 }

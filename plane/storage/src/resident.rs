@@ -1,4 +1,5 @@
-//! Engine of one worker on the worker's thread: its control state, and turns of the engine.
+//! Engine of one worker on the worker's thread: its control state, and the iterations of the
+//! engine.
 
 mod commands;
 
@@ -29,18 +30,18 @@ use crate::store_message::StoreMessage;
 const IO_TOKEN: u32 = u32::MAX;
 
 /// Largest number of pending detach commands for one queue. A further command ends the wait of the
-/// oldest one. Only repeated commands for clients of a stalled disk, which are not waited for,
-/// become so many.
+/// oldest one. Only repeated detach commands for clients of a stalled disk reach this number; their
+/// callers do not wait.
 pub(crate) const WAITERS_MAX: usize = 8;
 
-/// Command that takes a disk from this worker, and the disk's queues that the engine has closed so
-/// far.
+/// Command that removes a disk from this worker, and the disk's queues that the engine has closed
+/// so far.
 struct PendingTake {
     reply: Sender<Result<DetachedDisk, PlaneError>>,
     queues: Vec<DetachedQueueState>,
 }
 
-/// Disk on this worker.
+/// Disk of this worker with its control state.
 struct WorkerDisk {
     id: DiskId,
     index: Option<DiskLocation>,
@@ -53,13 +54,13 @@ struct WorkerDisk {
     suspender: Option<Sender<Result<DiskSpec, PlaneError>>>,
 }
 
-/// Queue on this worker.
+/// Queue of this worker with its control state.
 struct WorkerQueue {
     /// Number of the queue's disk.
     disk: usize,
     key: QueueKey,
-    /// Pending detach commands, oldest first. With any, the queue is dropped when closed, also if
-    /// its disk moves to another worker meanwhile.
+    /// Pending detach commands, oldest first. If there are any, the queue is dropped when it is
+    /// closed, even if its disk moves to another worker meanwhile.
     waiters: VecDeque<Sender<()>>,
 }
 
@@ -71,16 +72,16 @@ pub(crate) struct StorageWorker {
     work: Option<StorageEngine>,
     disks: BTreeMap<usize, WorkerDisk>,
     queues: BTreeMap<usize, WorkerQueue>,
-    /// Stores on this worker, and some that have left it since the last one joined.
+    /// Stores on this worker, and stores that left it since the last store joined.
     pub(crate) stores: BTreeSet<StoreId>,
     mailbox: Arc<Mailbox>,
     recording: Option<Arc<dyn Sink>>,
     peers: Peers,
-    /// Messages that a peer had no room for.
+    /// Messages that the mailbox of the other worker had no room for.
     unsent: VecDeque<(WorkerId, StoreMessage)>,
-    /// Readable queues from which no requests may be taken now.
+    /// Readable queues from which no requests can be accepted now.
     to_unwatch: Vec<usize>,
-    /// Record of the disk that is served.
+    /// Identity of the disk currently being served, for diagnosis of a blocked worker.
     serving: Option<Arc<Serving>>,
     now: Time,
 }
@@ -128,7 +129,7 @@ impl StorageWorker {
         work.close_queue(number);
     }
 
-    /// Exchanges messages of stores with other workers. Returns true if any were received.
+    /// Exchanges messages about stores with other workers. Returns true if any were received.
     fn exchange(&mut self) -> bool {
         let Some(work) = &mut self.work else { return false };
         let mut has_worked = false;
@@ -150,8 +151,7 @@ impl StorageWorker {
         has_worked
     }
 
-    /// Passes queues that the engine has closed and disks that it has suspended to the waiting
-    /// callers.
+    /// Passes closed queues and suspended disks of the engine to the waiting callers.
     fn return_disk(&mut self, watches: &mut TaskDescriptors<'_>) {
         let Some(work) = &mut self.work else { return };
         while let Some((number, queue)) = work.poll_closed_queue() {
@@ -159,7 +159,7 @@ impl StorageWorker {
             watches.unwatch(queue.wake_fd());
             let Some(held) = self.queues.remove(&number) else { continue };
             let Some(served) = self.disks.get_mut(&held.disk) else { continue };
-            // A queue that was added under the same key meanwhile is kept.
+            // Another queue that was added under the same key meanwhile remains.
             if served.queues.get(&held.key) == Some(&number) {
                 served.queues.remove(&held.key);
             }
@@ -242,7 +242,8 @@ fn unwatched(disk: DiskId, queue: QueueKey, error: &io::Error) -> PlaneNotice {
 impl WorkerTask for StorageWorker {
     fn poll(&mut self, now: Time, is_busy: bool, watches: &mut TaskDescriptors<'_>) -> bool {
         self.now = now;
-        // Before the engine may return one of these queues to be watched again.
+        // Must precede the point at which the engine may return one of these queues to be watched
+        // again.
         for queue in self.to_unwatch.drain(..) {
             if let Some(fd) = self.work.as_ref().and_then(|work| work.queue_fd(queue)) {
                 watches.unwatch(fd);
@@ -268,7 +269,7 @@ impl WorkerTask for StorageWorker {
             self.watch(queue, watches);
         }
         self.exchange();
-        // A queue may fail without bringing requests.
+        // A queue may fail without delivering requests.
         self.emit();
         self.return_disk(watches);
         has_worked

@@ -1,4 +1,4 @@
-//! Commands that a worker receives together.
+//! Commands that a worker receives in one iteration.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -17,9 +17,9 @@ use crate::queue_key::{QueueKey, Which};
 use crate::resident::WAITERS_MAX;
 use crate::{DiskLayer, DiskSpec, StoreRole};
 
-/// The engine reuses the number of a closed queue. A queue added in the same turn must not be
-/// confused with the closed one: it could not be detached, and the worker would continue to use a
-/// ring that its VM has stopped.
+/// The engine reuses the number of a closed queue. A queue added in the same iteration must not be
+/// confused with the closed one. Otherwise it could not be detached, and the worker would continue
+/// to use a ring that its VM has stopped.
 #[test]
 fn a_queue_that_is_added_when_another_one_goes_can_be_taken_back() {
     let mut worker = Worker::new();
@@ -97,7 +97,7 @@ fn of_requests_to_give_a_stalled_queue_back_the_newest_are_kept() {
     assert!(!rest.iter().any(is_waiting), "the queue was given back");
 }
 
-/// Stores that are deleted and created again have other identifiers.
+/// Stores that are deleted and created again get other identifiers.
 #[test]
 fn stores_that_have_left_a_worker_are_not_kept() {
     let mut worker = Worker::new();

@@ -9,18 +9,18 @@ use crate::request::{Part, PartAction};
 pub(crate) enum Resolved {
     /// The whole range is translated.
     Ready,
-    /// This operation must end first.
+    /// The translation must wait for this operation.
     Not(BlockedBy),
 }
 
-/// Lists and a stack that each translation reuses.
+/// Lists and a stack that all translations reuse, to avoid allocations.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) extents: Vec<Extent>,
     pub(crate) parts: Vec<Part>,
     /// Ranges of the payload that are zeros: offset and length in bytes.
     pub(crate) zeros: Vec<(u64, u64)>,
-    /// Ranges still to be looked up: layer, range, and offset in the payload.
+    /// Ranges to be translated: layer, range, and offset in the payload.
     open: Vec<(usize, ByteRange, u64)>,
 }
 

@@ -1,27 +1,26 @@
 //! Pauses between polls of a queue that probably has more requests.
 //!
 //! A client with many requests in flight processes completions while it submits requests. Polling
-//! its queue after each request costs a poll per request, and client and worker contend for the
-//! socket. While the client has completions to process, later ones are not missed, and one poll
-//! returns many requests. A worker without other work sleeps meanwhile, and the client wakes no
-//! thread.
+//! its queue after each request costs one poll per request, and client and worker contend for the
+//! socket. While the client has completions to process, it does not need later ones yet, and one
+//! poll after a pause returns many requests. A worker without other work sleeps during the pause,
+//! and the client does not have to wake it.
 
 use std::time::Duration;
 
 use suimon_quantity::Time;
 
-/// Shortest pause: a small multiple of the cost of sleeping and of a timer wake-up.
+/// Shortest pause: a small multiple of the cost of sleeping and of a wake-up by timer.
 const SHORTEST: Duration = Duration::from_micros(32);
 
-/// Longest pause. A request of a client that changes its behaviour may be delayed by this time
-/// once.
+/// Longest pause. When a client changes its behaviour, one request may be delayed by this time.
 const LONGEST: Duration = Duration::from_micros(128);
 
-/// Increase of the pause after a pause that did not delay the client.
+/// Increase of the pause length after a pause that did not delay the client.
 const STEP: Duration = Duration::from_micros(8);
 
-/// Smallest number of requests per poll for a pause. Clients with fewer requests in flight soon
-/// have processed all completions, so their state is not queried.
+/// Smallest number of requests per poll after which a pause is considered. A client with fewer
+/// requests in flight has soon processed all completions, so its state is not queried.
 const REQUESTS_MIN: usize = 2;
 
 /// Binary logarithm of the maximum number of polls between two attempts to pause.
@@ -34,9 +33,9 @@ pub(crate) struct PollPause {
     length: Duration,
     /// True if a pause has ended and the queue was not polled since.
     is_over: bool,
-    /// Consecutive shortest pauses that delayed the client.
+    /// Consecutive pauses of the shortest length that delayed the client.
     misses: u32,
-    /// Number of polls without a pause until one is tried again.
+    /// Number of polls until a pause is attempted again.
     passes: u32,
 }
 
@@ -76,8 +75,8 @@ impl PollPause {
         Some(now + self.length)
     }
 
-    /// Accounts for a poll without requests: the client has no request queued, so the pause has
-    /// delayed nothing.
+    /// Accounts for a poll without requests after a pause. The client has submitted nothing, so the
+    /// pause has delayed no request.
     pub(crate) fn handle_nothing(&mut self) {
         self.is_over = false;
     }

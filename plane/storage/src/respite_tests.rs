@@ -12,9 +12,9 @@ use crate::work_tests::Bench;
 struct Client {
     respite: PollPause,
     now: Time,
-    /// Requests in flight.
+    /// Number of requests in flight.
     depth: u32,
-    /// Time of the client for a completion and a request.
+    /// Time that the client needs for a completion and a new request.
     pace: Duration,
 }
 
@@ -32,7 +32,8 @@ impl Client {
         [left_alone, left_alone.saturating_sub(self.pace * self.depth)]
     }
 
-    /// Sums up the given number of turns, each with the requests submitted since the previous one.
+    /// Sums up the given number of iterations, each with the requests submitted since the previous
+    /// one.
     fn turns(&mut self, turns: u32) -> [Duration; 2] {
         let mut sums = [Duration::ZERO; 2];
         let mut asked = self.depth.min(REQUESTS_MIN as u32);
@@ -64,14 +65,15 @@ fn one_with_few_is_left_alone_for_about_as_long_as_they_last() {
 
 #[test]
 fn one_that_waits_for_all_its_answers_is_hardly_ever_left_alone() {
-    // Each poll finds all requests: the client had no completions to process.
+    // Each poll finds all requests: the client had no completions left to process.
     for depth in [1, 2, 32] {
         let mut client = Client::new(depth, Duration::from_micros(1));
         for _ in 0..1000 {
             assert_eq!(client.turn(depth)[0], Duration::ZERO);
         }
     }
-    // The client submits at once, so that polls find only a part of its requests, and then waits.
+    // The client submits each request at once, so that polls find only a part of its requests, and
+    // then waits.
     let mut client = Client::new(4, Duration::from_micros(1));
     let [left_alone, _] = client.turns(100_000);
     assert!(left_alone < SHORTEST * 150, "{left_alone:?}");
@@ -87,7 +89,7 @@ fn where_one_request_comes_at_a_time_nobody_is_asked() {
     // After a pause, a single request is evaluated, too.
     let until = respite.handle_found(Time::ZERO, 2, true, || true).unwrap();
     assert!(respite.handle_found(until, 1, true, || true).is_some());
-    // A turn without requests is not evaluated.
+    // An iteration without requests is not evaluated.
     respite.handle_nothing();
     assert_eq!(respite.handle_found(until, 1, true, || panic!("it was asked")), None);
 }
@@ -99,7 +101,7 @@ fn a_queue_that_may_have_more_is_looked_at_on() {
     assert!(respite.handle_found(Time::ZERO, 8, true, || true).is_some());
 }
 
-/// Creates a disk whose only queue costs a system call to poll, and whose client always has
+/// Creates a disk with a single queue that is polled by a system call, and a client that always has
 /// completions to process.
 fn bench() -> Bench {
     let mut queue = FakeQueue::new(8);

@@ -1,18 +1,18 @@
-//! Polled queues and the order of their polls.
+//! Round-robin order in which queues are polled.
 
-/// Largest number of queues polled per turn. Polling a thousand queues in one turn would cost more
-/// than the requests found. With `n` polled queues, each is polled at least once in `2 * (n /
-/// QUEUES_PER_TURN + 1)` turns.
+/// Largest number of queues polled per iteration. Polling a thousand queues in one iteration would
+/// cost more than the requests found. With `n` polled queues, each is polled at least once in `2 *
+/// (n / QUEUES_PER_TURN + 1)` iterations.
 pub(crate) const QUEUES_PER_TURN: usize = 64;
 
-/// Polled queues in their order.
+/// Polled queues in round-robin order.
 ///
-/// The order runs from the end of the list to its start. A queue that replaces a removed one has
-/// been polled before it, and is passed over at most once.
+/// The order runs from the end of the list to its start. A queue that replaces a removed one was
+/// polled before it, and is skipped at most once.
 #[derive(Debug, Default)]
 pub(crate) struct Rotation {
     queues: Vec<usize>,
-    /// Position of the last poll: all queues before it follow.
+    /// Position of the last poll. The queues before it are polled next.
     at: usize,
     /// Number of consecutive polls without requests.
     fruitless: usize,
@@ -27,7 +27,7 @@ impl Rotation {
         self.queues.is_empty()
     }
 
-    /// Returns the number of queues to poll in a turn.
+    /// Returns the number of queues to poll in one iteration.
     pub(crate) fn per_round(&self) -> usize {
         self.queues.len().min(QUEUES_PER_TURN)
     }
@@ -51,12 +51,12 @@ impl Rotation {
         self.queues.get(self.at).copied()
     }
 
-    /// Records whether the last polled queue had requests.
+    /// Records whether the poll of the last queue returned requests.
     pub(crate) fn note(&mut self, has_brought: bool) {
         self.fruitless = if has_brought { 0 } else { self.fruitless.saturating_add(1) };
     }
 
-    /// Removes the last polled queue.
+    /// Removes a queue that was polled last, because the worker waits for its descriptor now.
     pub(crate) fn rest(&mut self, queue: usize) {
         // The queue may have been closed meanwhile.
         if self.queues.get(self.at) == Some(&queue) {
@@ -64,7 +64,7 @@ impl Rotation {
         }
     }
 
-    /// Returns true if a queue may have requests: false if each was polled and was empty.
+    /// Returns true if a queue may have requests: false if every queue was polled and was empty.
     pub(crate) fn may_have_more(&self) -> bool {
         self.fruitless < self.queues.len()
     }
@@ -77,13 +77,14 @@ mod tests {
     use super::*;
     use crate::fakes::Dice;
 
-    /// For any sequence of additions and removals, no queue waits longer than the bound.
+    /// For any sequence of additions and removals, the interval between two polls of a queue is
+    /// bounded.
     #[test]
     fn each_has_its_turn_in_time() {
         for seed in 1..200 {
             let mut dice = Dice(seed);
             let mut rotation = Rotation::default();
-            // Turn of the last poll of each queue.
+            // Iteration of the last poll of each queue.
             let mut polled = BTreeMap::new();
             let (count, rests) = (1 + dice.below(400) as usize, dice.below(4));
             for turn in 0..200 {

@@ -6,17 +6,18 @@ use std::io;
 use suimon_image::{CommitOutcome, Step};
 use suimon_ports::FileRequest;
 
-/// Largest number of steps of a commit in flight. The rest of the I/O's capacity remains for requests.
+/// Largest number of steps of a commit in flight. The remaining capacity of the I/O is left to
+/// requests.
 const STEPS_IN_FLIGHT_MAX: usize = 32;
 
-/// Commit in flight.
+/// Commit with its steps and the requests that wait for it.
 pub(crate) struct RunningCommit {
-    /// Steps that have not begun.
+    /// Steps that were not started yet.
     steps: VecDeque<Step>,
-    /// Number of steps that have begun.
+    /// Number of steps that were started.
     begun: usize,
     in_flight: Vec<StepInFlight>,
-    /// True if the next step may be in flight together with those in flight.
+    /// True if the next step may be in flight concurrently with those that were started.
     may_overlap: bool,
     failed: Option<FailedStep>,
     /// True if the image requested the commit.
@@ -25,11 +26,11 @@ pub(crate) struct RunningCommit {
     pub(crate) waiters: Vec<usize>,
     /// True if the commit repeats one that found no space.
     pub(crate) is_repeated: bool,
-    /// True if the commit is in the list of those that the I/O had no room for.
+    /// True if the commit is in the list of those that wait for a free submission-queue entry.
     pub(crate) is_queued: bool,
 }
 
-/// Step in flight.
+/// Step of a commit that was submitted and has not completed.
 #[derive(Clone, Copy)]
 struct StepInFlight {
     /// Number of the step in its commit.
@@ -49,21 +50,22 @@ pub(crate) struct FailedStep {
     pub(crate) error: io::Error,
 }
 
-/// What a commit continues with.
+/// Next action of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextStep {
-    /// A step in flight must end first.
+    /// Wait for the end of a step in flight.
     Wait,
-    /// The waiting requests complete.
+    /// Complete the waiting requests: the commit is durable.
     Durable,
-    /// The next step is submitted: [`RunningCommit::begin_step`].
+    /// Submit the next step, returned by [`RunningCommit::begin_step`].
     Begin,
-    /// The commit has ended: [`RunningCommit::end`].
+    /// End the commit by [`RunningCommit::end`].
     End,
 }
 
 impl RunningCommit {
-    /// Creates a commit. `steps`: `None` if the image has nothing to commit, so that a flush suffices.
+    /// Creates a commit. If `steps` is `None`, the image has nothing to commit and a flush
+    /// suffices.
     pub(crate) fn new(steps: Option<Vec<Step>>, waiters: Vec<usize>, is_repeated: bool) -> Self {
         Self {
             is_of_image: steps.is_some(),
@@ -78,7 +80,7 @@ impl RunningCommit {
         }
     }
 
-    /// Returns what the commit continues with.
+    /// Returns the commit's next action.
     pub(crate) fn next_step(&mut self) -> NextStep {
         if !self.in_flight.is_empty() {
             let begins = self.may_overlap
@@ -98,7 +100,7 @@ impl RunningCommit {
         }
     }
 
-    /// Returns the operation of the next step, and the step's number.
+    /// Starts the next step. Returns its operation and number.
     pub(crate) fn begin_step(&mut self) -> Option<(usize, FileRequest<'static>)> {
         let step = self.steps.pop_front()?;
         self.may_overlap = self.steps.front().is_some_and(|next| step.may_overlap(next));
@@ -121,7 +123,7 @@ impl RunningCommit {
         Some((number, op))
     }
 
-    /// Handles the end of a step. Returns true if others are in flight.
+    /// Handles the end of a step. Returns true if other steps are in flight.
     pub(crate) fn handle_step(&mut self, number: usize, outcome: io::Result<()>) -> bool {
         let Some(at) = self.in_flight.iter().position(|of| of.number == number) else {
             return !self.in_flight.is_empty();
@@ -135,7 +137,8 @@ impl RunningCommit {
         !self.in_flight.is_empty()
     }
 
-    /// Returns the outcome for the image, the failed step, and the requests that are not completed.
+    /// Returns the outcome for the image, the failed step if any, and the waiting requests that
+    /// were not completed.
     pub(crate) fn end(self) -> (CommitOutcome, Option<FailedStep>, Vec<usize>) {
         let outcome = match &self.failed {
             None => CommitOutcome::Done,
@@ -155,7 +158,7 @@ mod tests {
         Step::Write { offset, bytes: vec![0; 512] }
     }
 
-    /// Begins as many steps as possible; returns their numbers.
+    /// Starts as many steps as possible; returns their numbers.
     fn begin_all(commit: &mut RunningCommit) -> Vec<usize> {
         let mut begun = Vec::new();
         while commit.next_step() == NextStep::Begin {

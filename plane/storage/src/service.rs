@@ -9,16 +9,16 @@ use crate::engine::StorageEngine;
 use crate::layer::Layer;
 
 impl StorageEngine {
-    /// Suspends a disk: no further requests are taken from its queues, the requests taken end, and
-    /// changes are committed. [`StorageEngine::poll_suspended_disk`] then returns the disk's images
-    /// and files. The queues remain. Requests queued for their store begin at once, as when a disk
-    /// is closed.
+    /// Suspends a disk: no further requests are taken from its queues, the requests taken before
+    /// end, and changes are committed. [`StorageEngine::poll_suspended_disk`] then returns the
+    /// disk's images and files. The queues remain. Requests queued in their store's scheduler start
+    /// at once, as when a disk is closed.
     pub fn suspend_disk(&mut self, disk: usize) {
         self.suspend(disk, false);
     }
 
-    /// Suspends a disk like [`StorageEngine::suspend_disk`]. A disk whose flush has failed is released as
-    /// it is, without a commit; the caller drops its images instead of closing them.
+    /// Suspends a disk like [`StorageEngine::suspend_disk`]. After a failed flush, the disk is
+    /// released without a commit, and the caller must drop its images instead of closing them.
     pub fn suspend_disk_to_reopen(&mut self, disk: usize) {
         self.suspend(disk, true);
     }
@@ -35,14 +35,14 @@ impl StorageEngine {
         self.end_disk(disk);
     }
 
-    /// Returns a suspended disk by its number. `None` instead of its images: a commit or a flush has
-    /// failed; the disk is in service again, and a notice states the reason.
+    /// Returns the number of a suspended disk with its images. `None` instead of the images: a
+    /// commit or flush has failed, the disk is in service again, and a notice states the reason.
     pub fn poll_suspended_disk(&mut self) -> Option<(usize, Option<DiskSpec>)> {
         self.suspended_disks.pop_front()
     }
 
-    /// Resumes a suspended disk, which may have another size or other images now. Its queues must
-    /// have been notified of the size before.
+    /// Resumes a suspended disk, which may have another size or other images now. The front ends of
+    /// its queues must have received the new size before.
     ///
     /// # Errors
     /// The files cannot be used, the disk does not exist, or it is in service. Nothing was changed.
@@ -95,7 +95,7 @@ impl StorageEngine {
                 }
             }
         }
-        // A disk of another worker may have uncommitted changes.
+        // The disk may have uncommitted changes from another worker.
         self.idle_look.is_wanted = true;
         let layers = spec.layers.into_iter().zip(slots).map(|(layer, file)| {
             let facts = layer.file.properties();
@@ -113,8 +113,9 @@ impl StorageEngine {
         DiskSpec { layers: layers.collect() }
     }
 
-    /// Releases a closing or suspending disk if no request is in flight and everything is durable.
-    /// A closing disk is released after one failed commit; a suspending one then stays in service.
+    /// Releases a closing or suspending disk if no request is in flight and all changes are
+    /// durable. If a commit fails, a closing disk is released nevertheless, and a suspending disk
+    /// remains in service.
     pub(crate) fn end_disk(&mut self, disk_number: usize) {
         let Some(disk) = self.disks.get(disk_number) else { return };
         let is_suspending = disk.service == Service::Suspending && !disk.is_closing;

@@ -46,7 +46,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
             continue;
         }
         let spec = suspend(&mut bench, &mut model);
-        // Requests taken from the queue have completed; open requests were never taken.
+        // Requests taken from the queue have completed. Requests that remain open were never taken.
         let open = model.under_way.len() + usize::from(model.flush.is_some());
         assert_eq!(bench.client.lock().unwrap().asks.len(), open);
         for DiskLayer { image, file } in spec.layers {
@@ -195,7 +195,7 @@ fn faults_are_told_now_and_then_and_say_where() {
     assert_eq!(bench.notices().len(), NOTICES_MAX);
 }
 
-/// Returns the file's length after writes of blocks, with failed writes of other blocks before.
+/// Returns the file's length after writes of blocks that follow failed writes of other blocks.
 fn len_after_failures(kind: Kind, failures: u64) -> u64 {
     let mut bench = Bench::new(kind, 1, 64);
     let block = if kind.name == "dynamic VHDX" { 1 << 20 } else { 64 << 10 };

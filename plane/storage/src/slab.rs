@@ -1,4 +1,4 @@
-//! Table of values by small reusable numbers.
+//! Table of values that are identified by small, reusable numbers.
 
 /// Table of values by number. Numbers of removed values are reused.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl<T> Slab<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns the numbers of all places, used and free.
+    /// Returns the numbers of all entries, used and unused.
     pub(crate) fn numbers(&self) -> core::ops::Range<usize> {
         0..self.slots.len()
     }

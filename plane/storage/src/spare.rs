@@ -1,7 +1,7 @@
 //! Return of unused buffers of NBD connections to the system.
 //!
 //! A connection keeps the memory of its last requests, so that the next ones need no allocation.
-//! What it has not used for [`LOOK_EVERY`] is returned.
+//! Memory that was not used for [`LOOK_EVERY`] is returned.
 
 use core::time::Duration;
 

@@ -9,7 +9,7 @@ use crate::queue_state::QueueKind;
 pub(crate) struct SpareLook {
     /// True if a queue may have unused buffers.
     pub(crate) is_wanted: bool,
-    /// Time of the last check, or of the first use since.
+    /// Time of the last check, or of the first use of a queue after it.
     pub(crate) since: Time,
 }
 

@@ -32,7 +32,7 @@ fn connections_release_unused_buffers_until_none_is_left_and_rings_do_not() {
     assert_eq!(looks(&mut bench, LOOK_EVERY), 3);
     assert_eq!(bench.work.spares_deadline(), None);
     assert_eq!(looks(&mut bench, 9 * LOOK_EVERY), 3, "nothing is left");
-    // Requests of a ring do not cause checks.
+    // Requests of a virtqueue cause no checks.
     bench.work.wake_queue(bench.queue);
     let done = bench.run(WRITE, range(0, SECTOR as u64), vec![9; SECTOR]);
     assert_eq!(done, DiskOutcome::Done);

@@ -1,8 +1,8 @@
-//! Detection of stalled stores, and bounds on waiting for them.
+//! Detection of stalled stores, and bounds on the time that callers wait for them.
 //!
 //! An operation that the device has not completed cannot be cancelled: its buffers belong to the
 //! device until then. A stalled disk therefore keeps its queues and files until the operation
-//! completes, and callers continue without them.
+//! completes. Callers do not wait for that.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -17,13 +17,13 @@ use crate::notices::StorageNotice;
 use crate::plane::StoragePlane;
 use crate::plane_error::PlaneError;
 
-/// Time without a completion after which a disk counts as stalled.
+/// Time without a completion of an operation in flight after which a disk counts as stalled.
 pub const STALLED_AFTER: Duration = Duration::from_secs(5);
 
 /// Interval of the check for stalled disks while operations are in flight.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Interval at which a caller that waits for a disk checks whether it is stalled.
+/// Interval at which a caller that waits for a disk checks whether the disk is stalled.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
 /// Longest time to wait for operations in flight when a worker ends.
@@ -50,7 +50,7 @@ impl StorageEngine {
         oldest
     }
 
-    /// Emits notices for begins and ends of stalls.
+    /// Emits notices about the begin and end of stalls.
     pub(crate) fn look_for_stalls(&mut self) {
         if self.now < self.stalls_looked + LOOK_EVERY {
             return;
@@ -79,7 +79,7 @@ impl StorageEngine {
         is_due.then(|| self.stalls_looked + LOOK_EVERY)
     }
 
-    /// Returns how long a disk has stalled, as of the last check.
+    /// Returns how long a disk has stalled according to the last check.
     pub(crate) fn stalled(&self, disk: usize) -> Option<Duration> {
         self.disks.get(disk)?.stalled
     }
@@ -119,8 +119,8 @@ impl StoragePlane {
         self.disks().iter().any(|view| view.disk == disk && view.stalled.is_some())
     }
 
-    /// Closes a disk whose removal from a worker timed out, when its store completes requests. Its
-    /// file is released then.
+    /// Closes a disk after its removal from a worker has timed out, when its store completes
+    /// requests. Its file is released then.
     pub(crate) fn close_later(
         &self,
         disk: DiskId,

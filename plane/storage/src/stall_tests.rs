@@ -13,10 +13,10 @@ use crate::plane_suspend_tests::{DISK, Workers, answer, ask, close};
 use crate::work_tests::WRITE;
 use crate::{DiskLayer, DiskSpec, PlaneError, PlaneNotice, STALLED_AFTER, StoragePlane};
 
-/// Other disk of the same worker, whose store works.
+/// Other disk of the same worker, on a store that completes requests.
 const OTHER: DiskId = DiskId(4);
 
-/// I/O with controllable faults.
+/// I/O with faults that the test controls.
 #[derive(Default)]
 struct Source(Arc<Mutex<Trouble>>);
 
@@ -114,7 +114,7 @@ fn a_disk_that_stalls_is_not_waited_for_and_is_closed_when_its_store_answers() {
     drop(workers);
 }
 
-/// Creates a ring of a stalled disk that is being detached.
+/// Creates a virtqueue of a stalled disk that is being detached.
 fn with_ring_requested_back(
     plane: &StoragePlane,
     client: &Mutex<Client>,
@@ -198,7 +198,7 @@ fn a_ring_that_was_requested_back_does_not_move_with_its_disk() {
         let plane = plane.clone();
         std::thread::spawn(move || plane.move_disk(DISK, to))
     };
-    // Until the move has begun.
+    // Waits until the move has begun.
     while plane.record(DISK).unwrap().owner.try_lock().is_ok() {
         assert!(Instant::now() < deadline, "it is not moved");
         std::thread::yield_now();

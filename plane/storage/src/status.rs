@@ -1,4 +1,4 @@
-//! Block status queries: allocation of a disk's bytes through its layers.
+//! Block status queries (NBD): allocation of a disk's bytes through its layers.
 
 use suimon_image::{ByteRange, Extent, ImageError, Location};
 use suimon_ports::{Allocation, AllocationExtent, DiskOutcome};
@@ -9,19 +9,19 @@ use crate::engine::StorageEngine;
 use crate::request::EngineRequest;
 use crate::resolve::obstacle;
 
-/// Largest number of extents in a reply; clients query the rest separately.
+/// Largest number of extents in a reply. Clients query the remainder separately.
 pub(crate) const EXTENTS_MAX: usize = 256;
 
-/// Bytes of one query to an image, which returns every extent of the range.
+/// Bytes per query to an image. The image returns every extent of that range.
 const STEP_BYTES: u64 = 16 << 20;
 
 /// Largest number of queries to images for one request.
 const STEPS_MAX: usize = 1024;
 
 impl StorageEngine {
-    /// Reports the allocation of a request's range to its queue, from the beginning of the range as
-    /// far as known, and completes the request. Returns false if the request must wait for metadata
-    /// or a commit; it is then the first of the disk's parked requests.
+    /// Reports the allocation of a request's range to its queue, and completes the request. The
+    /// report may cover only the beginning of the range. Returns false if the request must wait for
+    /// metadata or a commit; it is then the first of the disk's parked requests.
     pub(crate) fn report_status(&mut self, number: usize, is_first_only: bool) -> bool {
         let Some(&EngineRequest { disk: disk_number, queue, tag, range, .. }) =
             self.requests.get(number)
@@ -36,8 +36,8 @@ impl StorageEngine {
         } else {
             query_images(disk, range, &mut found)
         };
-        // A partial result is a valid reply, so that a client makes progress even if an image keeps
-        // less metadata in memory than the range has.
+        // A partial result is a valid reply. A client therefore makes progress even if the image
+        // keeps less metadata in memory than the range has.
         match met {
             Err(error) if found.extents.is_empty() => {
                 self.answer_refused(number, &error);
@@ -59,7 +59,7 @@ impl StorageEngine {
     }
 }
 
-/// Extents found so far, in the order of the disk.
+/// Extents found so far, in ascending order of their offsets on the disk.
 pub(crate) struct Found {
     pub(crate) extents: Vec<AllocationExtent>,
     pub(crate) max: usize,
@@ -86,7 +86,7 @@ pub(crate) fn query_file(
     found: &mut Found,
 ) -> Result<(), ImageError> {
     let layer = disk.own_image();
-    // The image checks the range.
+    // The image checks whether the range is valid.
     layer.image.translate_read(range, &mut Vec::new())?;
     let start = layer.image.linear_offset().unwrap_or(0);
     let mut rest = range;
@@ -94,7 +94,7 @@ pub(crate) fn query_file(
         let Some(of_file) = ByteRange::new(start.saturating_add(rest.offset()), rest.len()) else {
             break;
         };
-        // Unknown allocation is reported as data, which is always permitted.
+        // Unknown allocation is reported as data, which the protocol always permits.
         let all = AllocationExtent { allocation: Allocation::Data, len: rest.len() };
         let AllocationExtent { allocation, len } = layer.source.allocation(of_file).unwrap_or(all);
         let len = len.clamp(1, rest.len());
@@ -109,7 +109,8 @@ pub(crate) fn query_file(
     Ok(())
 }
 
-/// Queries the images, starting with the disk's own. Bytes present in any of them are data.
+/// Queries the images, starting with the disk's own. Bytes that are allocated in any of them are
+/// data.
 pub(crate) fn query_images(
     disk: &mut DiskState,
     range: ByteRange,
@@ -138,10 +139,10 @@ pub(crate) fn query_images(
     Ok(None)
 }
 
-/// Range still to be reported.
+/// Range that remains to be reported.
 enum Open {
     Known(Allocation, u64),
-    /// Range to query from this layer.
+    /// Range to query from the layer with this number.
     Query(usize, ByteRange),
 }
 
@@ -153,7 +154,7 @@ fn query_image(
     open: &mut Vec<Open>,
 ) -> Result<Option<BlockedBy>, ImageError> {
     let Some(layer) = disk.layers.get_mut(number) else {
-        // Reading the range fails; the error is reported then.
+        // A read of the range fails, and reports the error.
         open.push(Open::Known(Allocation::Data, range.len()));
         return Ok(None);
     };

@@ -16,10 +16,10 @@ use crate::status::{EXTENTS_MAX, Found, query_file, query_images};
 
 const SECTOR: u64 = 512;
 
-/// Image with a state per sector that has only a part of its metadata in memory.
+/// Image with a state per sector. Only a part of its metadata is in memory.
 struct Sectors {
     places: Vec<Location>,
-    /// First sector for which metadata must be read.
+    /// First sector for which metadata must be read from the file.
     known: usize,
 }
 
@@ -120,7 +120,7 @@ fn what_any_layer_has_is_data_and_what_is_behind_a_parent_is_none() {
                     Some(Location::Zero) | None => return Allocation::Hole,
                 }
             }
-            // A missing parent.
+            // A parent is missing.
             Allocation::Data
         };
         let images = layers.iter().map(|places| {

@@ -1,4 +1,5 @@
-//! A store on a worker: the worker's role in its scheduling, and its queued requests.
+//! Store on a worker: the worker's role in the store's scheduling, and the store's queued requests
+//! on the worker.
 
 mod observation;
 
@@ -16,11 +17,11 @@ use suimon_storage_qos::{
 use crate::ended::CompletionBatch;
 use crate::store_status::StoreRole;
 
-/// Largest number of queued requests per disk queue, if the store's limit permits as many for each
-/// queue. Further requests stay in the disk queue.
+/// Largest number of queued requests per disk queue, if the store's limit permits this number for
+/// each queue. Further requests remain in the disk queue.
 const WAITING_PER_QUEUE_MAX: u32 = 64;
 
-/// Scheduling of a store on this worker.
+/// Form in which this worker takes part in the scheduling of a store.
 pub(crate) enum Mode {
     Sole(Box<Recorded<StoreScheduler>>),
     Home {
@@ -51,27 +52,28 @@ pub(crate) struct WorkerStore {
     pub(crate) id: StoreId,
     pub(crate) spec: StoreSpec,
     pub(crate) mode: Mode,
-    /// True if this worker is to become the only one that uses the store.
+    /// True if this worker becomes the only user of the store when all grants are returned.
     pub(crate) is_to_be_sole: bool,
-    /// True if the store is to be removed from this worker when nothing of it is left.
+    /// True if the store will be removed from this worker when its disks, requests and grants there
+    /// have ended.
     pub(crate) is_leaving: bool,
-    /// Disks and queues of the store on this worker.
+    /// Number of disks and queues of the store on this worker.
     pub(crate) disks: u32,
     queues: u32,
     /// Largest number of queued requests per disk queue.
     pub(crate) each: u32,
-    /// Queued requests of this worker, including those in [`WorkerStore::uncharged`].
+    /// Number of queued requests of this worker, including those in [`WorkerStore::uncharged`].
     pub(crate) waiting: u32,
-    /// Requests that were dispatched and have not completed.
+    /// Number of requests that were dispatched and have not completed.
     pub(crate) in_flight: u32,
-    /// Completions not yet passed to the scheduler, in [`Mode::Sole`]. Passed before the next poll
-    /// of the scheduler.
+    /// Completions that were not passed to the scheduler yet, in [`Mode::Sole`]. They are passed
+    /// before the scheduler is polled next.
     ended: CompletionBatch,
-    /// Bytes of requests that began without waiting for the scheduler. Each is charged when the
-    /// scheduler dispatches its placeholder; oldest first. Placeholders are the first of the slot's
-    /// requests in the scheduler's queue, or all of them.
+    /// Bytes of requests that started without waiting for the scheduler, oldest first. Each is
+    /// charged when the scheduler dispatches its placeholder. Placeholders precede the slot's other
+    /// requests in the scheduler's queue.
     pub(crate) uncharged: BTreeMap<DiskSlot, VecDeque<u32>>,
-    /// Disk queues not read because the store has no room for further queued requests.
+    /// Disk queues that are not read, because the store has no room for further queued requests.
     pub(crate) starved: VecDeque<usize>,
     /// True if a request arrived since the last observation.
     is_used: bool,
@@ -171,7 +173,7 @@ impl WorkerStore {
     }
 
     /// Accounts for the completion of a dispatched request. `is_alone`: no other request of its
-    /// queue is in flight, so the completion need not be collected with others of this turn.
+    /// queue is in flight, so the completion need not be collected with others of this iteration.
     #[inline(always)]
     pub(crate) fn handle_answered(
         &mut self,
@@ -190,7 +192,7 @@ impl WorkerStore {
         }
     }
 
-    /// Accounts for a dispatched request of `bytes` bytes that ended without service.
+    /// Accounts for a dispatched request of `bytes` bytes that ended without being executed.
     pub(crate) fn handle_undone(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
         self.in_flight = self.in_flight.saturating_sub(1);
         match &mut self.mode {
@@ -211,7 +213,7 @@ impl WorkerStore {
         }
     }
 
-    /// Adds time in which this worker was runnable and not running while a disk had requests.
+    /// Adds time in which this worker was runnable but not running while a disk had requests.
     pub(crate) fn handle_unscheduled(&mut self, now: Time, of: Unscheduled) {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.handle_unscheduled(of),
@@ -223,7 +225,7 @@ impl WorkerStore {
         }
     }
 
-    /// Moves one request in flight of a disk to another phase.
+    /// Moves one in-flight request of a disk to another phase.
     pub(crate) fn handle_phase(&mut self, now: Time, slot: DiskSlot, from: Phase, to: Phase) {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.handle_phase(now, slot, from, to),
@@ -248,7 +250,7 @@ impl WorkerStore {
     }
 
     /// Accounts for a request that the scheduler has dispatched. Returns true if it was only the
-    /// placeholder of a request that has already begun ([`WorkerStore::uncharged`]).
+    /// placeholder of a request that was started before ([`WorkerStore::uncharged`]).
     #[inline]
     pub(crate) fn handle_dispatched(&mut self, now: Time, slot: DiskSlot) -> bool {
         self.waiting = self.waiting.saturating_sub(1);
@@ -273,13 +275,13 @@ impl WorkerStore {
         self.each = each.clamp(1, WAITING_PER_QUEUE_MAX);
     }
 
-    /// Returns true if the slot's disk has requests that began without being charged.
+    /// Returns true if the slot's disk has requests that started without being charged.
     #[inline]
     pub(crate) fn is_owed(&self, slot: DiskSlot) -> bool {
         !self.uncharged.is_empty() && self.uncharged.contains_key(&slot)
     }
 
-    /// Returns the number of requests that can be queued, from all disk queues together.
+    /// Returns the number of further requests that can be queued, for all disk queues together.
     #[inline]
     pub(crate) fn remaining(&self) -> usize {
         self.spec.waiting_max.saturating_sub(self.waiting) as usize
@@ -290,7 +292,7 @@ impl WorkerStore {
         self.uncharged.is_empty() && requests <= self.remaining()
     }
 
-    /// Returns the time of the next dispatch or report that is due without another event.
+    /// Returns the time of the next dispatch or report that is due by time alone.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let lets_go = match &self.mode {
             // Queued requests may be dispatched after the collected completions.
@@ -306,8 +308,8 @@ impl WorkerStore {
         lets_go.into_iter().chain(observes).min()
     }
 
-    /// Applies a step of a change. Returns true if queued requests of a slot will not be dispatched
-    /// any more; the caller removes them from `waiting`.
+    /// Applies a step of a change. Returns true if queued requests of a slot will never be
+    /// dispatched; the caller then removes them from `waiting`.
     pub(crate) fn apply(&mut self, now: Time, change: Change) -> bool {
         self.report_completions(now);
         match &mut self.mode {
@@ -332,7 +334,7 @@ impl WorkerStore {
         match &self.mode {
             Mode::Sole(scheduler) => scheduler.disk(slot).is_some(),
             Mode::Home { budget, .. } => budget.disk(slot).is_some(),
-            // Only the worker that holds the budget can check.
+            // Only the worker that holds the budget can check this.
             Mode::Away { .. } | Mode::Between => true,
         }
     }

@@ -1,4 +1,5 @@
-//! Messages between workers that use the same store, and those that the caller has not fetched.
+//! Messages between workers that use the same store, and the queue of those that the caller has not
+//! fetched.
 
 use std::collections::VecDeque;
 
@@ -6,16 +7,15 @@ use suimon_quantity::{StoreId, WorkerId};
 use suimon_recording::Recorded;
 use suimon_storage_qos::{Grant, LoanReport, StoreBudget};
 
-/// Message of one worker's engine to another. The caller carries messages; between two workers they
-/// are delivered in order and without loss.
+/// Message of one worker's engine to another. The caller delivers messages in order and without
+/// loss between any two workers.
 #[derive(Debug)]
 pub enum StoreMessage {
     /// Report of a worker to the budget.
     Report {
         /// Store that the message concerns.
         store: StoreId,
-        /// Worker that made the report. The report may arrive by way of the former holder of the
-        /// budget.
+        /// Author of the report. The previous holder of the budget may have forwarded it.
         of: WorkerId,
         /// Requests, completions and time of the worker.
         report: LoanReport,
@@ -35,7 +35,7 @@ pub enum StoreMessage {
     Budget {
         /// Store that the message concerns.
         store: StoreId,
-        /// Budget with its scheduler.
+        /// Budget of the store, with its scheduler.
         budget: Box<Recorded<StoreBudget>>,
     },
 }
@@ -55,7 +55,7 @@ impl StoreMessage {
 /// Largest number of empty lists that are kept for reuse.
 const SPENT_MAX: usize = 64;
 
-/// Messages not yet fetched by the caller.
+/// Messages that the caller has not fetched yet.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pub(crate) mail: VecDeque<(WorkerId, StoreMessage)>,
@@ -68,7 +68,7 @@ impl Outbox {
         self.mail.push_back((to, mail));
     }
 
-    /// Sends a grant. Grants to the same worker that were not fetched are merged into one message.
+    /// Adds a grant. Unfetched grants to the same worker are merged into one message.
     pub(crate) fn grant(&mut self, store: StoreId, grant: Grant) {
         let last = self.mail.iter_mut().rev().find(|(to, _)| *to == grant.worker);
         if let Some((_, StoreMessage::Grants { store: of, grants, .. })) = last {
@@ -82,8 +82,7 @@ impl Outbox {
         self.send(grant.worker, StoreMessage::Grants { store, grants, spent });
     }
 
-    /// Sends a report. Reports of the same worker that were not fetched are merged into one
-    /// message.
+    /// Adds a report. Unfetched reports of the same worker are merged into one message.
     pub(crate) fn report(
         &mut self,
         to: WorkerId,

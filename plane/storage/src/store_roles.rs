@@ -12,7 +12,7 @@ use crate::store::{Mode, WorkerStore};
 use crate::store_message::{Outbox, StoreMessage};
 
 impl WorkerStore {
-    /// Reports this worker's requests to the budget, and applies the budget's grants.
+    /// Reports this worker's requests to the budget, and applies the grants of the budget.
     pub(crate) fn exchange(&mut self, now: Time, me: WorkerId, outbox: &mut Outbox) {
         match &mut self.mode {
             Mode::Sole(_) | Mode::Between => return,
@@ -47,7 +47,7 @@ impl WorkerStore {
         self.settle(now);
     }
 
-    /// Ends sharing if no other worker has requests or grants.
+    /// Ends the sharing of the store if no other worker has requests or grants.
     fn settle(&mut self, now: Time) {
         if !self.is_to_be_sole {
             return;
@@ -61,7 +61,7 @@ impl WorkerStore {
         }
     }
 
-    /// Sets the worker's role.
+    /// Sets the worker's role in the store.
     pub(crate) fn set_role(
         &mut self,
         now: Time,
@@ -82,7 +82,7 @@ impl WorkerStore {
         }
         self.share(now, me);
         let StoreRole::Away(to) = role else { return };
-        // Reports what happened on this worker before the budget moves.
+        // Reports this worker's requests and completions before the budget moves.
         self.exchange(now, me, outbox);
         self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
             Mode::Home { budget, own } => {
@@ -94,17 +94,17 @@ impl WorkerStore {
         };
     }
 
-    /// Takes over the budget.
+    /// Makes this worker the holder of a received budget.
     pub(crate) fn take_budget(&mut self, budget: Box<Recorded<StoreBudget>>) {
         self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
             Mode::Away { own, .. } => Mode::Home { budget, own },
-            // A store has one budget, so the present one is kept.
+            // A store has one budget, so the existing one is kept.
             other => other,
         };
     }
 
-    /// Returns the worker that a budget received from `from` is forwarded to: this worker has left the
-    /// store since the budget was sent to it. `None`: the budget is for this worker.
+    /// Returns the worker that a budget received from `from` must be forwarded to, because this
+    /// worker has left the store since the budget was sent. `None`: the budget is for this worker.
     pub(crate) fn next_home(&self, from: WorkerId) -> Option<WorkerId> {
         match self.mode {
             Mode::Away { home, .. } if self.is_leaving && home != from => Some(home),
@@ -112,7 +112,8 @@ impl WorkerStore {
         }
     }
 
-    /// Creates a budget on a worker that borrowed from one that has ended with its last other user.
+    /// Creates a new budget on a worker that borrowed from a budget which has ended with its last
+    /// other user.
     pub(crate) fn begin_budget(&mut self, now: Time, me: WorkerId, sink: Option<&Arc<dyn Sink>>) {
         self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
             Mode::Away { mut own, .. } => {
@@ -146,7 +147,7 @@ impl WorkerStore {
         }
     }
 
-    /// Returns true if nothing of the store is left on this worker.
+    /// Returns true if this worker has no disks, requests or grants of the store left.
     pub(crate) fn is_over(&self) -> bool {
         let is_settled = match &self.mode {
             Mode::Away { own, .. } => own.is_settled(),

@@ -6,32 +6,32 @@ use suimon_storage_qos::CapacityEstimate;
 /// Role of a worker in the scheduling of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreRole {
-    /// Only worker with disks of the store. It has the scheduler to itself.
+    /// Only worker with disks of the store. It uses the scheduler without sharing it.
     Sole,
     /// Worker that holds the budget of the store; other workers borrow from the budget.
     Home,
-    /// Borrows from the budget, which this worker holds.
+    /// Borrower from the budget that the given worker holds.
     Away(WorkerId),
 }
 
 /// Status of a store on a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreStatus {
-    /// Role of the worker. While grants of other workers are outstanding, a worker that is to
-    /// become the only one is [`StoreRole::Home`].
+    /// Role of the worker. A worker that is to become the only one remains [`StoreRole::Home`]
+    /// while grants of other workers are outstanding.
     pub role: StoreRole,
     /// Requests of this worker that are queued for the store.
     pub waiting: u32,
     /// Requests of this worker that were dispatched and have not completed.
     pub under_way: u32,
-    /// Requests of all workers in the device, as reported by the workers. 0 if another worker holds
-    /// the budget, like the next two fields.
+    /// Requests of all workers in the device, as reported by the workers. If another worker holds
+    /// the budget, 0, as are the next two fields.
     pub in_flight: u32,
     /// Largest number of requests in the device.
     pub depth: u32,
     /// Mean device latency of a request in nanoseconds.
     pub latency_ns: u64,
-    /// Capacity estimate from the last time when requests were queued for the store; `None` if
+    /// Capacity estimate of the last time at which requests were queued for the store; `None` if
     /// another worker holds the budget.
     pub estimate: Option<CapacityEstimate>,
 }

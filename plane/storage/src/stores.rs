@@ -1,4 +1,4 @@
-//! Stores of a worker, as controlled by the control plane.
+//! Stores of a worker: operations of the control plane.
 
 use std::sync::Arc;
 
@@ -12,17 +12,18 @@ use crate::engine::StorageEngine;
 use crate::store::{Mode, WorkerStore};
 use crate::store_status::{StoreRole, StoreStatus};
 
-/// Largest number of stores that left this worker and whose homes are kept. They are needed for messages
-/// in transit when the store left.
+/// Largest number of stores that have left this worker for which the holder of the budget is kept.
+/// It is needed for messages that were in transit.
 const FORMER_HOMES_MAX: usize = 64;
 
 impl StorageEngine {
-    /// Sets the worker's identifier; initially 0. Called before stores are added.
+    /// Sets the worker's identifier; 0 by default. Must be called before stores are added.
     pub fn set_worker(&mut self, processor: WorkerId) {
         self.worker = processor;
     }
 
-    /// Sets the sink for the recording of scheduler decisions. Called before stores are added.
+    /// Sets the sink for the recording of scheduler decisions. Must be called before stores are
+    /// added.
     pub fn set_recording(&mut self, sink: Option<Arc<dyn Sink>>) {
         self.recording = sink;
     }
@@ -55,13 +56,13 @@ impl StorageEngine {
         true
     }
 
-    /// Changes the worker's role in a store. All charges are kept, and queued requests remain
+    /// Changes the worker's role in a store. Charges are preserved, and queued requests remain
     /// queued.
     ///
     /// - To [`StoreRole::Home`] before another worker adds its first disk of the store with
     ///   [`StoreRole::Away`].
-    /// - To [`StoreRole::Sole`] when no other worker has the store any more. Takes effect when all
-    ///   grants have been returned.
+    /// - To [`StoreRole::Sole`] when no other worker has the store any more. Takes effect when
+    ///   all grants have been returned.
     /// - From the holder of the budget to [`StoreRole::Away`]: the budget is sent to the given
     ///   worker, which holds it from its receipt on. The other workers get the same role.
     ///
@@ -74,9 +75,9 @@ impl StorageEngine {
     }
 
     /// Removes a store: at once, or when its grants were returned and its disks' requests are
-    /// charged; see [`StorageEngine::store_status`]. Must not be called for the holder of the budget
-    /// while other workers have the store. Returns false if the store has disks on this worker, or
-    /// is not on it.
+    /// charged; see [`StorageEngine::store_status`]. Must not be called for the holder of the
+    /// budget while other workers have the store. Returns false if the store has disks on this
+    /// worker, or is not on it.
     pub fn remove_store(&mut self, store: StoreId) -> bool {
         let number = self.store_number(store);
         let Some(of) = number.and_then(|number| self.stores.get_mut(number)) else { return false };
@@ -88,8 +89,8 @@ impl StorageEngine {
         true
     }
 
-    /// Applies a step of a change of a store. Called on each worker that has the store. A disk that
-    /// is removed while it has requests has no limits any more.
+    /// Applies a step of a change of a store. Must be called on each worker that has the store. A
+    /// disk that is removed while it has requests is not limited any more.
     pub fn apply(&mut self, now: Time, store: StoreId, change: Change) {
         self.now = self.now.max(now);
         let Some(number) = self.store_number(store) else { return };
@@ -127,7 +128,7 @@ impl StorageEngine {
         self.stores.numbers().find(is_it)
     }
 
-    /// Removes leaving stores of which nothing is left on this worker.
+    /// Removes leaving stores that have no disks, requests or grants on this worker any more.
     pub(crate) fn end_stores(&mut self) {
         for number in self.stores.numbers() {
             if !self.stores.get(number).is_some_and(|of| of.is_leaving && of.is_over()) {

@@ -8,7 +8,7 @@ use crate::latency::{Latencies, LatencyCounts};
 /// Counters of completed requests of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpTally {
-    /// Number of completed requests.
+    /// Number of requests that have completed, including failed ones.
     pub requests: u64,
     /// Bytes of the requests' ranges.
     pub bytes: u64,
@@ -23,17 +23,17 @@ pub struct OpTally {
 /// Counters of a disk since it was added to its worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskCounterCells {
-    /// Read requests.
+    /// Counters of the read requests.
     pub reads: OpTally,
-    /// Write requests.
+    /// Counters of the write requests.
     pub writes: OpTally,
-    /// Flush requests; their bytes are 0.
+    /// Counters of flush requests; their bytes are 0.
     pub flushes: OpTally,
-    /// Discards and writes of zeros.
+    /// Counters of discards and writes of zeros.
     pub discards: OpTally,
-    /// Queries of the allocation; their bytes are the bytes queried.
+    /// Counters of allocation queries; their bytes are the bytes queried.
     pub statuses: OpTally,
-    /// Commits of the image's metadata.
+    /// Number of commits of the image's metadata.
     pub commits: u64,
 }
 

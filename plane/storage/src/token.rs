@@ -3,8 +3,8 @@
 /// Purpose of an I/O operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Part of the request with this number, at this page of the file. The last page represents all
-    /// pages from it on.
+    /// Part of the request with this number, at this page of the file. The last page number
+    /// represents all pages from it on.
     Part(usize, u64),
     /// Metadata read of the disk with this number.
     Metadata(usize),
@@ -32,7 +32,7 @@ impl Purpose {
         let (kind, number, page) = match self {
             Self::Part(number, page) => (0, number, page),
             Self::Metadata(number) => (1, number, 0),
-            // A commit has far less steps than pages fit into a token.
+            // A commit has far fewer steps than the token has page numbers.
             Self::Commit(number, step) => (2, number, step as u64 & Self::PAGE_MAX),
             Self::Zeroing(number) => (3, number, 0),
         };

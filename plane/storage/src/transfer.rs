@@ -18,7 +18,7 @@ use crate::slab::Slab;
 use crate::token::{PAGE_SHIFT, Purpose};
 
 impl StorageEngine {
-    /// Begins the processing of a dispatched request.
+    /// Starts the execution of a dispatched request.
     pub(crate) fn begin(&mut self, number: usize) {
         let Some(request) = self.requests.get(number) else { return };
         let (op, range, disk_number) = (request.op, request.range, request.disk);
@@ -104,7 +104,7 @@ impl StorageEngine {
     pub(crate) fn send(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
         let parts = &mut self.scratch.parts;
-        // The number of parts is bounded by the extents of an image in memory.
+        // The number of parts is bounded by the number of extents of an image in memory.
         request.parts = parts.len() as u32;
         request.sent = self.now;
         request.moved = self.now;
@@ -123,7 +123,7 @@ impl StorageEngine {
         parts.clear();
     }
 
-    /// Submits queued parts, as far as the I/O has room.
+    /// Submits queued parts while submission-queue entries are free.
     pub(crate) fn send_parts(&mut self) {
         while let Some(part) = self.outgoing.front() {
             if let Some(request) = self.requests.get(part.request) {
@@ -154,7 +154,7 @@ impl StorageEngine {
         let disk = request.disk;
         request.outcome = outcome_of(error);
         if request.outcome == DiskOutcome::NoSpace {
-            // Reported when the request completes.
+            // The error is reported when the request completes.
             return;
         }
         if is_only_if_fast(request.op) && error.kind() == io::ErrorKind::Unsupported {
@@ -166,11 +166,12 @@ impl StorageEngine {
         self.emit(disk, offset, error.to_string());
     }
 
-    /// Handles the completion of all parts of a request.
+    /// Handles the completion of the last part of a request.
     pub(crate) fn handle_moved(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
         let EngineRequest { disk: disk_number, op, range, outcome, .. } = *request;
-        // Time of other operations depends on other requests, too, and is no device latency.
+        // The time of other operations depends on other requests too, so it is not a device
+        // latency.
         if matches!(op, DiskOp::Read | DiskOp::Write { .. }) {
             request.moved = self.now;
         }
@@ -192,8 +193,8 @@ impl StorageEngine {
         self.restless.push(disk_number);
     }
 
-    /// Updates the image after a change of the disk. The request completes, or waits until the
-    /// change is durable.
+    /// Updates the image after a change of the disk. The request completes at once, or waits until
+    /// the change is durable.
     fn handle_changed(&mut self, number: usize) {
         let Some(request) = self.requests.get(number) else { return };
         let EngineRequest { disk: disk_number, range, outcome, .. } = *request;
@@ -209,8 +210,7 @@ impl StorageEngine {
                 _ => image.handle_failed(piece),
             }
         }
-        // Until a commit, only this process has the new mapping, unless the mapping is recorded
-        // elsewhere.
+        // Before a commit, only this process has the new mapping, unless a redo record contains it.
         let is_kept = disk.own_image().image.has_redo_record(range);
         let is_to_commit = is_to_commit || (!is_kept && disk.has_uncommitted());
         if outcome == DiskOutcome::Done && is_to_commit {
@@ -235,7 +235,7 @@ impl StorageEngine {
         self.answer_now(number, outcome);
     }
 
-    /// Completes a request, regardless of space on its store.
+    /// Completes a request. The outcome is not checked for a full store.
     #[inline]
     pub(crate) fn answer_now(&mut self, number: usize, outcome: DiskOutcome) {
         let Some(request) = self.requests.get(number) else { return };
@@ -245,7 +245,7 @@ impl StorageEngine {
             if !request.is_mirror {
                 disk.tally.count(request.op, request.range.len(), outcome, times);
             }
-            // Marked before the client sees the completion: see `mirror`.
+            // The change is marked before the client sees the completion: see `mirror`.
             if let Some(dirty) = &disk.mirror.dirty {
                 if request.changes() {
                     dirty.mark(request.range);
@@ -269,7 +269,8 @@ impl StorageEngine {
         self.requests.free(number);
     }
 
-    /// Completes a request that the image refused to translate, regardless of space on its store.
+    /// Completes a request that the image refused to translate. The outcome is not checked for a
+    /// full store.
     pub(crate) fn answer_refused(&mut self, number: usize, error: &ImageError) {
         let Some(disk) = self.requests.get(number).map(|request| request.disk) else { return };
         let outcome = self.refuse(disk, error);
@@ -278,7 +279,7 @@ impl StorageEngine {
         self.answer_now(number, outcome);
     }
 
-    /// Reports that an image refused a request. Returns the outcome for the client.
+    /// Emits a notice that an image refused a request. Returns the outcome for the client.
     fn refuse(&mut self, disk: usize, error: &ImageError) -> DiskOutcome {
         use suimon_image::ImageFault;
         let outcome = match error.fault {
@@ -298,7 +299,7 @@ impl StorageEngine {
     }
 }
 
-/// Submits a part of a request. Returns false if the I/O has no room.
+/// Submits a part of a request. Returns false if no submission-queue entry is free.
 #[inline]
 fn submit(
     io: &mut dyn FileIo,

@@ -1,8 +1,8 @@
-//! Time in which the worker's thread was runnable and not running.
+//! Accounting of time in which the worker's thread was runnable but not running.
 //!
-//! The runtime reports this time directly before the turn in which the worker runs again. No
-//! request changed its state during that time, so requests in flight were in flight for all of it.
-//! If a disk had no requests in flight and its queue has some in this turn, they were in the queue
+//! The runtime reports this time directly before the iteration in which the worker runs again. No
+//! request changed its state meanwhile, so requests in flight were in flight for all of it. If a
+//! disk had no requests in flight and its queue has some in this iteration, they were in the queue
 //! meanwhile.
 
 use core::time::Duration;
@@ -14,13 +14,13 @@ use crate::engine::StorageEngine;
 use crate::lost_time::LostTime;
 
 impl StorageEngine {
-    /// Reports that the worker's thread was runnable and not running for `span`, which has just
-    /// ended. Called before [`StorageEngine::poll`]. Costs a visit of each queue.
+    /// Accounts for `span`, which has just ended, during which the worker's thread was runnable but
+    /// not running. Must be called before [`StorageEngine::poll`]. Visits each queue.
     pub fn handle_unscheduled(&mut self, span: Duration) {
         self.lost_time.ns = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     }
 
-    /// Accounts for the time before requests change their state in this turn.
+    /// Accounts for the time before requests change their state in this iteration.
     pub(crate) fn begin_lost_time(&mut self) {
         if self.lost_time.ns == 0 {
             return;
@@ -46,7 +46,7 @@ impl StorageEngine {
     }
 
     /// Accounts for requests that were in queues during the time, after the queues were read in
-    /// this turn.
+    /// this iteration.
     pub(crate) fn end_lost_time(&mut self) {
         let unserviced_ns = core::mem::take(&mut self.lost_time.ns);
         if unserviced_ns == 0 {
@@ -61,7 +61,7 @@ impl StorageEngine {
                 busy.push(place);
             }
         }
-        // Each disk counts once, regardless of the number of its queues with requests.
+        // Each disk counts once, regardless of how many of its queues have requests.
         let mut untaken: Vec<DiskIndex> = busy.split_off(known);
         untaken.sort_unstable();
         untaken.dedup();

@@ -21,7 +21,7 @@ fn client(plane: &StoragePlane) -> (u64, Arc<Mutex<Client>>) {
 #[test]
 fn a_queue_that_cannot_be_watched_is_given_up_and_others_go_on() {
     let plane = StoragePlane::new(Arc::new(Source));
-    // The I/O's descriptor and that of one queue.
+    // Two descriptors: that of the I/O and that of one queue.
     let left = Arc::new(AtomicUsize::new(2));
     let workers = Workers::start_with(&plane, 1, &left);
     let memory = (KINDS[0].create)();
@@ -43,7 +43,7 @@ fn a_queue_that_cannot_be_watched_is_given_up_and_others_go_on() {
     ask(&good, 0, WRITE, 0);
     assert_eq!(answer(&good), (0, DiskOutcome::Done));
 
-    // A queue that is added when there is room again is served.
+    // A queue that is added when the system permits further watches is served.
     left.store(1, Ordering::Relaxed);
     let (_, late) = client(&plane);
     ask(&late, 1, WRITE, 512);

@@ -1,4 +1,5 @@
-//! Turns of a worker's engine: polling of queues and completions.
+//! Iterations of a worker's engine: polling of queues and completions. An iteration is one call of
+//! [`StorageEngine::poll`].
 
 use std::sync::Arc;
 
@@ -13,13 +14,13 @@ use crate::notices::StorageNotice;
 use crate::request::{EngineRequest, Full};
 use crate::token::Purpose;
 
-/// Consecutive empty polls of a queue, each after a turn in which the worker did other work, after
-/// which the worker waits for the queue's descriptor. A worker without work polls up to its poll
-/// budget, and then waits for the descriptors of all queues.
+/// Consecutive empty polls of a queue after which the worker waits for the queue's descriptor
+/// instead. Only polls in iterations with other work count. A worker without work polls up to its
+/// poll budget, and then waits for the descriptors of all queues.
 const EMPTY_POLLS_MAX: u32 = 1024;
 
-/// Largest number of polled queues up to which a queue whose poll costs a system call is polled as
-/// well.
+/// Maximum number of polled queues with which queues polled by system call (NBD sockets) are still
+/// polled instead of waited for.
 const LOOKED_AT_MAX: usize = 4;
 
 /// Records that a queue of this disk is served.
@@ -30,8 +31,8 @@ fn note_serving(serving: Option<&Arc<Serving>>, disk: Option<DiskId>) {
 }
 
 impl StorageEngine {
-    /// Returns which events polling could find shortly: completions of files and devices, or
-    /// requests of polled queues.
+    /// Returns the events that polling may find soon: completions of files and devices, or requests
+    /// of polled queues.
     #[must_use]
     pub fn expects(&self) -> ExpectedInput {
         if self.io.in_flight() > 0 {
@@ -49,9 +50,9 @@ impl StorageEngine {
         self.queues.len() > self.active.len() + self.left_alone.len()
     }
 
-    /// Handles a readable descriptor of a queue. Returns false if no requests may be taken from the
-    /// queue now; the caller must not watch the descriptor until [`StorageEngine::poll_watch`]
-    /// returns the queue.
+    /// Handles a readable descriptor of a queue. Returns false if the queue's requests cannot be
+    /// accepted now. The caller must then not watch the descriptor until
+    /// [`StorageEngine::poll_watch`] returns the queue.
     pub fn wake_queue(&mut self, queue: usize) -> bool {
         let Some(of) = self.queues.get_mut(queue) else { return true };
         of.is_unwatched = of.is_paused;
@@ -65,18 +66,18 @@ impl StorageEngine {
         true
     }
 
-    /// Returns a queue whose descriptor must be watched again.
+    /// Returns a queue for which the caller must watch the descriptor again.
     pub fn poll_watch(&mut self) -> Option<usize> {
         self.to_watch.pop()
     }
 
-    /// Records whether the worker did some work in its last turn, including frames. Otherwise,
+    /// Sets whether the worker's last iteration did some work, including network frames. If not,
     /// queues are polled until [`StorageEngine::arm`]. True initially.
     pub fn note_busy(&mut self, is_busy: bool) {
         self.is_busy = is_busy;
     }
 
-    /// Performs one turn without blocking. Returns true if there was any work.
+    /// Performs one iteration without blocking. Returns true if it did any work.
     pub fn poll(&mut self, now: Time) -> bool {
         self.now = now;
         self.begin_lost_time();
@@ -109,15 +110,15 @@ impl StorageEngine {
         has_worked
     }
 
-    /// Returns true if I/O of this turn has completed already, because it needed no waiting. The
-    /// caller then calls [`StorageEngine::answer_at_once`].
+    /// Returns true if I/O of this iteration has completed during its submission. The caller then
+    /// calls [`StorageEngine::answer_at_once`].
     #[must_use]
     pub fn has_ended_at_once(&self) -> bool {
         self.io.has_immediate_completions()
     }
 
-    /// Completes requests whose I/O needed no waiting in the turn of their submission, instead of
-    /// after the worker's turn. `now` is later than the turn's time by the duration of that I/O.
+    /// Completes requests with I/O that completed during its submission, in the same iteration.
+    /// `now` is later than the time of the iteration by the duration of that I/O.
     pub fn answer_at_once(&mut self, now: Time) {
         self.now = now;
         self.take_in();
@@ -126,8 +127,8 @@ impl StorageEngine {
         self.show_answers();
     }
 
-    /// Takes requests from the queues that are next. Returns true if there may be more: false only
-    /// if each polled queue was read and was empty.
+    /// Takes requests from the queues that are due in round-robin order. Returns true if there may
+    /// be more: false only if each polled queue was read and was empty.
     fn look_at_queues(&mut self) -> bool {
         let mut any = false;
         let looks = self.active.per_round();
@@ -146,8 +147,8 @@ impl StorageEngine {
     }
 
     /// Requests wake-ups. Returns true if the worker may sleep until a queue's descriptor or
-    /// [`StorageEngine::io_fd`] is readable, a message arrives, or [`StorageEngine::next_deadline`] has
-    /// passed.
+    /// [`StorageEngine::io_fd`] is readable, a message arrives, or [`StorageEngine::next_deadline`]
+    /// has passed.
     pub fn arm(&mut self) -> bool {
         let queues = &mut self.queues;
         self.active.retain(|number| {
@@ -184,7 +185,7 @@ impl StorageEngine {
         any
     }
 
-    /// Takes requests from a queue. Returns true if there were any.
+    /// Takes requests from one queue and submits them. Returns true if there were any.
     fn serve(&mut self, number: usize) -> bool {
         let room = self.remaining(number);
         if room == 0 {
@@ -202,7 +203,7 @@ impl StorageEngine {
         let received = of.queue.receive(room, &mut taken);
         let has_found_full = !of.found_full.is_empty();
         of.handle_looked(self.now, (taken.len(), taken.len() < room), self.is_busy);
-        // The queue may have completed some requests itself.
+        // The queue itself may have completed some requests.
         self.mark_answered(number);
         let count = taken.len();
         for DiskRequest { tag, op, range } in taken.drain(..) {
@@ -242,7 +243,7 @@ impl StorageEngine {
         count > 0
     }
 
-    /// Returns true if a queue that brought requests is not polled for a short time.
+    /// Returns true if a queue with requests pauses before its next poll.
     fn has_respite(&mut self, number: usize) -> bool {
         let of = self.queues.get(number);
         let is_left = of.is_some_and(|of| of.left_alone.is_some() && !of.is_closing);
@@ -252,7 +253,7 @@ impl StorageEngine {
         is_left
     }
 
-    /// Polls queues again whose pause has ended.
+    /// Resumes polling of queues at the end of their pauses.
     fn end_respites(&mut self) {
         let Self { left_alone, queues, active, now, .. } = self;
         left_alone.retain(|&number| {
@@ -272,7 +273,7 @@ impl StorageEngine {
         self.left_alone.iter().filter_map(|&number| self.queues.get(number)?.left_alone).min()
     }
 
-    /// Returns true if an empty queue is not polled any more; its descriptor signals the next
+    /// Returns true if an empty queue is not polled any more. Its descriptor then signals the next
     /// request.
     fn may_rest(&mut self, number: usize) -> bool {
         let begun = self.handle_begun();
@@ -283,7 +284,7 @@ impl StorageEngine {
         } else {
             of.empty_polls >= EMPTY_POLLS_MAX
         };
-        // Without room the queue was not read.
+        // The queue was not read because the store has no room.
         let has_room = begun < REQUESTS_MAX;
         if of.is_paused {
             return true;

@@ -1,4 +1,4 @@
-//! Disks with clients that have many requests in flight, on files whose operations complete in any
+//! Disks of clients with many requests in flight, on files with operations that complete in any
 //! order, fail, or are interrupted.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,8 @@ use crate::notices::FullChange;
 use crate::qos_bench::{self, Load, MILLISECOND, STORE, limits};
 use crate::{DiskLayer, DiskSpec, StorageEngine, StorageNotice};
 
-/// Bytes of the region of one request, unless it is for eight regions. Requests in flight do not overlap.
+/// Bytes of the region of one request, unless it is for eight regions. Requests in flight do not
+/// overlap.
 const REGION: u64 = 128 << 10;
 const REGIONS: u64 = 32;
 pub(crate) const SIZE: u64 = REGION * REGIONS;
@@ -141,7 +142,7 @@ pub(crate) struct Sector {
     /// Content that a crash may leave: the durable one and all later ones. `None` for any content,
     /// after a discard.
     pub(crate) may_be: Vec<Option<u8>>,
-    /// Number of changes before those in `may_be`.
+    /// Number of changes that preceded those in `may_be`.
     gone: usize,
     /// Number of completed changes.
     pub(crate) answered: usize,
@@ -185,7 +186,7 @@ impl Model {
         let first = self.dice.below(sectors);
         let count = 1 + self.dice.below(sectors - first);
         let range = if self.dice.below(24) == 0 {
-            // Whole blocks of every format.
+            // Ranges of whole blocks of every format.
             range(region / 8 * 8 * REGION, 8 * REGION)
         } else {
             range(region * REGION + first * SECTOR as u64, count * SECTOR as u64)
@@ -280,7 +281,7 @@ impl Model {
 }
 
 impl Sector {
-    /// Records that the first `changes` changes are durable: all but the last of them are
+    /// Records that the first `changes` changes are durable. All of them except the last one are
     /// superseded.
     pub(crate) fn handle_durable(&mut self, changes: usize) {
         let gone = changes.saturating_sub(1).saturating_sub(self.gone);
@@ -332,7 +333,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
     assert!(model.under_way.is_empty() && model.flush.is_none(), "{}: seed {seed}", kind.name);
     assert!(bench.notices().is_empty());
     close(&mut bench);
-    // After an orderly close, all changes are present.
+    // After an orderly close, the file contains all changes.
     let file = bench.file.memory().content();
     let mut reopened = Bench::on(kind, MemoryFile::new(file), 1, 64);
     let found = reopened.read(range(0, SIZE));
@@ -471,7 +472,7 @@ fn a_queue_that_has_nothing_is_waited_for_and_woken() {
     assert!(tally.latency_ns > 0);
 }
 
-/// A client that receives completions submits further requests without waking the worker.
+/// A client that receives completions can submit further requests without waking the worker.
 #[test]
 fn a_queue_that_is_waited_for_is_polled_when_its_client_has_answers() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
@@ -486,8 +487,8 @@ fn a_queue_that_is_waited_for_is_polled_when_its_client_has_answers() {
     assert_eq!(bench.wait(1), DiskOutcome::Done, "nobody woke it");
 }
 
-/// Polling such a queue costs a system call, and a client with requests in flight may wait for
-/// their completions.
+/// Polling such a queue costs a system call, and a client with requests in flight may be waiting
+/// for their completions.
 #[test]
 fn a_queue_with_a_descriptor_is_looked_at_when_all_that_it_asked_is_answered() {
     let mut queue = FakeQueue::new(TAGS);
@@ -503,14 +504,15 @@ fn a_queue_with_a_descriptor_is_looked_at_when_all_that_it_asked_is_answered() {
     let mut answered = 0;
     while answered < 2 {
         answered += bench.poll().len();
-        // With requests in flight the queue is waited for; after the last completion it is polled.
+        // The worker waits for the queue while requests are in flight. After the last completion,
+        // it polls the queue.
         assert_eq!(bench.work.has_waiting(), answered < 2);
     }
     bench.ask(2, WRITE, range(0, 512), vec![1; 512]);
     assert_eq!(bench.wait(2), DiskOutcome::Done, "nobody woke it");
 }
 
-/// Polling ends after the worker's poll budget, and not after a number of polls.
+/// Polling ends after the worker's poll budget (a time), and not after a number of polls.
 #[test]
 fn a_worker_without_work_polls_a_queue_until_it_sleeps() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
@@ -580,7 +582,7 @@ fn zeros_that_would_have_to_be_written_are_refused_who_wants_them_fast() {
     }
 }
 
-/// Whether a file can have holes may be known only when one is made.
+/// The lack of support for holes may be detected only by the first attempt.
 #[test]
 fn a_discard_writes_nothing_and_fast_zeros_fail_where_holes_are_refused() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
@@ -595,7 +597,8 @@ fn a_discard_writes_nothing_and_fast_zeros_fail_where_holes_are_refused() {
     assert!(bench.notices().is_empty());
 }
 
-/// Otherwise, requests that a queue brings in the same turn would be queued although there is room.
+/// Otherwise, requests that a queue delivers in the same iteration would be queued although there
+/// is room.
 #[test]
 fn a_store_hears_of_what_ended_before_queues_are_looked_at() {
     let store = StoreSpec { depth_min: 8, depth_max: 8, ..StoreSpec::default() };

@@ -20,7 +20,7 @@ pub(crate) struct WorkerChannel {
 
 impl WorkerChannel {
     pub(crate) fn send(&self, command: Command) {
-        // An ended worker is detected by the next command with a reply.
+        // If the worker has ended, the next command with a reply detects it.
         let _ = self.commands.send(command);
         self.waker.wake();
     }

@@ -11,13 +11,13 @@ use crate::tally::DiskCounterCells;
 /// State of a disk on its worker.
 #[derive(Clone, Debug)]
 pub struct DiskView {
-    /// Identifier of the disk.
+    /// Identifier of the disk that this state describes.
     pub disk: DiskId,
     /// Worker that serves the disk.
     pub worker: WorkerId,
-    /// Number of clients other than rings of a VM.
+    /// Number of clients that are not virtqueues of a VM.
     pub clients: usize,
-    /// Counters of the disk.
+    /// Counters of the disk since it was added to the worker.
     pub tally: DiskCounterCells,
     /// Time for which the store has not completed an operation, if it exceeds
     /// [`STALLED_AFTER`](crate::STALLED_AFTER).
@@ -26,20 +26,20 @@ pub struct DiskView {
     pub uncommitted_bytes: u64,
     /// Requests for which the store has no space; `None` if there is space.
     pub full: Option<FullView>,
-    /// Error of the flush because of which writes and flushes fail; `None` if no flush has failed.
+    /// Error of the failed flush that makes writes and flushes fail; `None` if no flush has failed.
     pub failed_flush: Option<String>,
 }
 
 /// State of a store on a worker.
 #[derive(Clone, Debug)]
 pub struct StoreView {
-    /// Identifier of the store.
+    /// Identifier of the store that this state describes.
     pub store: StoreId,
-    /// Worker of this state.
+    /// Worker that this state belongs to.
     pub worker: WorkerId,
     /// Role and counters of the worker.
     pub status: StoreStatus,
-    /// Time of the reading, by the worker's clock.
+    /// Time at which the state was read, by the worker's clock.
     pub at: Time,
     /// State of the store's disks, if this worker holds the budget.
     pub flows: Vec<suimon_storage_qos::DiskFlow>,

@@ -1,6 +1,6 @@
-//! Zeroing of space that commits have freed. One range of a disk is zeroed at a time, beside its
-//! requests and commits, so that no flush waits for it. An image that is closed first zeroes the rest
-//! itself.
+//! Zeroing of space that commits have freed. One range of a disk is zeroed at a time, concurrently
+//! with requests and commits of the disk, so that no flush waits for it. When an image is closed,
+//! it zeroes the remaining space itself.
 
 use std::io;
 
@@ -31,7 +31,7 @@ impl StorageEngine {
         }
     }
 
-    /// Begins zeroing that the I/O had no room for.
+    /// Starts zeroing that waited for a free submission-queue entry.
     pub(crate) fn begin_waiting_zeroing(&mut self) {
         for disk_number in std::mem::take(&mut self.zeroing_to_begin) {
             self.begin_zeroing(disk_number);

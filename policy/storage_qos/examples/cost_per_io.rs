@@ -24,7 +24,7 @@ const BACKLOG: u32 = 4;
 #[derive(Clone, Copy)]
 enum Set {
     Nothing,
-    /// Maximums that are never reached.
+    /// Maximums that the load never reaches.
     Maximums,
     All,
 }
@@ -64,7 +64,8 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Measures requests that are dispatched at once, one at a time, of the disks in turn.
+/// Measures requests that are dispatched without queueing, one at a time and round-robin over the
+/// disks.
 fn nobody_waits(disks: u32, set: Set) -> f64 {
     let (mut scheduler, mut now) = scheduler(disks, set);
     let (mut disk, began) = (0, cpu_ns());

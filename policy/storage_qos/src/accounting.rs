@@ -1,5 +1,6 @@
-//! Accounting of request time: phases, time lost by workers, and time reported by workers that
-//! borrow from the store's budget. Only the busy time of flows affects scheduling.
+//! Accounting of request time: phases, time in which workers were not scheduled, and time reported
+//! by workers that borrow from the store's budget. Of these, only the busy time of flows affects
+//! scheduling.
 
 use suimon_quantity::Time;
 
@@ -19,14 +20,15 @@ impl StoreScheduler {
         disk.change_phase(from, to);
     }
 
-    /// Adds time in which the disk's worker was runnable and not running.
+    /// Adds time in which the disk's worker was runnable but not running.
     pub fn handle_unscheduled(&mut self, of: Unscheduled) {
         if let Some(disk) = self.disks.get_mut(of.disk.0 as usize) {
             disk.totals.time.add_unscheduled(of);
         }
     }
 
-    /// Switches to accounting by workers: they report the time of requests in flight from `now` on.
+    /// Switches to accounting by workers. From `now` on, workers report the time of requests in
+    /// flight.
     pub(crate) fn begin_lending(&mut self, now: Time) {
         for flow in &mut self.flows {
             flow.set_lent(now, true);
@@ -41,7 +43,7 @@ impl StoreScheduler {
         self.at_workers = Some(AtWorkers { in_flight: signed(in_flight), depth: in_flight });
     }
 
-    /// Switches back to accounting by the scheduler for all requests from `now` on.
+    /// Switches to accounting by the scheduler for all requests from `now` on.
     pub(crate) fn end_lending(&mut self, now: Time) {
         self.at_workers = None;
         for flow in &mut self.flows {
@@ -54,8 +56,8 @@ impl StoreScheduler {
         }
     }
 
-    /// Adds the busy time of disks that was collected in their flows. The disks of a policy are busy at
-    /// the same time, so their sum is limited once.
+    /// Adds the busy time of disks that was collected in their flows. Disks of a policy are busy
+    /// concurrently, so the limit is applied once to their sum.
     fn add_reported(&mut self, now: Time, disks: impl Iterator<Item = DiskSlot>) {
         for slot in disks {
             let of = self.disks.get(slot.0 as usize).map(|disk| disk.flow);
@@ -69,7 +71,7 @@ impl StoreScheduler {
     }
 
     /// Adds the request times of a worker's report. `ended` is the number of requests that complete
-    /// with the same report.
+    /// in the same report.
     pub(crate) fn handle_worker_times(&mut self, now: Time, times: &[WorkerTime], ended: usize) {
         let Some(all) = &mut self.at_workers else { return };
         for WorkerTime { disk, time, in_flight_change } in times {

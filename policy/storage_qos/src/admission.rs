@@ -15,7 +15,7 @@ pub const MINIMUMS_PERCENT_MAX: u64 = 90;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Capacity {
-    /// Capacity not known: no minimums are admitted.
+    /// The capacity is not known; no minimums are admitted.
     #[default]
     Unknown,
     /// Capacity declared by the operator.
@@ -25,7 +25,7 @@ pub enum Capacity {
 }
 
 impl Capacity {
-    /// Returns the normalised operations per second, if known.
+    /// Returns the capacity in normalised operations per second, if it is known.
     pub const fn iops(self) -> Option<u64> {
         match self {
             Self::Unknown => None,
@@ -78,32 +78,32 @@ impl fmt::Display for AdmittedMinimums {
     }
 }
 
-/// Reason why a change was refused. Nothing was changed.
+/// Reason why a change was refused. The store is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The limits of the change contradict each other.
     #[error(transparent)]
     Limits(#[from] LimitsError),
-    /// Minimums above the permitted share of the capacity.
+    /// The sum of minimums exceeds the permitted share of the capacity.
     #[error("{}: {}", .0, Remedy(.0))]
     Overcommitted(AdmittedMinimums),
     /// The policy of the change does not exist.
     #[error("policy {} does not exist; create it first", .0.0)]
     NoPolicy(PolicyId),
-    /// Disk is not on this store.
+    /// The disk is not on this store.
     #[error("disk {} is not on the store of this request; name a disk of that store", .0.0)]
     NoDisk(DiskId),
-    /// Policy is in use by a disk.
+    /// The policy is in use by a disk.
     #[error(
         "policy {} is in use by disk {}; set other limits of the disk first", .policy.0, .disk.0)]
     PolicyInUse {
-        /// Policy that was to be removed.
+        /// Policy that the change would remove.
         policy: PolicyId,
-        /// One of the disks that use it.
+        /// One of the disks that use the policy.
         disk: DiskId,
     },
-    /// Limit on the number of disks or policies of a store.
+    /// The maximum number of disks or policies of the store is reached.
     #[error("the store has {DISKS_MAX} {0}, the most it can have; remove one")]
     TooMany(&'static str),
 }

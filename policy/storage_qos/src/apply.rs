@@ -11,16 +11,17 @@ use crate::{
     StoreScheduler,
 };
 
-/// Largest number of flows: one per disk and as many policies.
+/// Largest number of flows: one for each disk, and the same number of policies.
 const FLOWS_MAX: usize = 2 * DISKS_MAX;
 
 impl StoreScheduler {
     /// Applies a step of a change. Returns the tags of queued requests that will never be
-    /// dispatched because their disk was removed; their charges are not used. A step with a slot
+    /// dispatched, because their disk was removed; their charges are not used. A step with a slot
     /// outside the bounds of a store has no effect.
     ///
-    /// Requests in the device remain accounted for, also if their disk was removed. They should
-    /// complete before another disk gets the slot; otherwise they count as delivered for that disk.
+    /// Requests in the device remain accounted for, even if their disk was removed. They should
+    /// complete before another disk gets the slot. Otherwise they are counted as delivered to that
+    /// disk.
     pub fn apply(&mut self, now: Time, change: Change) -> Vec<u32> {
         match change {
             Change::Flow { flow, holder, limits } => self.set_flow(now, flow, holder, limits),
@@ -78,14 +79,14 @@ impl StoreScheduler {
 
     fn remove_flow(&mut self, now: Time, at: FlowSlot) {
         let Some(flow) = self.flows.get_mut(at.0 as usize) else { return };
-        // A flow with queued requests is kept. The steps of a change move its disks to other flows, or
-        // remove them, before.
+        // A flow with queued requests is retained. Earlier steps of the change move its disks to
+        // other flows or remove them.
         if flow.waiting > 0 {
             return;
         }
         self.displace(at.0);
         if let Some(flow) = self.flows.get_mut(at.0 as usize) {
-            // Requests in the device complete without limits and minimum.
+            // Requests in the device complete without regard to limits and minimum.
             *flow = flow.without_holder(now);
         }
         if let Some(watch) = self.watches.get_mut(at.0 as usize) {
@@ -162,7 +163,7 @@ impl StoreScheduler {
         disk.account(now, QueueCause::DeviceDepth);
         disk.id = None;
         let (flow, waiting) = (disk.flow, core::mem::take(&mut disk.waiting));
-        // Requests in the device stay with the flow until they complete.
+        // Requests in the device remain with their flow until they complete.
         self.leave(now, slot.0, flow, waiting, 0);
         left
     }
@@ -186,7 +187,7 @@ impl StoreScheduler {
         if !flow.is_busy() && waiting + in_flight > 0 {
             flow.since = now;
         }
-        // Service received in one flow has no meaning in another.
+        // The service that a disk received in one flow is meaningless in another flow.
         disk.served = flow.member_time;
         flow.waiting += waiting;
         flow.in_flight += in_flight;

@@ -173,9 +173,9 @@ impl Model {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// For any order of changes, submissions and completions: each request is dispatched once and
+    /// For any order of changes, submissions and completions, each request is dispatched once and
     /// in order, or returned when its disk is removed. The depth is never exceeded, the view shows
-    /// the limits that were set, and no request is queued forever.
+    /// the limits that were set, and no request remains queued forever.
     #[test]
     fn every_request_goes_once_or_comes_back(ops in prop::collection::vec(any_op(), 1..150)) {
         let mut model = Model::new(32);
@@ -229,7 +229,7 @@ proptest! {
     }
 }
 
-/// The limits of a disk whose requests the device never completes do not outlive the disk.
+/// The limits of a disk with requests that the device never completes do not outlive the disk.
 #[test]
 fn a_flow_is_removed_while_its_requests_are_in_the_device() {
     let now = Time::from_ns(1 << 40);
@@ -255,8 +255,8 @@ fn a_flow_is_removed_while_its_requests_are_in_the_device() {
     assert!(scheduler.flows.iter().all(|flow| !flow.is_busy()));
 }
 
-/// A request for which the store has no space is neither delivered nor charged, and its time is no
-/// latency.
+/// A request for which the store has no space is neither delivered nor charged, and its time is not
+/// counted as latency.
 #[test]
 fn a_request_that_ends_without_service_leaves_no_trace() {
     let now = Time::from_ns(1 << 40);

@@ -1,13 +1,13 @@
 //! Requests in flight at workers that borrow from a store's budget.
 
-/// Requests in flight at workers that borrow from a store's budget.
+/// Requests in flight at workers that borrow, as far as these have reported them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AtWorkers {
-    /// Requests in flight as reported by workers. Signed for the reason given at
+    /// Number of requests in flight. Signed for the reason given at
     /// [`crate::disk::Disk::at_workers`].
     pub(crate) in_flight: i32,
-    /// Depth at which the requests of the current report completed: requests in flight after the
-    /// report, plus those that complete with it.
+    /// Queue depth at which the requests of the current report completed: requests in flight after
+    /// the report, plus those that complete in it.
     pub(crate) depth: u32,
 }
 

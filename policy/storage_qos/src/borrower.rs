@@ -1,4 +1,4 @@
-//! A worker's part of the scheduling of a store that several workers use.
+//! Worker's part in the scheduling of a store that several workers use.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -15,24 +15,25 @@ use crate::{
 
 /// Time after which an unused loan is returned to the budget.
 pub const HELD_MAX: Duration = Duration::from_millis(1);
-/// Largest number of requests lent ahead for one disk.
+/// Largest number of loans (requests granted in advance) for one disk.
 const AHEAD_MAX: u32 = 16;
 
-/// Requests of one disk on this worker.
+/// Requests of one disk at this worker.
 #[derive(Clone, Debug, Default)]
 struct Queue {
     fifo: Fifo,
     waiting: u32,
-    /// Queued requests that may be dispatched.
+    /// Number of queued requests that may be dispatched.
     granted: u32,
-    /// Requests lent ahead: already charged by the budget, each for up to `ahead_bytes` bytes.
+    /// Number of loans: future requests that the budget has already charged, each for up to
+    /// `ahead_bytes` bytes.
     loans: u32,
     ahead_bytes: u32,
-    /// Requests for loans that the budget has not answered.
+    /// Number of requested loans to which the budget has not replied.
     loans_requested: u32,
     ahead_since: Time,
-    /// Target number of requests to borrow ahead. Each request that found no loan raises the
-    /// target; loans returned unused lower the target.
+    /// Target number of loans. Each request without an available loan raises the target. Loans
+    /// returned unused lower it.
     loan_target: u32,
     /// True if a request arrived since the last request for loans.
     is_used: bool,
@@ -42,7 +43,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Accounts for request time up to `now`. `changed` is the list of disks that changed since the
+    /// Accounts for request time up to `now`. `changed` lists the disks that changed since the
     /// previous report.
     #[inline]
     fn account(&mut self, now: Time, disk: DiskSlot, changed: &mut Vec<u32>) {
@@ -54,29 +55,30 @@ impl Queue {
 
 /// Requests of one worker for a store, and the grants of the store's budget for them.
 ///
-/// The worker dispatches only requests that the budget has granted. A loan is dispatched, or
-/// returned after [`HELD_MAX`] at most. Over any window, the requests that all workers dispatch for
-/// a disk therefore exceed those of a single scheduler by no more than the disk's maximum allows in
-/// that time plus the latency of a message.
+/// The worker dispatches only requests that the budget has granted. A loan is used for a request,
+/// or returned after at most [`HELD_MAX`]. Over any time window, the requests that all workers
+/// dispatch for a disk therefore exceed those of a single scheduler by no more than the disk's
+/// maximum allows in that time plus the latency of a message.
 #[derive(Clone, Debug)]
 pub struct Borrower {
     normalization: Normalization,
     queues: Vec<Queue>,
     records: Records,
-    /// Disks with granted requests that are not dispatched yet.
+    /// Disks with granted requests that were not dispatched yet.
     ready: VecDeque<u32>,
-    /// Disks that have or need loans.
+    /// Disks that have or need loans, which must be checked at the next deadline.
     watched: Vec<u32>,
-    /// Disks whose requests changed since the previous report. Each report contains their times.
+    /// Disks with requests that changed since the previous report. Each report contains the times
+    /// of these disks.
     changed: Vec<u32>,
-    /// Disks that had requests at the last report that contained them. Reports at most every
-    /// [`ALL_EVERY`] contain their times, so that the cost of other reports does not depend on their
-    /// number.
+    /// Disks that had requests at the last report about them. Reports at intervals of at least
+    /// [`ALL_EVERY`] contain their times, so that the cost of other reports does not depend on
+    /// their number.
     busy: Vec<u32>,
-    /// Time of the last report with the times of all disks.
+    /// Time of the last report that contained the times of all disks.
     times_reported: Time,
     report: LoanReport,
-    /// True if no more requests are borrowed ahead.
+    /// True if the worker returns its loans and requests no further ones.
     is_settling: bool,
 }
 
@@ -97,14 +99,15 @@ impl Borrower {
         }
     }
 
-    /// Enables or disables settling. A settling worker returns its loans and borrows nothing ahead.
-    /// Set before the worker becomes the only user of the store, or leaves the store.
+    /// Enables or disables settling. A settling worker returns its loans and requests no further
+    /// ones. Must be enabled before the worker becomes the only user of the store, or leaves the
+    /// store.
     pub const fn set_settling(&mut self, is_settling: bool) {
         self.is_settling = is_settling;
     }
 
-    /// Starts anew with another budget, because the one that lent has ended: queued requests may be
-    /// dispatched, and nothing is expected from or owed to the former budget.
+    /// Starts again with another budget, because the previous budget has ended. Queued requests may
+    /// be dispatched. Nothing is expected from or returned to the previous budget.
     pub fn forget_budget(&mut self) {
         self.report.clear();
         self.ready.clear();
@@ -116,20 +119,20 @@ impl Borrower {
         }
     }
 
-    /// Returns true if everything is reported, and the worker holds no grants except for requests
-    /// in the device.
+    /// Returns true if all data is reported and the worker has no grants other than those of
+    /// requests in the device.
     pub fn is_settled(&self) -> bool {
         let is_free =
             |queue: &Queue| queue.granted == 0 && queue.loans == 0 && queue.loans_requested == 0;
         self.report.is_empty() && self.queues.iter().all(is_free)
     }
 
-    /// Returns the number of a disk's queued requests on this worker.
+    /// Returns the number of queued requests of a disk on this worker.
     pub fn waiting(&self, disk: DiskSlot) -> u32 {
         self.queues.get(disk.0 as usize).map_or(0, |queue| queue.waiting)
     }
 
-    /// Adds a queued request that the budget already counts as queued.
+    /// Adds a queued request that the budget already counts.
     pub(crate) fn take_on(&mut self, disk: DiskSlot, tag: u32, units: Units) {
         let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
         self.records.push(&mut queue.fifo, tag, units);
@@ -149,15 +152,15 @@ impl Borrower {
         self.queues.get(disk.0 as usize).map(|queue| queue.local.phases()).unwrap_or_default()
     }
 
-    /// Takes the request times that are not reported yet, when the worker becomes the only user of the
-    /// store.
+    /// Takes the request times that were not reported yet. Called when the worker becomes the only
+    /// user of the store.
     pub fn take_times(&mut self, now: Time) -> LoanReport {
         self.report_times(now, true);
         LoanReport { times: core::mem::take(&mut self.report.times), ..LoanReport::default() }
     }
 
-    /// Removes a disk's oldest queued request and returns its tag. The request is queued in the
-    /// scheduler from now on.
+    /// Removes a disk's oldest queued request and returns its tag. The request is then queued in
+    /// the scheduler.
     pub(crate) fn hand_over(&mut self, disk: DiskSlot) -> Option<u32> {
         let queue = self.queues.get_mut(disk.0 as usize)?;
         queue.waiting = queue.waiting.saturating_sub(1);
@@ -176,7 +179,7 @@ impl Borrower {
         }
     }
 
-    /// Queues a request, or lets the caller dispatch it at once if a loan covers it.
+    /// Queues a request. If a loan covers it, the caller dispatches it at once instead.
     ///
     /// # Errors
     /// [`SubmitError`] if the disk is not known or the queue is full.
@@ -218,7 +221,7 @@ impl Borrower {
         Ok(Submitted::Queued)
     }
 
-    /// Returns the next action: dispatch or idle. Never returns a time; see
+    /// Returns the next action: dispatch a request or idle. Returns no time; see
     /// [`Borrower::next_deadline`].
     pub fn poll(&mut self, now: Time) -> Next {
         while let Some(slot) = self.ready.front().copied() {
@@ -248,8 +251,8 @@ impl Borrower {
         self.report.completions.push(of);
     }
 
-    /// Accounts for a dispatched request that ended without service, as
-    /// [`crate::StoreScheduler::handle_undone`] does.
+    /// Accounts for a dispatched request that ended without being executed. See
+    /// [`crate::StoreScheduler::handle_undone`].
     pub fn handle_undone(&mut self, now: Time, disk: DiskSlot, bytes: u32) {
         if let Some(queue) = self.queues.get_mut(disk.0 as usize) {
             queue.account(now, disk, &mut self.changed);
@@ -259,15 +262,14 @@ impl Borrower {
         self.report.returns.push(Return { disk, requests: 1, cost, bytes });
     }
 
-    /// Moves one request from one phase to another, as [`crate::StoreScheduler::handle_phase`]
-    /// does.
+    /// Moves one request to another phase. See [`crate::StoreScheduler::handle_phase`].
     pub fn handle_phase(&mut self, now: Time, disk: DiskSlot, from: Phase, to: Phase) {
         let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
         queue.account(now, disk, &mut self.changed);
         queue.local.change_phase(from, to);
     }
 
-    /// Adds time in which the disk's worker was runnable and not running.
+    /// Adds time in which the disk's worker was runnable but not running.
     pub fn handle_unscheduled(&mut self, now: Time, of: Unscheduled) {
         let Some(queue) = self.queues.get_mut(of.disk.0 as usize) else { return };
         queue.account(now, of.disk, &mut self.changed);
@@ -279,7 +281,7 @@ impl Borrower {
         let Some(queue) = self.queues.get_mut(grant.disk.0 as usize) else { return };
         match grant.of {
             GrantKind::Waiting(requests) => {
-                // Grants beyond the queued requests are for requests that were withdrawn meanwhile.
+                // Surplus grants were intended for requests that were withdrawn meanwhile.
                 let used = requests.min(queue.waiting.saturating_sub(queue.granted));
                 let requests = requests.saturating_sub(used);
                 if requests > 0 {
@@ -323,7 +325,7 @@ impl Borrower {
         Some(record.tag)
     }
 
-    /// Returns the time of the next report that is due without another event.
+    /// Returns the time of the next report that is due by time alone.
     pub fn next_deadline(&self) -> Option<Time> {
         let has_times = !self.changed.is_empty() || !self.busy.is_empty();
         let times = has_times.then(|| self.times_reported + REPORT_EVERY);
@@ -332,7 +334,8 @@ impl Borrower {
         held.map(|queue| queue.ahead_since + HELD_MAX).chain(times).min()
     }
 
-    /// Takes the report that is due, in exchange for `spent`, a report whose memory is reused.
+    /// Returns the report that is due, in exchange for `spent`, an empty report that provides
+    /// memory for reuse.
     ///
     /// # Errors
     /// Returns `spent` if there is nothing to report.
@@ -351,7 +354,7 @@ impl Borrower {
                 queue.loan_target = queue.loan_target.saturating_sub(queue.loans);
                 return_loan(report, normalization, disk, queue);
             }
-            // While requests are queued, a loan would not let a new request pass them.
+            // While requests are queued, a loan must not let a new request pass them.
             if queue.waiting == 0 && queue.is_used && !is_settling {
                 let bytes = if queue.loans > 0 { queue.ahead_bytes } else { queue.last_bytes };
                 let more = queue.loan_target.saturating_sub(queue.loans + queue.loans_requested);
@@ -373,7 +376,8 @@ impl Borrower {
         Ok(core::mem::replace(&mut self.report, spent))
     }
 
-    /// Adds request times to the report: of the disks that changed, or of all disks with requests.
+    /// Adds request times to the report: those of the disks that changed, or of all disks with
+    /// requests.
     fn report_times(&mut self, now: Time, is_of_all: bool) {
         let (queues, times) = (&mut self.queues, &mut self.report.times);
         for slot in self.changed.drain(..) {
@@ -389,7 +393,7 @@ impl Borrower {
         self.times_reported = now;
         self.busy.retain(|slot| {
             let Some(queue) = queues.get_mut(*slot as usize) else { return false };
-            // Nothing is unreported of the disks above.
+            // The disks above have no unreported time left.
             times.extend(queue.local.report(now, DiskSlot(*slot), queue.waiting));
             queue.local.stays_busy(queue.waiting)
         });

@@ -13,16 +13,16 @@ use crate::{
     GrantKind, LoanReport, Next, StoreScheduler, StoreSpec, Submitted,
 };
 
-/// The only budget of a store: the scheduler of the requests of all workers. Workers report queued
-/// and completed requests, and the budget grants requests that a worker may dispatch. A limit is
-/// never divided between workers: the budget charges each request once.
+/// Budget of a store: the only scheduler for the requests of all workers. Workers report queued and
+/// completed requests, and the budget grants requests that a worker may dispatch. Limits are never
+/// divided between workers, because the budget charges each request once.
 ///
 /// The scheduler's queue should have room for the queued requests of all workers.
 #[derive(Clone, Debug)]
 pub struct StoreBudget {
     scheduler: StoreScheduler,
-    /// Grants that were decided and not fetched. Consecutive grants for the same worker and disk
-    /// are merged.
+    /// Grants that the caller has not fetched. Consecutive grants for the same worker and disk are
+    /// merged.
     granted: VecDeque<Grant>,
 }
 
@@ -35,8 +35,8 @@ impl StoreBudget {
         Self { scheduler, granted: VecDeque::with_capacity(room) }
     }
 
-    /// Converts a worker's own scheduler to a budget. The queued requests move to `borrower`, which
-    /// must be new. All charges are kept.
+    /// Converts a worker's scheduler to a budget. The queued requests move to `borrower`, which
+    /// must be new. All charges are preserved.
     pub fn share(
         mut scheduler: StoreScheduler,
         now: Time,
@@ -59,9 +59,9 @@ impl StoreBudget {
         Self { scheduler, granted: VecDeque::with_capacity(room) }
     }
 
-    /// Returns true if only the borrower's worker still uses the store: all grants were returned
-    /// except for the `in_flight` requests that this worker has in the device, and no other worker
-    /// has a queued request.
+    /// Returns true if the borrower's worker is the only user of the store: all grants were
+    /// returned except for the `in_flight` requests that this worker has in the device, and no
+    /// other worker has a queued request.
     pub fn is_settled(&self, borrower: &Borrower, in_flight: u32) -> bool {
         let is_same = |(slot, disk): (DiskSlot, &Disk)| borrower.waiting(slot) == disk.waiting;
         self.granted.is_empty()
@@ -70,8 +70,8 @@ impl StoreBudget {
             && (0..).map(DiskSlot).zip(&self.scheduler.disks).all(is_same)
     }
 
-    /// Converts the budget back to the scheduler of its last borrower. The reverse of
-    /// [`StoreBudget::share`]; the budget must be [settled](Self::is_settled) with this borrower.
+    /// Converts the budget back to the scheduler of its last borrower: the reverse of
+    /// [`StoreBudget::share`]. The budget must be [settled](Self::is_settled) with this borrower.
     pub fn unshare(mut self, now: Time, mut borrower: Borrower) -> StoreScheduler {
         let last = borrower.take_times(now);
         self.scheduler.handle_worker_times(now, &last.times, 0);
@@ -84,13 +84,13 @@ impl StoreBudget {
         self.scheduler
     }
 
-    /// Applies a step of a change. Workers remove the requests of a removed disk themselves, before
-    /// or after this call: [`crate::Borrower::withdraw`].
+    /// Applies a step of a change. Workers remove the requests of a removed disk themselves by
+    /// [`crate::Borrower::withdraw`], before or after this call.
     pub fn apply(&mut self, now: Time, change: Change) {
         self.scheduler.apply(now, change);
     }
 
-    /// Applies a worker's report.
+    /// Applies the report of a worker.
     pub fn handle_report(&mut self, now: Time, from: WorkerId, report: &LoanReport) {
         self.scheduler.handle_worker_times(now, &report.times, report.completions.len());
         for &Completion { disk, operation, bytes, latency } in &report.completions {
@@ -128,19 +128,19 @@ impl StoreBudget {
         self.granted.pop_front()
     }
 
-    /// Returns the time at which a request may be granted without a further report.
+    /// Returns the time at which a request may be granted even without a further report.
     pub fn next_deadline(&self) -> Option<Time> {
         self.scheduler.next_deadline()
     }
 
     /// Samples delivered operations; see [`StoreScheduler::observe`]. Requests queued on workers
-    /// count from the time of their report.
+    /// are counted from their report on.
     pub fn observe(&mut self, now: Time) -> Vec<Event> {
         self.scheduler.observe(now)
     }
 
-    /// Returns the state of a disk; see [`StoreScheduler::view`]. Requests in flight are those that
-    /// workers have reported.
+    /// Returns the state of a disk; see [`StoreScheduler::view`]. The requests in flight are those
+    /// that workers have reported.
     pub fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
         self.scheduler.view(now, slot)
     }

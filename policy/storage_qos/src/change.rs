@@ -15,13 +15,13 @@ pub struct DiskSlot(pub u32);
 #[serde(transparent)]
 pub struct FlowSlot(pub u32);
 
-/// Holder of limits: a disk or a policy.
+/// Owner of limits: a disk or a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitsOwner {
-    /// Limits of one disk.
+    /// Disk with its own limits.
     Disk(DiskId),
-    /// Limits of a policy that its disks share.
+    /// Policy with limits that its disks share.
     Policy(PolicyId),
 }
 
@@ -33,7 +33,7 @@ pub enum Change {
     Flow {
         /// Slot of the flow in the scheduler.
         flow: FlowSlot,
-        /// Holder of the limits.
+        /// Disk or policy that owns the limits.
         holder: LimitsOwner,
         /// Limits that apply from now on.
         limits: Limits,
@@ -42,9 +42,9 @@ pub enum Change {
     Disk {
         /// Slot of the disk in the scheduler.
         slot: DiskSlot,
-        /// Disk in the slot.
+        /// Disk that occupies the slot.
         disk: DiskId,
-        /// Flow of the disk.
+        /// Flow that the disk belongs to.
         flow: FlowSlot,
     },
     /// Removes the disk from its slot.
@@ -55,22 +55,22 @@ pub enum Change {
     #[serde(rename = "capability")]
     Capacity(Option<u64>),
     /// Limits all disks of this node together, in normalised operations per second; `None` removes
-    /// the limit. Minimums have priority within the limit, so the caller must ensure that the limit
-    /// covers them.
+    /// the limit. Minimums have priority within the limit. The caller must therefore ensure that
+    /// the limit covers them.
     Cap(Option<TimedRateLimit>),
-    /// Limits the disks of a policy on this node if disks of other nodes have the policy, too;
-    /// `None`: the policy's limits apply to this node alone. Applies to disks that get the policy
-    /// later, too.
+    /// Limits the disks of a policy on this node if the policy also applies to disks of other
+    /// nodes. `None`: the policy's limits apply to this node alone. Also applies to disks that are
+    /// assigned to the policy later.
     Part(PolicyId, Option<PolicyPart>),
-    /// Sets the device latency that a measurement found; `None` if the store was not measured.
-    /// Latencies are compared with this value; it does not affect scheduling.
+    /// Sets the device latency from a measurement of the store; `None` if it was not measured.
+    /// Observed latencies are compared with this value. It does not affect scheduling.
     Latency(Option<MeasuredLatency>),
 }
 
 /// Latency of a store's device from a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredLatency {
-    /// Requests in the device at a time.
+    /// Queue depth of the device during the measurement.
     pub depth: u32,
     /// Mean latency of a request that counts as one operation, in nanoseconds.
     pub latency_ns: u64,

@@ -8,14 +8,14 @@ use crate::pace::{FixedNs, fine};
 use crate::records::Units;
 use crate::run::Run;
 
-/// Virtual time from which on all virtual times are reset.
+/// Virtual time at which all virtual times are reset to avoid an overflow.
 const VIRTUAL_MAX: u64 = 1 << 62;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clocks {
     /// Virtual time of the flow that was last served by weight, before that service.
     pub(crate) virtual_time: u64,
-    /// Time by which the reservation clock is behind.
+    /// Time by which the reservation clock lags behind real time.
     pub(crate) lost: FixedNs,
 }
 
@@ -32,9 +32,9 @@ impl Clocks {
         self.virtual_time > VIRTUAL_MAX
     }
 
-    /// Accounts for a run of requests dispatched now, of a flow whose minimum is not due. Returns
-    /// false without a change if the run would use up a maximum; the caller then submits each
-    /// request separately.
+    /// Accounts for a run of requests dispatched now, of a flow with a minimum that is not due.
+    /// Returns false and changes nothing if the run would use up a maximum. The caller then submits
+    /// each request separately.
     #[inline]
     pub(crate) fn start_run(
         &mut self,
@@ -98,7 +98,7 @@ impl Clocks {
         flow.charge_share(cost, self.virtual_time, is_due);
         if let Some(minimum) = &mut flow.minimum {
             if is_due {
-                // Operations owed that cannot be made up for are dropped for all flows alike.
+                // Operations owed beyond the catch-up time are dropped equally for all flows.
                 let most = minimum.guaranteed().saturating_mul(2);
                 self.lost += minimum.lag(clock).saturating_sub(most);
             }

@@ -5,13 +5,13 @@ use crate::Operation;
 /// Requests of one disk, operation and size that completed at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// Operation of each request.
+    /// Operation that the requests performed.
     pub operation: Operation,
     /// Size of each request in bytes.
     pub bytes: u32,
-    /// Number of requests.
+    /// Number of requests that completed together.
     pub requests: u32,
-    /// Sum of the times in the device in nanoseconds; `None` if the time is no measure of the
+    /// Sum of the times in the device in nanoseconds; `None` if the times do not reflect the
     /// device's load.
     pub latency_ns: Option<u64>,
 }

@@ -5,7 +5,7 @@
 //! shrinks while the latency exceeds [`SLOWDOWN_MAX`] times the latency under low load. Latencies
 //! are compared within classes of similar request size.
 //!
-//! A disk that is the only user of the store has a depth of its own. That depth may increase the
+//! For a disk that is the only user of the store, a separate depth applies. It may increase the
 //! device's latency up to [`StoreSpec::alone_latency`]. The shared depth applies again as soon as
 //! another disk has a request.
 
@@ -18,30 +18,31 @@ use crate::cost::{SIZE_CLASSES, size_class};
 
 /// Largest ratio of the latency of a busy device to its latency under low load.
 const SLOWDOWN_MAX: u64 = 3;
-/// Latency that never counts as too long: the engine's part of the latency dominates there.
+/// Latency in nanoseconds up to which the device never counts as overloaded. The engine's part of
+/// the latency dominates there.
 const SHORT_NS: u64 = 100_000;
-/// Smallest number of completions by which the depth is adjusted.
+/// Smallest number of completions on which an adjustment of the depth is based.
 const JUDGED_BY: u32 = 32;
 const JUDGED_BY_MAX: u32 = 256;
-/// Interval after which the depth is adjusted by at least [`FEW`] completions.
+/// Interval after which the depth is adjusted on the basis of at least [`FEW`] completions.
 const JUDGED_AFTER: Duration = Duration::from_millis(500);
 const FEW: u32 = 4;
 /// Fixed-point one for ratios of the latency to the permitted latency.
 const ONE: u64 = 1024;
-/// Ratios below which the depth grows by a half, and by an eighth.
+/// Ratios below which the depth grows by a half and by an eighth, respectively.
 const FAST: u64 = 600;
 const FAST_ENOUGH: u64 = 900;
-/// Interval at which the latency under low load is probed.
+/// Interval at which the latency under low load is measured (probed).
 const PROBE_EVERY: Duration = Duration::from_secs(30);
 const PROBE_MAX: Duration = Duration::from_millis(500);
 const START: u32 = 4;
 /// Time without requests after which another disk no longer counts as a user of the store.
 const GONE_AFTER: Duration = Duration::from_secs(1);
 
-/// Requests of similar size.
+/// Completed requests of similar size.
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
-    /// Latency and number of requests completed since the last adjustment.
+    /// Sum of latencies and number of the requests completed since the last adjustment.
     sum_ns: u64,
     count: u32,
     /// Latency under low load; 0 if not known.
@@ -56,12 +57,13 @@ pub(crate) struct Depth {
     shared: u32,
     /// Depth while one disk uses the device.
     alone: Option<u32>,
-    /// Effective depth, with a probe considered. Stored because each request compares with it.
+    /// Effective depth, including the effect of a probe. Stored because each request is compared
+    /// with it.
     limit: u32,
-    /// Completions after which the depth is adjusted.
+    /// Number of completions at which the depth is adjusted.
     enough: u32,
     alone_ns: u64,
-    /// Time until which several disks count as users.
+    /// Time until which the device counts as used by several disks.
     shared_until: Time,
     pub(crate) in_flight: u32,
     was_full: bool,
@@ -78,7 +80,7 @@ pub(crate) struct Depth {
 struct Probe {
     limit: u32,
     started: Time,
-    /// Number of completions to ignore: requests submitted before the probe.
+    /// Number of completions to ignore, because their requests were submitted before the probe.
     skip: u32,
 }
 
@@ -142,8 +144,8 @@ impl Depth {
         }
     }
 
-    /// Switches to the other depth. Completions counted so far are discarded, because they belong
-    /// to the former depth.
+    /// Switches between the shared depth and that of a single user. Completions counted so far are
+    /// discarded, because they belong to the previous depth.
     #[cold]
     fn switch(&mut self, alone: Option<u32>) {
         self.alone = alone;
@@ -165,7 +167,7 @@ impl Depth {
         self.in_flight < self.limit()
     }
 
-    /// Returns the number of requests that the device may receive in addition.
+    /// Returns the number of further requests that the device may receive.
     #[inline]
     pub(crate) fn remaining(&self) -> u32 {
         self.limit().saturating_sub(self.in_flight)
@@ -177,8 +179,8 @@ impl Depth {
         self.was_full = true;
     }
 
-    /// Removes completed requests. Returns how many of them count for the latency: during a probe,
-    /// requests submitted before it do not count.
+    /// Removes completed requests. Returns the number of requests with a latency to be counted.
+    /// During a probe, requests submitted before it are not counted.
     #[inline]
     pub(crate) fn handle_left(&mut self, requests: u32) -> u32 {
         self.in_flight = self.in_flight.saturating_sub(requests);
@@ -237,7 +239,7 @@ impl Depth {
         for class in &mut self.classes {
             let of = u64::from(class.count);
             if let Some(mean) = class.sum_ns.checked_div(of) {
-                // At so small a depth the load is low, regardless of earlier latencies.
+                // At such a small depth, the load is low regardless of earlier latencies.
                 let has_little = is_probe || tuned <= START;
                 if class.count >= FEW
                     && (has_little || class.least_ns == 0 || mean < class.least_ns)
@@ -245,8 +247,8 @@ impl Depth {
                     class.least_ns = mean.max(1);
                 }
                 if class.least_ns == 0 {
-                    // Too few requests to determine the permitted latency; they are kept for the
-                    // next adjustment.
+                    // The requests are too few to determine the permitted latency. They are counted
+                    // in the next adjustment.
                     continue;
                 }
                 let allowed = patience_ns.max(class.least_ns.saturating_mul(SLOWDOWN_MAX));
@@ -278,7 +280,8 @@ impl Depth {
     fn adjust(&mut self, ratio: u64) {
         let limit = u64::from(self.tuned());
         let wanted = if ratio > ONE {
-            // Half the way to the depth with the permitted latency, if latency grows with depth.
+            // Half of the difference to the depth with the permitted latency, assuming that latency
+            // is proportional to depth.
             (limit + limit * ONE / ratio) / 2
         } else if self.was_full && ratio < FAST {
             limit + (limit / 2).max(1)

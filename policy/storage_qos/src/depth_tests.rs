@@ -67,7 +67,7 @@ fn used(depth: &mut Depth, now: &mut Time, is_alone: bool, completions: u32) -> 
 }
 
 /// A single disk gets the device's full throughput. When another disk becomes active, the shared
-/// depth is as before.
+/// depth is the same as before.
 #[test]
 fn who_is_alone_waits_for_nobodys_sake() {
     let mut depth = Depth::new(&StoreSpec::default());
@@ -83,7 +83,7 @@ fn who_is_alone_waits_for_nobodys_sake() {
     assert_eq!(used(&mut depth, &mut now, true, 200), shared);
 }
 
-/// A slow device is not filled up although only one disk uses it.
+/// A slow device is not filled up even if only one disk uses it.
 #[test]
 fn who_is_alone_on_a_slow_device_leaves_it_as_it_is() {
     let mut depth = Depth::new(&StoreSpec::default());

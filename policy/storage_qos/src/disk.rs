@@ -8,8 +8,8 @@ use crate::phase::Phases;
 use crate::records::Fifo;
 use crate::{Phase, QueueCause};
 
-/// Disk in the scheduler. The field order is the memory layout: the first cache line has the fields
-/// that each request needs, the second those of queued requests.
+/// Disk in the scheduler. The field order is the memory layout: the first cache line contains the
+/// fields that each request needs, the second one those of queued requests.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Disk {
@@ -19,29 +19,29 @@ pub(crate) struct Disk {
     pub(crate) waiting: u32,
     pub(crate) fifo: Fifo,
     pub(crate) in_flight: u32,
-    /// True for the only disk of its flow. Such a disk stays a member of the flow while it has no
-    /// queued request, because there is nothing to order.
+    /// True for the only disk of its flow. It remains a member of the flow without a queued
+    /// request, because no order has to be maintained.
     pub(crate) is_only: bool,
     /// True if workers that borrow from the store's budget account for the disk's requests in
     /// flight. `in_flight` then includes loans.
     pub(crate) is_lent: bool,
     /// True if a request is in a phase other than [`Phase::Data`].
     has_phases: bool,
-    /// Virtual time among the disks of the policy up to which the disk is served, in operations.
+    /// Virtual time up to which the disk was served among the disks of the policy, in operations.
     pub(crate) served: u64,
     /// Time up to which request time is accounted for.
     pub(crate) accounted: Time,
     pub(crate) totals: Totals,
     phases: Phases,
-    /// Requests in flight at workers that borrow, as reported.
+    /// Requests in flight at workers that borrow, as reported by them.
     ///
     /// Signed: while the budget moves between workers, a later report of a worker may arrive before
-    /// an earlier one, so the completion of a request may be counted before its dispatch.
+    /// an earlier one. The completion of a request may therefore be counted before its dispatch.
     pub(crate) at_workers: i32,
 }
 
 impl Disk {
-    /// Resets the slot for another disk. Queued and in-flight requests are kept.
+    /// Resets the slot for another disk. Queued and in-flight requests are preserved.
     pub(crate) fn begin(&mut self, now: Time) {
         *self = Self {
             fifo: self.fifo,
@@ -77,7 +77,7 @@ impl Disk {
         if self.is_lent { at_least_zero(self.at_workers) } else { self.in_flight }
     }
 
-    /// Returns the requests in flight whose time the scheduler accounts for.
+    /// Returns the number of requests in flight, if the scheduler accounts for their time.
     #[inline]
     const fn accounted_in_flight(&self) -> Option<u32> {
         if self.is_lent { None } else { Some(self.in_flight) }
@@ -97,19 +97,21 @@ impl Disk {
         }
     }
 
-    /// Takes the phases of the requests in flight, whose time workers account for from now on.
+    /// Removes and returns the phases of the requests in flight. From now on, workers account for
+    /// their time.
     pub(crate) fn take_phases(&mut self) -> Phases {
         self.has_phases = false;
         core::mem::take(&mut self.phases)
     }
 
-    /// Sets the phases of the requests in flight. Empty while workers account for the requests.
+    /// Sets the phases of the requests in flight. No phases are set while workers account for the
+    /// requests.
     pub(crate) fn set_phases(&mut self, phases: Phases) {
         self.phases = phases;
         self.has_phases = !phases.is_empty();
     }
 
-    /// Returns the counters up to `now`; `cause` is the cause of queueing.
+    /// Returns the counters of request time up to `now`; `cause` is the cause of queueing.
     pub(crate) fn totals_at(&self, now: Time, cause: QueueCause) -> Totals {
         let mut totals = self.totals;
         let ns = now.ns_since(self.accounted);
@@ -120,8 +122,8 @@ impl Disk {
         totals
     }
 
-    /// Returns the operations and waits up to `now`; `cause` is the cause of queueing, `busy_ns`
-    /// the busy time of the disk's flow.
+    /// Returns the counters of operations and queueing up to `now`. `cause` is the cause of
+    /// queueing, `busy_ns` the busy time of the disk's flow.
     pub(crate) fn done(&self, now: Time, cause: QueueCause, busy_ns: u64) -> DiskCounters {
         let Totals { demanded, delivered, waits, .. } = self.totals_at(now, cause);
         DiskCounters { demanded, delivered, waits, busy_ns }

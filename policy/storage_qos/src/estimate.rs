@@ -1,16 +1,16 @@
 //! Capacity of a store, estimated from its throughput while requests are queued for the device.
 //!
-//! A partially loaded device gives no estimate. Only time counts in which the device was full and
-//! further requests were queued.
+//! A partially loaded device permits no estimate. Only the time in which the device was full and
+//! further requests were queued is counted.
 
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 
-/// Shortest time within a sample in which the device was full, for the sample to count.
+/// Minimum time with a full device in a sample, for the sample to be used.
 const FULL_MIN: Duration = Duration::from_millis(250);
-/// Smallest number of completions in that time for the sample to count.
+/// Minimum number of completions in that time, for the sample to be used.
 const REQUESTS_MIN: u64 = 4;
 /// Age at which an estimate is discarded.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
@@ -19,20 +19,21 @@ const NS_PER_SECOND: u128 = 1_000_000_000;
 /// Last estimate of a store's capacity, for the load at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapacityEstimate {
-    /// Normalised operations per second; never more than was delivered in any of the samples.
+    /// Capacity in normalised operations per second. Never more than the device delivered in any of
+    /// the samples.
     pub iops: u64,
     /// Time of the last sample that contributed.
     pub at: Time,
 }
 
-/// Completions while the device was full.
+/// Completions while the device was full, and the estimate from them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Estimate {
-    /// Time of the last completion, and whether the device was full until then.
+    /// Time of the last completion, and whether the device was full before it.
     last: Time,
     was_full: bool,
-    /// True if the time up to the last completion counts; and that time, with the operations and
-    /// requests completed at its end.
+    /// True if the time up to the last completion is counted; and that time, with the operations
+    /// and requests completed at its end.
     counts: bool,
     full_ns: u64,
     operations: u64,
@@ -42,11 +43,11 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    /// Accounts for completed requests of `cost` operations in total. `is_full`: up to now the
+    /// Accounts for completed requests of `cost` operations in total. `is_full`: until now, the
     /// device was full and further requests were queued.
     ///
-    /// A device that was full at a completion receives a queued request, so it is full up to the
-    /// next completion. Completions at the same time end the same span.
+    /// A device that is full at a completion receives a queued request, and remains full up to the
+    /// next completion. Completions at the same time end the same time span.
     #[inline]
     pub(crate) fn handle_completed(&mut self, now: Time, cost: u64, requests: u32, is_full: bool) {
         if now > self.last {
@@ -71,7 +72,7 @@ impl Estimate {
         let full_ns = core::mem::take(&mut self.full_ns);
         let operations = core::mem::take(&mut self.operations);
         let requests = core::mem::take(&mut self.requests);
-        // While the queue depth still grows, the device could deliver more.
+        // While the queue depth is still growing, the device could deliver more.
         let is_tuned = u64::from(depth) * 4 <= u64::from(before) * 5;
         let is_long = u128::from(full_ns) >= FULL_MIN.as_nanos();
         if !is_long || requests < REQUESTS_MIN || !is_tuned {
@@ -79,7 +80,7 @@ impl Estimate {
         }
         let rate = u128::from(operations) * NS_PER_SECOND / u128::from(full_ns.max(1));
         let known = self.found.filter(|found| now.since(found.at) < FORGOTTEN_AFTER);
-        // Weight of one quarter per sample: half-life about 1.2 s.
+        // Each sample has a weight of one quarter, which is a half-life of about 1.2 s.
         let smooth = known.map_or(rate, |found| (u128::from(found.iops) * 3 + rate) / 4);
         let iops = u64::try_from(smooth).unwrap_or(u64::MAX);
         self.found = Some(CapacityEstimate { iops, at: now });

@@ -50,7 +50,7 @@ fn a_device_with_little_to_do_tells_nothing() {
 fn time_in_which_nothing_was_asked_for_is_not_the_device_s() {
     let mut estimate = Estimate::default();
     let mut at = SECOND;
-    // 60 % of each sample under load, then none.
+    // 60 % of each sample is under load, and the remainder is idle.
     for _ in 0..20 {
         for step in 0..3000u64 {
             estimate.handle_completed(Time::from_ns(at + step * 100_000), 1, 1, true);
@@ -77,7 +77,8 @@ fn a_depth_that_is_still_being_found_out_tells_nothing() {
 }
 
 proptest! {
-    /// For any load, the estimate is never above the best half second and never below the worst.
+    /// For any load, the estimate is never above the throughput of the best half second and never
+    /// below that of the worst.
     #[test]
     fn it_is_never_above_what_was_delivered(
         samples in prop::collection::vec((20_000u64..20_000_000, 1u32..64, any::<bool>()), 1..40),
@@ -94,7 +95,7 @@ proptest! {
             }
             let told = estimate.sample(Time::from_ns(at), 8);
             prop_assert!(is_full || !told);
-            // Both ends of a span count one completion more.
+            // One more completion may be counted at either end of the time span.
             let rate = operations * SECOND / (at - begun);
             (most, least) = (most.max(rate + 1), least.min(rate));
             if let Some(found) = estimate.found() {

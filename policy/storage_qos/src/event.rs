@@ -9,7 +9,7 @@ use crate::LimitsOwner;
 
 /// Time for which a minimum must be unmet before an event is emitted.
 pub const REPORTED_AFTER: Duration = Duration::from_secs(60);
-/// Largest number of disks named as served instead of an unmet minimum.
+/// Largest number of disks that an event names as served instead of an unmet minimum.
 pub const DISPLACERS_MAX: usize = 8;
 
 /// Disk served while a minimum was unmet.
@@ -25,34 +25,35 @@ pub struct Displacer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shortfall {
-    /// The store reached its capacity for other disks: the sum of minimums is too high.
+    /// The store delivered its capacity to other disks: the sum of minimums is too high.
     OtherDisks,
     /// The store delivered less than its capacity: external load uses it, or the device has become
     /// slower.
     #[serde(rename = "foreign-load")]
     ExternalLoad,
-    /// Requests are dispatched at once, but the queue depth is too small for the minimum at the
-    /// device's latency.
+    /// Requests are dispatched without queueing, but the client's queue depth is too small for the
+    /// minimum at the device's latency.
     DeviceLatency,
     /// The disk's own maximum of bandwidth or operations is reached.
     OwnMaximum,
 }
 
-/// Minimum that has not been met for some time.
+/// Minimum that is not met for some time, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmet {
-    /// Holder of the minimum.
+    /// Disk or aggregated policy that has the minimum.
     pub holder: LimitsOwner,
-    /// Time since when the minimum has been unmet.
+    /// Time since the minimum was last met.
     pub lasting: Duration,
-    /// Guaranteed normalised operations per second; this and the next two are means over `lasting`.
+    /// Guaranteed normalised operations per second. This field and the next two are means over
+    /// `lasting`.
     #[serde(rename = "entitled_iops")]
     pub guaranteed_iops: u64,
     /// Normalised operations per second that the clients demanded.
     pub demanded_iops: u64,
-    /// Normalised operations per second that completed.
+    /// Normalised operations per second that were delivered.
     pub delivered_iops: u64,
-    /// Reason for the shortfall.
+    /// Reason why the minimum is not met.
     pub shortfall: Shortfall,
     /// Disks that were served instead, highest throughput first.
     pub displaced_by: Vec<Displacer>,
@@ -64,17 +65,17 @@ pub struct Unmet {
     pub external_iops: u64,
 }
 
-/// Shortage: the capacity of a store is below the requirement of its minimums.
+/// Capacity of a store that is below the requirement of its minimums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapacityLow {
-    /// Time since when the capacity has been too low.
+    /// Time for which the capacity has been too low.
     pub lasting: Duration,
     /// Estimated capacity in normalised operations per second.
     pub estimate_iops: u64,
     /// Sum of all minimums in normalised operations per second.
     #[serde(rename = "promised_iops")]
     pub reserved_iops: u64,
-    /// Capacity that would permit this sum of minimums.
+    /// Capacity that is sufficient for this sum of minimums.
     pub needed_iops: u64,
 }
 
@@ -82,19 +83,19 @@ pub struct CapacityLow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
-    /// A minimum was not met for [`REPORTED_AFTER`], while requests were queued.
+    /// A minimum was not met for [`REPORTED_AFTER`] although requests were queued.
     MinimumUnmet(Unmet),
-    /// A minimum of an earlier event is met again, or has no demand.
+    /// A minimum of an earlier event is met again, or there is no demand for it.
     MinimumMet {
-        /// Holder of the minimum.
+        /// Disk or aggregated policy that has the minimum.
         holder: LimitsOwner,
         /// Time for which the minimum was unmet.
         lasted: Duration,
     },
-    /// The estimated capacity is too low to deliver all minimums at once.
+    /// The estimated capacity is too low to deliver all minimums concurrently.
     #[serde(rename = "capability-low")]
     CapacityLow(CapacityLow),
-    /// The capacity is sufficient again after an earlier event, or minimums were lowered.
+    /// The capacity is sufficient again after an earlier event, or minimums were lowered since.
     #[serde(rename = "capability-enough")]
     CapacitySufficient {
         /// Time for which the capacity was too low.

@@ -7,34 +7,34 @@ use suimon_quantity::WorkerId;
 
 use crate::{DiskSlot, Operation, WorkerTime};
 
-/// Request that is queued on a worker, or for which the worker requests a loan.
+/// Request that is queued on a worker, or a future request for which a worker requests a loan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestedGrant {
-    /// Disk of the request.
+    /// Disk that the request belongs to.
     pub disk: DiskSlot,
     /// Size of the request in bytes.
     pub bytes: u32,
 }
 
-/// Request that completed.
+/// Completed request of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
-    /// Disk of the request.
+    /// Disk that the request belongs to.
     pub disk: DiskSlot,
-    /// Operation of the request.
+    /// Operation that the request performed.
     pub operation: Operation,
     /// Size of the request in bytes.
     pub bytes: u32,
-    /// Time in the device; `None` if the time is no measure of the device's load.
+    /// Time in the device; `None` if the time does not reflect the device's load.
     pub latency: Option<Duration>,
 }
 
 /// Grant that the worker returns unused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Return {
-    /// Disk of the grant.
+    /// Disk that the grant was made for.
     pub disk: DiskSlot,
-    /// Requests that the budget may grant again.
+    /// Number of requests that the budget may grant again.
     pub requests: u32,
     /// Operations that were charged and not performed.
     pub cost: u32,
@@ -42,18 +42,18 @@ pub struct Return {
     pub bytes: u32,
 }
 
-/// Report of a worker to the budget. The memory of its lists is reused.
+/// Report of a worker to the budget. The memory of its lists is reused after its processing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoanReport {
     /// Requests queued since the previous report, in order.
     #[serde(rename = "wants")]
     pub loan_demand: Vec<RequestedGrant>,
-    /// Loans requested for future requests.
+    /// Loans that the worker requests for future requests.
     #[serde(rename = "ahead")]
     pub loan_requests: Vec<RequestedGrant>,
-    /// Requests that completed.
+    /// Requests completed since the previous report.
     pub completions: Vec<Completion>,
-    /// Grants that are returned unused.
+    /// Grants that the worker returns unused.
     pub returns: Vec<Return>,
     /// Request time since the previous report.
     #[serde(default)]
@@ -70,7 +70,7 @@ impl LoanReport {
             && self.times.is_empty()
     }
 
-    /// Appends a later report of the same worker, and empties that report.
+    /// Appends a later report of the same worker and empties that report.
     pub fn append(&mut self, later: &mut Self) {
         self.loan_demand.append(&mut later.loan_demand);
         self.loan_requests.append(&mut later.loan_requests);
@@ -79,7 +79,7 @@ impl LoanReport {
         self.times.append(&mut later.times);
     }
 
-    /// Empties the lists and keeps their memory.
+    /// Empties the lists without freeing their memory.
     pub fn clear(&mut self) {
         self.loan_demand.clear();
         self.loan_requests.clear();

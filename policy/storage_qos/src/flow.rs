@@ -1,4 +1,5 @@
-//! Flow: the unit of scheduling. A disk with limits of its own, or all disks of a shared policy.
+//! Flow: the unit of scheduling. A flow is either a disk with its own limits or all disks of a
+//! shared policy.
 
 use core::time::Duration;
 
@@ -13,16 +14,17 @@ use crate::pace::FixedNs;
 use crate::records::Units;
 use crate::{Limits, LimitsOwner, PolicyPart, QueueCause};
 
-/// Virtual time of one operation at weight 1.
+/// Increase of virtual time for one operation at weight 1.
 const SHARE_ONE: u32 = 1 << 24;
-/// Operations by which a disk may be ahead of its weighted share because of its minimum. Service
-/// beyond that is not charged to its share.
+/// Number of operations by which a disk's service may exceed its weighted share because of its
+/// minimum. Service beyond that is not charged to its share.
 const AHEAD_MAX: u32 = 256;
 
-/// Seconds for which no flow is held back for a minimum after holding back had no effect:
-/// initially, and after repeated failures. The interval is about as long as the failed attempt, so
-/// a short slowdown of the device suspends minimums for a short time only. A store whose capacity
-/// is too low loses little throughput to repeated attempts.
+/// Seconds for which holding back other flows for a minimum is suspended after it had no effect:
+/// the first time, and after repeated failures. The first interval is about as long as the failed
+/// attempt, so that a short slowdown of the device suspends minimums only for a short time. The
+/// longest interval limits the throughput that a store with too low a capacity loses by repeated
+/// attempts.
 const SUSPENDED_S: u8 = 2;
 const FUTILE_S_MAX: u8 = 30;
 
@@ -30,7 +32,7 @@ const FUTILE_S_MAX: u8 = 30;
 /// different delays.
 const EXCESS_MAX_NS: u64 = 10_000_000;
 
-/// Orders of the store that contain a flow.
+/// Orders of the store in which a flow is listed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Listed {
     pub(crate) throttled: bool,
@@ -38,7 +40,7 @@ pub(crate) struct Listed {
     pub(crate) shares: bool,
 }
 
-/// Flow in the scheduler. The field order is the memory layout: fields that each request needs come
+/// Flow in the scheduler. The field order is the memory layout: fields that each request needs are
 /// first.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
@@ -46,66 +48,67 @@ pub(crate) struct Flow {
     pub(crate) minimum: Option<Minimum>,
     /// Time at which the maximums permit the next request.
     permitted_at: Time,
-    /// Virtual time of the store up to which the flow is served.
+    /// Virtual time of the store up to which the flow was served.
     pub(crate) served: u64,
     pub(crate) waiting: u32,
     pub(crate) in_flight: u32,
     /// Largest cost of a recent request.
     pub(crate) cost_max: u32,
-    /// Maximum that holds the flow's requests.
+    /// Maximum that currently delays the flow's requests.
     pub(crate) held_by: Option<QueueCause>,
     pub(crate) listed: Listed,
 
     maximum: Option<Meter>,
     bandwidth: Option<Meter>,
 
-    /// Normalised operations, and busy time up to `since`. Counters wrap.
+    /// Normalised operations that were demanded, and busy time up to `since`. Counters wrap.
     pub(crate) demanded: u64,
     pub(crate) delivered: u64,
     busy_ns: u64,
-    /// Start of the busy time that is not in `busy_ns` yet, or start of idling.
+    /// Start of the busy time that `busy_ns` does not contain yet, or start of the idle time.
     pub(crate) since: Time,
     pub(crate) member_time: u64,
-    /// Requests dispatched for the flow's minimum before a flow that was first by weight. Wraps.
+    /// Requests dispatched for the flow's minimum although another flow was first by weight. Wraps.
     pub(crate) minimum_turns: u64,
-    /// Virtual time of one operation.
+    /// Increase of the flow's virtual time for one operation.
     share: u32,
     /// True if several disks may be members.
     pub(crate) is_shared: bool,
-    /// True if the flow has a limit besides a maximum and a bandwidth.
+    /// True if the flow has limits other than one maximum of operations and one of bandwidth.
     has_more_limits: bool,
-    /// True if the flow is behind its minimum, or was when it was last checked.
+    /// True if the flow was behind its minimum at the last check.
     is_late: bool,
-    /// Disks with queued requests by the service they received; or the flow's only disk.
+    /// Disks with queued requests, ordered by the service they received; or the flow's only disk.
     pub(crate) members: Heap,
 
-    /// Time since when the flow has been behind its minimum although other flows are held back.
+    /// Time since which the flow has been behind its minimum although other flows are held back.
     pub(crate) behind_since: Option<Time>,
-    /// Seconds for which holding back was suspended when it last had no effect; 0 if the flow was
-    /// not behind since.
+    /// Seconds for which holding back was last suspended because it had no effect. 0 if the flow
+    /// has met its minimum since.
     pub(crate) futile_s: u8,
-    /// Time until which no flow is held back for this minimum, because holding back had no effect.
+    /// Time until which no other flow is held back for this minimum, because that had no effect
+    /// before.
     pub(crate) futile_until: Time,
     peak: Option<Meter>,
     guaranteed: Entitled,
     pub(crate) limits: Limits,
-    /// Minimum that is metered.
+    /// Minimum that the meter currently applies.
     metered_minimum: Option<Iops>,
-    /// Holder of the limits; `None` for a free slot.
+    /// Disk or policy that owns the limits; `None` for a free slot.
     pub(crate) holder: Option<LimitsOwner>,
-    /// Minimum of the holder, regardless of this node's part.
+    /// Configured minimum of the disk or policy, before it is divided among nodes.
     own_min: Option<Iops>,
-    /// True if this node has only a part of a policy that spans nodes, and the meter that limits
+    /// True if this node has only a part of a policy that spans nodes; and the meter that limits
     /// the flow to that part.
     has_part: bool,
     part: Option<Box<CapMeter>>,
     /// True if workers that borrow account for the flow's busy time.
     is_lent: bool,
-    /// Time of the last report of busy time, and the part of it that exceeded the time since the
-    /// previous report.
+    /// Time of the last report of busy time, and the amount by which that busy time exceeded the
+    /// time since the report before.
     reported: Time,
     excess_ns: u64,
-    /// Busy time of the flow's disks in the report that is being applied.
+    /// Busy time of the flow's disks in the report that is being processed.
     pub(crate) reporting_ns: u64,
 }
 
@@ -139,13 +142,13 @@ impl Flow {
         self.holder = Some(holder);
     }
 
-    /// Returns the flow without holder and limits. Requests in flight remain.
+    /// Returns the flow without owner and limits. Requests in flight remain counted.
     pub(crate) fn without_holder(&self, now: Time) -> Self {
         Self { in_flight: self.in_flight, since: now, ..Self::default() }
     }
 
-    /// Sets the metered minimum. If this node has a part of a policy, operations owed remain owed
-    /// when the part changes.
+    /// Sets the metered minimum. If this node has a part of a policy, operations that are owed
+    /// remain owed when the part changes.
     fn set_metered_minimum(&mut self, min: Option<Iops>, clock: FixedNs) {
         if self.metered_minimum == min {
             return;
@@ -161,8 +164,8 @@ impl Flow {
         }
     }
 
-    /// Sets this node's part of the policy; `None` if the limits apply to this node alone. Called
-    /// after each change of limits, too.
+    /// Sets this node's part of the policy; `None` if the limits apply to this node alone. Must
+    /// also be called after each change of limits.
     pub(crate) fn set_part(&mut self, now: Time, clock: FixedNs, part: Option<PolicyPart>) {
         self.limits.min_iops = part.map_or(self.own_min, |part| Iops::new(part.min_iops));
         self.has_part |= part.is_some();
@@ -175,7 +178,7 @@ impl Flow {
         self.reopen();
     }
 
-    /// Returns the time at which the maximums permit the next request, as far as known now.
+    /// Returns the time at which the maximums permit the next request, as currently known.
     #[inline]
     pub(crate) fn permitted_at(&mut self, now: Time) -> Time {
         if self.has_more_limits && self.permitted_at <= now {
@@ -184,7 +187,7 @@ impl Flow {
         self.permitted_at
     }
 
-    /// Delays the next request if the node's part of the policy is used up.
+    /// Delays the next request if this node's part of the policy is used up.
     #[cold]
     fn look_at_part(&mut self, now: Time) {
         let Some(part) = &mut self.part else { return };
@@ -193,7 +196,7 @@ impl Flow {
         }
     }
 
-    /// Returns the maximum that permits the next request last.
+    /// Returns the maximum that delays the next request longest.
     pub(crate) fn held_last_by(&self) -> QueueCause {
         let operations = [self.maximum, self.peak].into_iter().flatten();
         let operations = operations.map(|meter| meter.opens()).max().unwrap_or(Time::ZERO);
@@ -229,10 +232,11 @@ impl Flow {
         self.peak.as_mut().map_or(Time::ZERO, |meter| meter.charge(now, cost))
     }
 
-    /// Charges the maximums if they permit another request after these. Returns true if charged.
+    /// Charges the maximums, if they permit a further request after these. Returns true if they
+    /// were charged.
     #[inline]
     pub(crate) fn charge_maximums_if_open(&mut self, now: Time, cost: u32, bytes: u32) -> bool {
-        // With a part of a policy, each request may be the last one.
+        // If the node has a part of a policy, each request may be the last permitted one.
         if self.part.is_some() {
             return false;
         }
@@ -270,14 +274,14 @@ impl Flow {
         self.served = self.served.saturating_sub(self.span(units.cost));
     }
 
-    /// Returns the virtual time of `cost` operations.
+    /// Returns the increase of virtual time for `cost` operations.
     #[inline]
     fn span(&self, cost: u32) -> u64 {
         u64::from(self.share) * u64::from(cost)
     }
 
-    /// Advances the flow's virtual time by the operations served. `virtual_time` bounds how far the
-    /// minimum may advance the flow beyond other flows.
+    /// Advances the flow's virtual time by the operations served. `virtual_time` bounds the lead
+    /// over other flows that the minimum may cause.
     #[inline]
     pub(crate) fn charge_share(&mut self, cost: u32, virtual_time: u64, was_due: bool) {
         let before = self.served;
@@ -295,7 +299,7 @@ impl Flow {
     }
 
     /// Records that the flow is behind its minimum although other flows are held back for it.
-    /// Returns the time since which this has been so.
+    /// Returns the time since which this has been the case.
     pub(crate) fn handle_late(&mut self, now: Time) -> Time {
         self.is_late = true;
         *self.behind_since.get_or_insert(now)
@@ -314,7 +318,7 @@ impl Flow {
         (self.behind_since, self.futile_s, self.is_late) = (None, 0, false);
     }
 
-    /// Records that holding other flows back had no effect on the minimum.
+    /// Records that holding back other flows had no effect on the minimum.
     #[cold]
     pub(crate) fn handle_futile(&mut self, now: Time) {
         let seconds = self.futile_s.saturating_mul(2).clamp(SUSPENDED_S, FUTILE_S_MAX);
@@ -337,7 +341,7 @@ impl Flow {
         }
     }
 
-    /// Adds busy time that a worker reports. Times of several workers overlap, so their sum is
+    /// Adds busy time that a worker has reported. Times of several workers overlap, so the sum is
     /// limited to the time since the previous report.
     pub(crate) fn add_busy(&mut self, now: Time, busy_ns: u64) {
         let elapsed_ns = now.ns_since(core::mem::replace(&mut self.reported, now));
@@ -356,13 +360,13 @@ impl Flow {
         }
     }
 
-    /// Computes the operations that the current minimum entitles the flow to, up to `now`.
+    /// Computes the operations that the current minimum guarantees to the flow up to `now`.
     pub(crate) fn account_guaranteed(&mut self, now: Time) {
         self.account_busy(now);
         self.guaranteed.reckon(self.limits.min_iops, self.busy_ns);
     }
 
-    /// Returns the counters, with the operations that the flow was entitled to while it was busy.
+    /// Returns the counters, including the operations guaranteed to the flow while it was busy.
     pub(crate) fn totals(&self) -> FlowTotals {
         let mut guaranteed = self.guaranteed;
         guaranteed.reckon(self.limits.min_iops, self.busy_ns);

@@ -1,18 +1,21 @@
-//! Limit on all disks of a store together: this node's share of a store that other nodes use.
+//! Limit of all disks of a store on this node together: the node's share of a store that other
+//! nodes use.
 
 use suimon_quantity::{Time, TimedRateLimit};
 
 use crate::{CATCH_UP, QueueCause};
 
-/// One operation, in units of a rate of one per second times one nanosecond.
+/// One operation in units of credit. One unit is a rate of one operation per second times one
+/// nanosecond.
 const OPERATION: i128 = 1_000_000_000;
 
-/// Meter that limits dispatches to a [`TimedRateLimit`]. Without a cap, the meter never holds.
+/// Meter that limits dispatches to a [`TimedRateLimit`] (cap). Without a cap, the meter permits
+/// every dispatch.
 ///
 /// The cap is evaluated at each dispatch. Credit accrues by the rate that applied at each moment,
-/// not by the current rate. Over any window, the operations dispatched are at most those that the
-/// cap permitted in it, plus those of the highest rate in [`CATCH_UP`], plus one request;
-/// regardless of how often the cap is replaced.
+/// not by the current rate. Over any time window, the operations dispatched are at most those that
+/// the cap permitted in it, plus those of the highest rate in [`CATCH_UP`], plus one request. This
+/// holds regardless of how often the cap is replaced.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CapMeter {
     limit: Option<Limit>,
@@ -23,11 +26,11 @@ pub(crate) struct CapMeter {
 #[derive(Clone, Copy, Debug)]
 struct Limit {
     cap: TimedRateLimit,
-    /// Rate of the cap since `seen`.
+    /// Rate of the cap since `seen`, in operations per second.
     rate: u64,
     /// Time up to which `credit` is computed.
     seen: Time,
-    /// Credit that may be used at once; negative after dispatches beyond the credit.
+    /// Credit that is available for dispatches; negative after dispatches beyond the credit.
     credit: i128,
     /// True if the cap permitted no dispatch when it was last evaluated.
     is_closed: bool,
@@ -60,7 +63,7 @@ impl CapMeter {
 
     fn update(&mut self, now: Time) -> bool {
         let Some(limit) = &mut self.limit else { return true };
-        // A cap changes at most twice.
+        // A cap contains at most two changes of its rate.
         while let Some(at) = limit.cap.next_change_after(limit.seen).filter(|at| *at <= now) {
             limit.earn(at);
             limit.rate = limit.cap.iops_at(at);
@@ -70,24 +73,24 @@ impl CapMeter {
         !limit.is_closed
     }
 
-    /// Records whether requests are queued for the cap or for the device.
+    /// Records whether requests are queued because of the cap or for the device.
     #[inline]
     pub(crate) const fn set_holds(&mut self, holds: bool) {
         self.is_limiting = holds;
     }
 
-    /// Returns true if requests are queued for the cap.
+    /// Returns true if requests are queued because of the cap.
     pub(crate) const fn is_limiting(&self) -> bool {
         self.is_limiting
     }
 
-    /// Returns the cause of queueing for flows served by weight.
+    /// Returns the cause of queueing for flows that are dispatched by weight.
     #[inline]
     pub(crate) const fn contention(&self) -> QueueCause {
         if self.is_limiting { QueueCause::StoreCap } else { QueueCause::DeviceDepth }
     }
 
-    /// Charges a dispatch; called after [`CapMeter::is_open`] returned true.
+    /// Charges a dispatch. Must follow a call of [`CapMeter::is_open`] that returned true.
     #[inline]
     pub(crate) fn charge(&mut self, cost: u32) {
         if let Some(limit) = &mut self.limit {
@@ -96,7 +99,7 @@ impl CapMeter {
         }
     }
 
-    /// Refunds a charge.
+    /// Refunds the charge of a dispatch.
     pub(crate) fn refund(&mut self, cost: u32) {
         if let Some(limit) = &mut self.limit {
             limit.credit += i128::from(cost) * OPERATION;
@@ -104,7 +107,7 @@ impl CapMeter {
         }
     }
 
-    /// Returns the time of the next evaluation if the last one permitted no dispatch.
+    /// Returns the time of the next evaluation. `None` if the last evaluation permitted a dispatch.
     #[inline]
     pub(crate) fn closed_until(&self) -> Option<Time> {
         let limit = self.limit.as_ref().filter(|limit| limit.is_closed)?;

@@ -81,7 +81,8 @@ fn what_was_charged_and_not_done_may_be_done() {
 }
 
 proptest! {
-    /// In no window, more is dispatched than caps that are replaced at arbitrary times permitted.
+    /// In no time window is more dispatched than permitted by caps that are replaced at arbitrary
+    /// times.
     #[test]
     fn never_more_than_the_caps_allowed(
         caps in prop::collection::vec(

@@ -1,12 +1,12 @@
-//! Priority queue whose entries can be moved and removed, for many small queues. For one large
-//! queue, [`crate::ranking`] has a lower cost.
+//! Priority queue with entries that can be moved and removed, for many small queues. For one large
+//! queue, [`crate::ranking`] costs less.
 
 use crate::ranking::Entry;
 
 /// Position of an absent entry.
 const ABSENT: u32 = u32::MAX;
-/// Children of an entry. A heap of arity 4 has fewer levels than a binary one, and siblings are
-/// adjacent in memory.
+/// Number of children of an entry. A heap of arity 4 has fewer levels than a binary one, and
+/// siblings are adjacent in memory.
 const ARITY: usize = 4;
 
 /// Positions of entries in their heap, by identifier. Heaps with disjoint sets of entries may share

@@ -1,4 +1,4 @@
-//! Entitled, demanded and delivered operations over sliding windows.
+//! Guaranteed, demanded and delivered operations over sliding windows.
 
 use core::time::Duration;
 
@@ -8,18 +8,18 @@ use suimon_quantity::{Iops, Time};
 use crate::{QueueCause, QueueTime, RequestTime};
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
-/// Readings of a window: one more than the number of parts of the window.
+/// Number of readings of a window: one more than the number of its parts.
 const READINGS: usize = 11;
 
 /// Time between readings while a store is in use.
 pub const SAMPLE: Duration = Duration::from_millis(500);
-/// Time between readings of the long window.
+/// Time between readings of the five-minute window.
 const LONG_EVERY: Duration = Duration::from_secs(30);
-/// Lengths of the short and the long window.
+/// Lengths of the two windows.
 const SHORT: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(300);
 
-/// Normalised operations, request time and waits since the disk was added. Counters wrap.
+/// Normalised operations, request time and queueing time since the disk was added. Counters wrap.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Totals {
@@ -27,17 +27,17 @@ pub(crate) struct Totals {
     pub(crate) delivered: u64,
     pub(crate) time: RequestTime,
     pub(crate) waits: QueueTime,
-    /// Entitled operations of the disk's flow at the time of the reading.
+    /// Guaranteed operations of the disk's flow at the time of the reading.
     guaranteed: u64,
-    /// Dispatches of the store and of the disk's flow at the time of the reading.
+    /// Dispatch counters of the store and of the disk's flow at the time of the reading.
     rounds: Turns,
 }
 
-/// Dispatches of queued requests of a store. Counters wrap.
+/// Counters of dispatches of queued requests of a store. Counters wrap.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turns {
     pub(crate) all: u64,
-    /// Dispatches for the minimum of another flow, before a flow that was first by weight.
+    /// Dispatches for the minimums of other flows although a flow was first by weight.
     pub(crate) others_minimums: u64,
 }
 
@@ -60,7 +60,7 @@ impl Totals {
     }
 }
 
-/// Counters of a flow, with the operations that it was entitled to while it was busy.
+/// Counters of a flow, including the operations guaranteed to it while it was busy.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowTotals {
     pub(crate) guaranteed: u64,
@@ -70,14 +70,14 @@ pub(crate) struct FlowTotals {
     pub(crate) rounds: Turns,
 }
 
-/// Operations that a flow's minimum amounts to while the flow is busy. Computed when the counter is
-/// read and before the minimum changes, so that no request costs a division.
+/// Operations that a flow's minimum guarantees while the flow is busy. They are computed when the
+/// counter is read and before the minimum changes, so that no request costs a division.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entitled {
     pub(crate) operations: u64,
     /// Fraction of an operation, in billionths.
     part: u64,
-    /// Value of [`FlowTotals::busy_ns`] up to which the operations are computed.
+    /// Value of [`FlowTotals::busy_ns`] up to which the operations were computed.
     reckoned_ns: u64,
 }
 
@@ -91,25 +91,26 @@ impl Entitled {
     }
 }
 
-/// Normalised operations and waits since the disk was added. Counters wrap; differences of two
-/// readings are valid.
+/// Normalised operations and queueing time since the disk was added. Counters wrap; differences of
+/// two readings are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskCounters {
     /// Normalised operations that the clients demanded.
     pub demanded: u64,
-    /// Normalised operations that completed.
+    /// Normalised operations that were delivered.
     pub delivered: u64,
     /// Queueing time of requests by cause.
     pub waits: QueueTime,
-    /// Nanoseconds in which the disk had requests; for a disk with a shared policy, in which any
-    /// disk of the policy had.
+    /// Nanoseconds in which the disk had requests. For a disk with a shared policy: in which any
+    /// disk of the policy had requests.
     #[serde(default)]
     pub busy_ns: u64,
 }
 
-/// Queueing time below 1/20 of the time of one permanently queued request is not reported.
+/// Inverse of the fraction of the time from which queueing is reported: queueing time below 1/20 of
+/// the time of one permanently queued request is omitted.
 const WAITS_ONE_IN: u64 = 20;
-/// A disk that idles for less than 1/20 of the time counts as busy.
+/// Inverse of the fraction of idle time below which a disk counts as busy: 1/20.
 const IDLES_ONE_IN: u64 = 20;
 
 /// Rates of a disk over a time span, as reported to other nodes.
@@ -117,14 +118,14 @@ const IDLES_ONE_IN: u64 = 20;
 pub struct DiskRates {
     /// Demanded normalised operations per second.
     pub demanded_iops: u64,
-    /// Completed normalised operations per second.
+    /// Delivered normalised operations per second.
     pub delivered_iops: u64,
     /// True if requests were queued because the node's share of the store was used up.
     pub waits_for_cap: bool,
-    /// True if requests were queued for the device, and not because of the node's share.
+    /// True if requests were queued for the device and not because of the node's share.
     pub waits_for_device: bool,
-    /// True if the disk had requests nearly all the time. Its demand could then grow with the
-    /// operations that it is delivered.
+    /// True if the disk had requests nearly all the time. Its demand could then increase if more
+    /// operations were delivered.
     pub is_busy: bool,
 }
 
@@ -154,27 +155,27 @@ impl DiskCounters {
 /// Normalised operations and request time within a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
-    /// Length of the window in nanoseconds: up to a tenth longer than the nominal length, and
-    /// shorter if the disk was added less than a window ago.
+    /// Length of the window in nanoseconds. Up to a tenth longer than the nominal length. Shorter
+    /// if the disk was added less than one window ago.
     pub window_ns: u64,
-    /// Operations that the minimum amounts to over the time in which the disk had requests. For a
+    /// Operations that the minimum guarantees for the time in which the disk had requests. For a
     /// disk with a shared policy, the minimum is the policy's.
     #[serde(rename = "entitled")]
     pub guaranteed: u64,
     /// Normalised operations that the clients demanded.
     pub demanded: u64,
-    /// Normalised operations that completed.
+    /// Normalised operations that were delivered.
     pub delivered: u64,
     /// Queueing time caused by QoS in nanoseconds, by cause, summed over requests.
     pub waits: QueueTime,
-    /// Time of requests in other states.
+    /// Request time outside of the QoS queue, by state.
     #[serde(default)]
     pub time: RequestTime,
     /// Dispatches of queued requests of the store.
     #[serde(default)]
     #[serde(rename = "turns")]
     pub rounds: u64,
-    /// Dispatches for the minimums of other disks, before a disk that was first by weight.
+    /// Dispatches for the minimums of other disks although a disk was first by weight.
     #[serde(default)]
     pub turns_of_minimums: u64,
 }
@@ -200,13 +201,13 @@ impl Window {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Window {
-    /// Five seconds.
+    /// Window of the last 5 s.
     Short,
-    /// Five minutes.
+    /// Window of the last 5 min.
     Long,
 }
 
-/// Readings of one window. The oldest one is overwritten.
+/// Readings of one window, in a ring: the oldest reading is overwritten.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ring {
     readings: [(Time, Totals); READINGS],
@@ -231,14 +232,14 @@ impl Ring {
         self.newest_first().next()
     }
 
-    /// Returns the newest reading that is at least as old as the window is long, or else the oldest
-    /// one.
+    /// Returns the newest reading that is at least as old as the window is long. If there is none,
+    /// returns the oldest reading.
     fn since(&self, now: Time, window: Duration) -> Option<&(Time, Totals)> {
         let old_enough = self.newest_first().find(|(at, _)| now.since(*at) >= window);
         old_enough.or_else(|| self.newest_first().last())
     }
 
-    /// Repeats the last reading at the begin of the window if the disk was idle for longer than the
+    /// Repeats the last reading at the begin of the window after an idle time longer than the
     /// window. The counters did not change meanwhile, and earlier readings are discarded.
     fn skip_pause(&mut self, now: Time, last: &(Time, Totals), window: Duration) {
         if now.since(last.0) >= window {
@@ -269,7 +270,8 @@ impl History {
         }
     }
 
-    /// Makes the readings of the disk's former flow comparable with the counters of its new flow.
+    /// Converts the readings of the disk's former flow, so that they are comparable with the
+    /// counters of its new flow.
     pub(crate) fn change_flow(&mut self, from: &FlowTotals, to: &FlowTotals) {
         let rebase = |value: &mut u64, from: u64, to: u64| {
             *value = value.wrapping_add(to.wrapping_sub(from));
@@ -299,7 +301,7 @@ impl History {
         };
         let length = window.length();
         let Some((since, before)) = ring.since(now, length) else { return Delivery::default() };
-        // The store was idle between a reading that is much older and the next one.
+        // The store was idle between this old reading and the next one.
         let longest_ns = (length + length / 10).as_nanos() as u64;
         Delivery {
             window_ns: now.as_ns().saturating_sub(since.as_ns()).min(longest_ns),

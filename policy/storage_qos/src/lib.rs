@@ -7,26 +7,26 @@
 //! - [`StoreScheduler`] is the data path with one logical queue. [`StoreScheduler::submit`] and
 //!   [`StoreScheduler::poll`] return the requests to dispatch; [`StoreScheduler::handle_complete`]
 //!   accounts for completions.
-//! - For a store that other nodes use, [`Change::Cap`] limits all disks of this node together, as a
-//!   function of time. [`Change::Part`] limits the disks of a policy that spans nodes.
-//! - [`StoreScheduler::observe`] samples delivered operations. It returns events for unmet minimums
-//!   with their cause, and for a store whose capacity is below its minimums. The capacity is
-//!   estimated from periods with queued requests ([`StoreScheduler::estimate`]).
-//! - For a store that several workers use, [`StoreBudget`] holds the only scheduler and each worker
-//!   a [`Borrower`]. They exchange [`LoanReport`]s and [`Grant`]s.
+//! - For a store that other nodes use, [`Change::Cap`] limits all disks of this node together, as
+//!   a function of time. [`Change::Part`] limits the disks of a policy that spans nodes.
+//! - [`StoreScheduler::observe`] samples delivered operations. It returns events for unmet
+//!   minimums with their cause, and for a store whose capacity is below its minimums. The capacity
+//!   is estimated from periods with queued requests ([`StoreScheduler::estimate`]).
+//! - For a store that several workers use, [`StoreBudget`] holds the only scheduler and each
+//!   worker a [`Borrower`]. They exchange [`LoanReport`]s and [`Grant`]s.
 //!
 //! The algorithm is mClock (Gulati, Merchant, Varman: mClock: Handling Throughput Variability for
 //! Hypervisor IO Scheduling, OSDI 2010) with these differences:
 //! - Only the oldest request of a disk has a tag, so changes of limits take effect at once.
-//! - Operations dispatched by weight count for the minimum too. Operations dispatched early delay
-//!   the minimum by one request at most.
-//! - A disk that becomes active after idling, or after its maximum held its requests, starts at the
-//!   virtual time of the other disks. Credit and debt are not carried over. Service beyond the
-//!   weight that the minimum caused is charged for a bounded number of requests only.
-//! - A disk whose requests take too long in the device because of other disks' requests makes the
-//!   scheduler hold other disks back until its minimum is met. mClock cannot guarantee the minimum
-//!   of a disk at queue depth 1. If holding back has no effect within one second, it is repeated
-//!   after 2 s, then with doubling intervals up to 30 s.
+//! - Operations dispatched by weight also count towards the minimum. Operations dispatched early
+//!   delay the minimum by one request at most.
+//! - A disk that becomes active after an idle time, or after a delay by its maximum, starts at
+//!   the virtual time of the other disks. Credit and debt are not carried over. Service beyond the
+//!   weight that was caused by the minimum is charged only for a bounded number of requests.
+//! - If requests of other disks delay a disk's requests in the device, the scheduler holds the
+//!   other disks back until the disk's minimum is met. mClock cannot guarantee the minimum of a
+//!   disk at queue depth 1. If holding back has no effect within one second, it is retried after 2
+//!   s, and then at doubling intervals of up to 30 s.
 //! - The queue depth of the device is limited such that its latency stays low. A disk that is the
 //!   only user of the store may exceed this depth.
 //! - If the capacity of the store is below the sum of the minimums, all minimums are reduced in
@@ -36,13 +36,13 @@
 //! engine to report the completion of every dispatched request.
 //!
 //! Invariants
-//! - Over any window, a disk dispatches at most [`Limits::operations_max`] operations and one
-//!   request.
+//! - Over any time window, a disk dispatches at most [`Limits::operations_max`] operations plus
+//!   one request.
 //! - While fewer requests than [`StoreScheduler::depth`] are in the device, no request below its
 //!   maximum is queued, except while disks are held back for an unmet minimum, or while the node's
 //!   share of the store is used up.
-//! - Requests of a disk are dispatched in order. No request allocates memory. Memory grows with the
-//!   number of disks and is bounded.
+//! - Requests of a disk are dispatched in order. No request allocates memory. Memory grows with
+//!   the number of disks and is bounded.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

@@ -1,29 +1,31 @@
 //! Limiting factors of a disk as shares of time, derived from the states of its requests.
 //!
-//! All time of a window is divided. Time without requests is attributed to the client. The rest is
-//! divided by the time of requests in each state: queued, by cause; in flight, by phase; and for
-//! data in the device, by the device's own latency. Each amount is an integral over time of the
-//! number of requests in the state, so requests in flight count like completed ones.
+//! The whole time of a window is divided among the factors. Time without requests is attributed to
+//! the client. The remaining time is divided in proportion to the time of requests in each state:
+//! queued, by cause; in flight, by phase; and for data in the device, by the device's own latency.
+//! Each amount is an integral over time of the number of requests in the state, so requests in
+//! flight are counted like completed ones.
 //!
-//! Time in the device up to the own latency at the lowest depth is service. Time beyond that, up to
-//! the own latency at the current depth, is queueing in the device. Time beyond the own latency is
-//! attributed to the worker as far as the worker was not scheduled. The remainder counts as a slow
-//! device if it exceeds the own latency. A smaller remainder is normal variation and is divided
-//! like the own latency.
+//! The device's own latency is its latency without other load (`own_latency.rs`). Time in the
+//! device up to the own latency at the lowest depth is service. Time beyond that, up to the own
+//! latency at the current depth, is queueing in the device. Time beyond the own latency in which
+//! the worker was not scheduled is attributed to the worker. The remainder counts as a slow device
+//! if it exceeds the own latency. A smaller remainder is normal variation and is divided like the
+//! own latency.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Delivery, QueueCause, RequestTime};
 
-/// Whole window in parts per million.
+/// Whole window, in parts per million.
 pub const ALL_PPM: u32 = 1_000_000;
-/// Share of queueing in the time of requests from which on requests count as queued in the
+/// Smallest share of queueing in the time of requests for which the disk counts as queued in the
 /// scheduler. Above this share, service time in the device is not a limit, and a larger queue depth
-/// has no effect.
+/// of the client has no effect.
 const QUEUED_PPM: u128 = 50_000;
 
-/// Latency beyond the own latency, in nanoseconds per request, below which a device never counts as
-/// slow. The engine's part of the latency dominates there.
+/// Latency in nanoseconds per request by which the own latency must be exceeded for the device to
+/// count as slow. The engine's part of the latency dominates below this value.
 const SHORT_NS: u128 = 100_000;
 
 /// Factor that limits a disk's throughput.
@@ -32,40 +34,41 @@ const SHORT_NS: u128 = 100_000;
 pub enum LimitingFactor {
     /// The disk's own `max_iops`, or the rate of its burst.
     OwnMaximum,
-    /// The disk's own `max_bandwidth`.
+    /// Maximum bandwidth of the disk: `max_bandwidth`.
     OwnBandwidth,
     /// Maximum of the policy that the disk shares with other disks.
     SharedPolicy,
     /// Share of this node in a store that other nodes use.
     StoreCap,
-    /// Requests dispatched for minimums of other disks.
+    /// Requests that were dispatched first for minimums of other disks.
     OthersMinimums,
-    /// Saturated device: requests are queued for the device or in the device.
+    /// Device at its capacity: requests are queued for the device or within it.
     DeviceSaturated,
-    /// Device slower than its own latency at the same depth.
+    /// Device that is slower than its own latency at the same depth.
     DeviceSlow,
-    /// Flushes, and durable writes that wait for a flush.
+    /// Flushes, and durable writes that wait for the device to make data durable.
     Flushes,
     /// Reads and commits of image metadata.
     Metadata,
     /// Discards and writes of zeros.
     Discards,
-    /// Requests queued in the engine behind other requests of the disk. The cause is not measured.
+    /// Requests queued in the engine behind other requests of the disk. Their cause is not
+    /// measured.
     Unmeasured,
-    /// Worker thread runnable and not running.
+    /// Worker thread that was runnable but not running.
     Worker,
     /// Queue depth of the client: all its requests are in the device, at the device's lowest
     /// latency.
     QueueDepth,
-    /// Client without queued or in-flight requests.
+    /// Idle client: no requests are queued or in flight.
     ClientIdle,
-    /// Service in the device while requests are queued for another reason. Not a limit.
+    /// Service in the device while requests are queued for another reason. It is not a limit.
     #[serde(rename = "device")]
     DeviceService,
 }
 
 impl LimitingFactor {
-    /// Number of limiting factors.
+    /// Number of limiting factors that are distinguished.
     pub const COUNT: usize = 15;
     /// Limiting factors in a fixed order.
     pub const ALL: [Self; Self::COUNT] = [
@@ -103,13 +106,13 @@ impl From<QueueCause> for LimitingFactor {
 /// A factor's share of a window's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeShare {
-    /// Limiting factor.
+    /// Factor that limited the disk in this share.
     pub factor: LimitingFactor,
     /// Share of the factor in parts per million, above 0.
     pub share_ppm: u32,
 }
 
-/// Amounts of time by factor.
+/// Amounts of time, indexed by factor.
 #[derive(Clone, Copy, Debug, Default)]
 struct Amounts([u128; LimitingFactor::COUNT]);
 
@@ -146,8 +149,8 @@ impl RequestTime {
 
 impl Delivery {
     /// Returns the shares of time of this window, in descending order except for
-    /// [`LimitingFactor::DeviceService`], which is last. Their sum is [`ALL_PPM`]. Empty for a window of
-    /// length 0.
+    /// [`LimitingFactor::DeviceService`], which is last. Their sum is [`ALL_PPM`]. Empty for a
+    /// window of length 0.
     #[must_use]
     pub fn time_shares(&self) -> Vec<TimeShare> {
         if self.window_ns == 0 {
@@ -156,8 +159,8 @@ impl Delivery {
         let window_ns = u128::from(self.window_ns);
         let of_requests = self.of_requests();
         let sum = of_requests.sum();
-        // Without request time there were no requests; busy time counts only together with request
-        // time.
+        // Without request time there were no requests. Busy time is counted only together with
+        // request time.
         let busy_ns = if sum == 0 { 0 } else { u128::from(self.time.busy_ns).min(window_ns) };
         let idle_ns = window_ns - busy_ns;
         let unserviced_ns = u128::from(self.time.unserviced_ns).min(idle_ns);
@@ -173,7 +176,7 @@ impl Delivery {
         shares(&all)
     }
 
-    /// Returns the mean number of queued and in-flight requests while there were any, in
+    /// Returns the mean number of queued and in-flight requests during the time with requests, in
     /// thousandths.
     #[must_use]
     pub fn queue_depth_milli(&self) -> u64 {
@@ -182,8 +185,8 @@ impl Delivery {
         u64::try_from(depth).unwrap_or(u64::MAX)
     }
 
-    /// Returns the mean time of a read or write in the device, and the device's own latency at the
-    /// same depth, in nanoseconds. `None` if none completed.
+    /// Returns the mean time of a read or write in the device and the device's own latency at the
+    /// same depth, both in nanoseconds. `None` if no read or write completed.
     #[must_use]
     pub fn device_latency_ns(&self) -> Option<(u64, u64)> {
         let time = &self.time;
@@ -191,14 +194,14 @@ impl Delivery {
         Some((time.device_ns.checked_div(measured)?, time.own_ns.checked_div(measured)?))
     }
 
-    /// Returns the time of requests by factor, summed over requests.
+    /// Returns the time of requests by limiting factor, summed over requests.
     fn of_requests(&self) -> Amounts {
         let mut of = Amounts::default();
         for cause in QueueCause::ALL {
             of.add(cause.into(), self.waits.ns(cause).into());
         }
-        // Part of the queueing for the device that requests dispatched for other disks' minimums
-        // caused.
+        // Part of the queueing for the device that is caused by requests dispatched for other
+        // disks' minimums.
         let for_device = u128::from(self.waits.ns(QueueCause::DeviceDepth));
         let turns = u128::from(self.rounds.max(1));
         let behind = for_device * u128::from(self.turns_of_minimums).min(turns) / turns;
@@ -214,7 +217,8 @@ impl Delivery {
         }
         let own = u128::from(self.time.own_ns).min(data);
         let unloaded = u128::from(self.time.unloaded_ns).min(own);
-        // Requests that the device has not completed have no own latency: all their time is beyond.
+        // Requests that the device has not completed have no own latency. All their time counts as
+        // beyond it.
         let beyond = data - own;
         let unscheduled = beyond.min(self.time.unscheduled_ns.into());
         of.add(LimitingFactor::Worker, unscheduled);
@@ -235,7 +239,8 @@ impl Delivery {
     }
 }
 
-/// Returns the shares of the amounts in order. The rounding error is added to the first share.
+/// Returns the shares of the amounts in descending order. The rounding error is added to the first
+/// share.
 fn shares(amounts: &Amounts) -> Vec<TimeShare> {
     let sum = amounts.sum().max(1);
     let share = |ns: u128| u32::try_from(ns * u128::from(ALL_PPM) / sum).unwrap_or(ALL_PPM);

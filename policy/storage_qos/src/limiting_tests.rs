@@ -129,8 +129,8 @@ fn a_worker_that_does_not_run_is_neither_a_slow_device_nor_an_idle_client() {
     assert_eq!(shares_of(&window(idle, &[])), expected);
 }
 
-/// Batches that a cache completes in 4 us are no measure for requests that take 22 us on a busy
-/// host.
+/// Batches that a cache completes in 4 us do not determine the latency of requests that take 22 us
+/// on a loaded host.
 #[test]
 fn a_device_that_is_quick_is_not_slow() {
     let time = in_device(SECOND, SECOND, SECOND / 5, SECOND / 5);
@@ -173,7 +173,7 @@ impl Sample {
     }
 }
 
-/// Requests of two disks beside a scheduler, each with its own times.
+/// Requests of two disks, tracked individually next to a scheduler.
 struct Model {
     scheduler: StoreScheduler,
     queued: [VecDeque<Time>; 2],
@@ -278,7 +278,7 @@ fn any_deed() -> impl Strategy<Value = Deed> {
 }
 
 proptest! {
-    /// Little's law: the time accounted for in each state is the sum of the times of the single
+    /// Little's law: the time accounted for in each state is the sum of the times of the individual
     /// requests in the state. The mean number of requests in a state therefore equals throughput
     /// times mean time.
     #[test]

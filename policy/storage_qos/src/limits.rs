@@ -8,20 +8,21 @@ use thiserror::Error;
 
 /// Longest burst of a disk in seconds.
 pub const BURST_SECONDS_MAX: u32 = 3600;
-/// Largest rate of operations. Intervals of a higher rate are below one nanosecond.
+/// Largest rate in operations per second. The interval of operations at a higher rate would be
+/// below one nanosecond.
 pub const IOPS_MAX: u64 = 1_000_000_000;
 
 /// Rate above the maximum for a limited time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Burst {
-    /// Rate during the burst; above the maximum.
+    /// Rate during the burst in operations per second. Exceeds the maximum.
     pub iops: Iops,
-    /// Length of the burst in seconds after idling, from 1 to [`BURST_SECONDS_MAX`]. Burst credit
-    /// recovers while the disk is below its maximum.
+    /// Length of the burst in seconds after an idle time, from 1 to [`BURST_SECONDS_MAX`]. Burst
+    /// credit recovers while the disk is below its maximum.
     pub seconds: u32,
 }
 
-/// Share of the capacity beyond the minimums: 1 to [`Weight::MAX`].
+/// Weight that determines the share of the capacity beyond the minimums: 1 to [`Weight::MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u16", into = "u16")]
 pub struct Weight(u16);
@@ -70,7 +71,7 @@ pub struct Limits {
     pub max_iops: Option<Iops>,
     /// Largest rate in bytes per second.
     pub max_bandwidth: Option<ByteRate>,
-    /// Share of the capacity beyond the minimums.
+    /// Weight for the capacity beyond the minimums.
     pub weight: Weight,
     /// Rate above `max_iops` for a limited time.
     pub burst: Option<Burst>,
@@ -108,14 +109,14 @@ impl Limits {
         Ok(())
     }
 
-    /// Returns the time for which an unused maximum may be made up for.
+    /// Returns the time for which an unused maximum may be used later.
     pub const fn catch_up(&self) -> Duration {
         if self.min_iops.is_some() { crate::CATCH_UP_WITH_MINIMUM } else { crate::CATCH_UP }
     }
 
-    /// Returns the largest number of operations in any window of `window`, excluding the cost of
-    /// one request: the maximum over the window and [`Limits::catch_up`], and the burst. `None`
-    /// without a maximum.
+    /// Returns the largest number of operations in any time window of length `window`, excluding
+    /// the cost of one request. It includes the maximum over the window and [`Limits::catch_up`],
+    /// and the burst. `None` without a maximum.
     pub fn operations_max(&self, window: Duration) -> Option<u64> {
         let max = u128::from(self.max_iops?.per_second());
         let ns = (window + self.catch_up()).as_nanos();
@@ -132,11 +133,11 @@ impl Limits {
     }
 }
 
-/// Contradictory limits. Nothing was changed.
+/// Contradiction in limits. No limits were changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LimitsError {
-    /// Rate above the largest one.
+    /// The rate exceeds the largest rate.
     #[error("{field} {iops} exceeds the maximum of {IOPS_MAX}; lower it or remove it")]
     RateTooHigh {
         /// Field that holds the rate.
@@ -148,24 +149,24 @@ pub enum LimitsError {
     #[error(
         "min_iops {} exceeds max_iops {}; lower min_iops or raise max_iops", .min.per_second(), .max.per_second())]
     MinimumAboveMaximum {
-        /// `min_iops`.
+        /// Requested minimum, `min_iops`.
         min: Iops,
-        /// `max_iops`.
+        /// Requested maximum, `max_iops`.
         max: Iops,
     },
-    /// The limits have a burst and no maximum.
+    /// The limits have a burst but no maximum.
     #[error("burst_iops requires max_iops; set max_iops, or remove burst_iops")]
     BurstWithoutMaximum,
-    /// Burst rate that does not exceed the maximum.
+    /// The burst rate does not exceed the maximum.
     #[error(
         "burst_iops {} does not exceed max_iops {}; raise burst_iops or remove it", .burst.per_second(), .max.per_second())]
     BurstBelowMaximum {
-        /// `burst_iops`.
+        /// Requested burst rate, `burst_iops`.
         burst: Iops,
-        /// `max_iops`.
+        /// Requested maximum, `max_iops`.
         max: Iops,
     },
-    /// Burst length out of range.
+    /// The burst length is out of range.
     #[error("burst_s {0} is outside of 1 to {BURST_SECONDS_MAX}")]
     BurstSeconds(u32),
 }

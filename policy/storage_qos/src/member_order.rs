@@ -1,11 +1,11 @@
-//! Order of the disks of a flow: the one with the least service is next. A flow with a single disk
-//! needs no order, so none is maintained for it.
+//! Order of the disks of a flow: the disk with the least service is next. No order is maintained
+//! for a flow with a single disk.
 
 use crate::disk::Disk;
 use crate::flow::Flow;
 use crate::heap::Positions;
 
-/// Adds a disk whose first request was queued.
+/// Adds a disk to the order after its first request was queued.
 #[inline]
 pub(crate) fn enter(flow: &mut Flow, disk: &mut Disk, slot: u32, places: &mut Positions) {
     if !disk.is_only {
@@ -14,7 +14,7 @@ pub(crate) fn enter(flow: &mut Flow, disk: &mut Disk, slot: u32, places: &mut Po
     }
 }
 
-/// Accounts for a dispatched request of the first disk, of `cost` operations.
+/// Accounts for a dispatched request of `cost` operations of the first disk.
 #[inline]
 pub(crate) fn serve(
     flow: &mut Flow,

@@ -4,7 +4,7 @@ use crate::StoreScheduler;
 use crate::disk::Disk;
 
 impl StoreScheduler {
-    /// Updates the members of a flow after disks joined or left it.
+    /// Updates the members of a flow after disks were added to it or removed.
     pub(crate) fn list_members(&mut self, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
         let is_its = |disk: &Disk| disk.flow == of && disk.id.is_some();
@@ -51,7 +51,7 @@ mod tests {
             of
         }
 
-        /// Applies a change. Returns the tags of requests that will not be dispatched.
+        /// Applies a change. Returns the tags of requests that will never be dispatched.
         fn change(&mut self, proposal: Proposal) -> Vec<u32> {
             let changes = self.store.propose(&[proposal], false).unwrap();
             changes.into_iter().flat_map(|change| self.scheduler.apply(NOW, change)).collect()
@@ -68,7 +68,8 @@ mod tests {
             }
         }
 
-        /// Completes requests one after another. Returns the slots of the requests dispatched next.
+        /// Completes requests one after another. Returns the slots of the requests that are
+        /// dispatched next.
         fn order(&mut self, mut in_device: DiskSlot) -> Vec<u32> {
             let mut order = Vec::new();
             loop {
@@ -85,8 +86,8 @@ mod tests {
         }
     }
 
-    /// Queued requests of a policy's only disk alternate with those of a disk that joins, and
-    /// continue when that disk leaves.
+    /// Queued requests of a policy's only disk alternate with those of a disk that is added to the
+    /// policy. They continue when that disk is removed from it.
     #[test]
     fn disks_come_to_a_policy_and_leave_it_while_requests_wait() {
         let mut of = Shared::new();
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(of.change(Proposal::RemoveDisk(DiskId(1))), [0, 1]);
         assert_eq!(of.order(b), [b.0; 4]);
 
-        // A disk without requests is not in the order.
+        // The order does not contain a disk without requests.
         let c = of.join(3);
         assert_eq!(of.scheduler.submit(NOW, c, 4096, 0), Ok(Submitted::Dispatch));
         of.submit(b, 2);

@@ -1,4 +1,4 @@
-//! Maximum, as the time up to which it is used up.
+//! Meter of a maximum, stored as the time up to which the maximum is used up.
 
 use core::time::Duration;
 
@@ -6,38 +6,39 @@ use suimon_quantity::Time;
 
 use crate::pace::{FixedNs, UnitTime, fine, fine_ns, not_after, not_before};
 
-/// Time for which an unused maximum may be made up for. A disk at queue depth 1 thereby reaches its
+/// Time for which an unused maximum may be used later. A disk at queue depth 1 thereby reaches its
 /// maximum although device latency varies and timers fire late.
 ///
-/// Nothing else permits more than a maximum and a burst. Over any window, the operations dispatched
+/// This time and the burst are the only tolerances. Over any time window, the operations dispatched
 /// are at most those of the maximum over the window plus this time, the burst, and one request.
 pub const CATCH_UP: Duration = Duration::from_millis(20);
 
-/// Time for which an unused maximum may be made up for by a disk with a minimum. Other disks are
-/// held back only when the minimum is behind, and the shortfall must be made up for within the
-/// maximum. The value exceeds the time until other disks are held back, also if the maximum is
+/// Time for which a disk with a minimum may use an unused maximum later. Other disks are held back
+/// only after the minimum is behind, and the disk must be able to make up for the shortfall within
+/// its maximum. The value exceeds the time until other disks are held back, even if the maximum is
 /// slightly above the minimum and requests have 512 KiB. It is 1.6 % of five seconds.
 pub const CATCH_UP_WITH_MINIMUM: Duration = Duration::from_millis(80);
 
 /// Rate limit in the virtual scheduling form of the generic cell rate algorithm (ITU-T I.371, annex
-/// A). The time of the next request does not depend on its cost; the request is charged afterwards.
+/// A). The time of the next request does not depend on its cost: a request is charged after its
+/// dispatch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meter {
     pace: UnitTime,
-    /// Time by which the meter may be ahead, in nanoseconds.
+    /// Time by which the use of the maximum may be ahead, in nanoseconds.
     tolerance_ns: u64,
     used_until: FixedNs,
 }
 
 impl Meter {
-    /// Creates the meter of an unused maximum; `extra` units may be used at once.
+    /// Creates the meter of an unused maximum. `extra` units may be used at once.
     pub(crate) fn new(per_second: u64, extra: u64, catch_up: Duration) -> Self {
         let pace = UnitTime::at_most(per_second);
         Self { pace, tolerance_ns: tolerance_ns(pace, extra, catch_up), used_until: 0 }
     }
 
-    /// Returns a meter with another rate that keeps the use of this one. The new meter is at most
-    /// fully used up: a lower rate does not have to make up for use that a higher one permitted.
+    /// Returns a meter with another rate that preserves the use of this meter. The new meter is at
+    /// most fully used up: use that a higher rate permitted is not charged at a lower rate.
     pub(crate) fn retuned(
         self,
         per_second: u64,
@@ -50,11 +51,12 @@ impl Meter {
         let owed = ahead.saturating_sub(fine_ns(self.tolerance_ns));
         let owed = fine_ns(new.tolerance_ns).saturating_add(self.pace.translate(owed, new.pace));
         let ahead = self.pace.translate(ahead, new.pace).min(owed);
-        // Limited to the largest time, so that sums with the spans of requests do not overflow.
+        // The value is limited to the largest time, so that sums with the spans of requests do not
+        // overflow.
         Self { used_until: fine(now).saturating_add(ahead).min(fine(Time::NEVER)), ..new }
     }
 
-    /// Returns the time of the next permitted request; may be in the past.
+    /// Returns the time of the next permitted request, which may be in the past.
     #[inline]
     pub(crate) fn opens(&self) -> Time {
         let ns = not_before(self.used_until).as_ns();
@@ -68,7 +70,7 @@ impl Meter {
         self.opens()
     }
 
-    /// Refunds a charge.
+    /// Refunds the charge of a request.
     pub(crate) fn refund(&mut self, units: u32) {
         self.used_until = self.used_until.saturating_sub(self.pace.span(units));
     }

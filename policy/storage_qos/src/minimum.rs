@@ -1,12 +1,13 @@
-//! Minimum, as the due time of its next request.
+//! Meter of a minimum, stored as the due time of its next request.
 
 use suimon_quantity::Iops;
 
 use crate::pace::{FixedNs, UnitTime, fine_ns};
 
-/// Time for which a minimum that is behind may be made up for.
+/// Longest lag in nanoseconds that may be made up for.
 const KEPT_NS: u64 = 100_000_000;
-/// Lag from which on a minimum is behind, in time or in [`BEHIND_REQUESTS`].
+/// Smallest lag at which a minimum counts as behind, in nanoseconds and in requests
+/// ([`BEHIND_REQUESTS`]).
 const BEHIND_NS: u64 = 10_000_000;
 const BEHIND_REQUESTS: FixedNs = 2;
 
@@ -26,13 +27,13 @@ impl Minimum {
         Self { pace: UnitTime::at_least(rate.per_second()), due: clock, last: 0 }
     }
 
-    /// Returns a meter with another rate; operations owed remain owed.
+    /// Returns a meter with another rate. Operations that are owed remain owed.
     pub(crate) fn retuned(self, rate: Iops) -> Self {
         Self { pace: UnitTime::at_least(rate.per_second()), ..self }
     }
 
-    /// Charges a request. A request dispatched before the minimum was due delays the next one by
-    /// its own cost at most.
+    /// Charges a request. If it was dispatched before the minimum was due, it delays the next
+    /// request by at most its own cost.
     #[inline]
     pub(crate) fn charge(&mut self, clock: FixedNs, cost: u32) {
         if self.due > clock {
@@ -42,24 +43,25 @@ impl Minimum {
         self.last = cost;
     }
 
-    /// Charges one or more requests of `cost` operations each before the minimum is due.
+    /// Charges one or more requests of `cost` operations each that were dispatched before the
+    /// minimum was due.
     #[inline]
     pub(crate) fn charge_early(&mut self, clock: FixedNs, cost: u32) {
         self.due = self.due.max(clock + self.pace.span(cost));
         self.last = cost;
     }
 
-    /// Refunds a charge.
+    /// Refunds the charge of a request.
     pub(crate) fn refund(&mut self, cost: u32) {
         self.due = self.due.saturating_sub(self.pace.span(cost));
     }
 
-    /// Forgives operations that the disk's own maximum prevented.
+    /// Cancels owed operations that the disk's own maximum has prevented.
     pub(crate) fn forgive(&mut self, clock: FixedNs) {
         self.due = self.due.max(clock);
     }
 
-    /// Continues after the disk had no requests for `idle`; operations of that time are not owed.
+    /// Continues after the disk had no requests for `idle`. Operations of that time are not owed.
     pub(crate) fn resume(&mut self, clock: FixedNs, idle: FixedNs) {
         let due = self.due.saturating_add(idle);
         let oldest =

@@ -13,27 +13,28 @@ use crate::{
 /// Delivered operations and limits of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DiskFlow {
-    /// Identifier of the disk.
+    /// Identifier of the disk that this state describes.
     pub disk: DiskId,
-    /// Holder of the limits.
+    /// Disk or policy that owns the limits.
     pub holder: LimitsOwner,
-    /// Effective limits.
+    /// Limits in effect for the disk.
     pub limits: Limits,
-    /// Queued requests.
+    /// Number of queued requests of the disk.
     pub waiting: u32,
-    /// Requests in flight, without loans.
+    /// Number of requests in flight. Loans are not counted.
     pub in_flight: u32,
-    /// Operations and waits since the disk was added.
+    /// Operations and queueing time since the disk was added.
     pub done: DiskCounters,
-    /// Delivery over five seconds.
+    /// Delivered, demanded and guaranteed operations over the last five seconds.
     pub short: Delivery,
-    /// Delivery over five minutes.
+    /// Delivered, demanded and guaranteed operations over the last five minutes.
     pub long: Delivery,
 }
 
 impl StoreScheduler {
-    /// Samples the counters of all disks and returns events for minimums that are not met. Called
-    /// every [`crate::SAMPLE`] while there are requests; may be paused.
+    /// Samples the counters of all disks, and returns events for minimums that are not met. Must be
+    /// called every [`crate::SAMPLE`] while there are requests. Calls may pause while there are
+    /// none.
     pub fn observe(&mut self, now: Time) -> Vec<Event> {
         for flow in &mut self.flows {
             flow.account_guaranteed(now);
@@ -125,8 +126,8 @@ impl StoreScheduler {
         }))
     }
 
-    /// Returns the other disks that were served in the last seconds, and the throughput of all
-    /// disks.
+    /// Returns the other disks that were served within the last five seconds, and the throughput of
+    /// all disks.
     fn served_beside(&self, now: Time, of: usize) -> (Vec<Displacer>, u64) {
         let mut beside = Vec::new();
         let mut total = 0u64;

@@ -2,19 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Operation of a request. Used only to keep latencies of reads and writes apart; does not affect
+/// Operation of a request. Only used to distinguish latencies of reads and writes; does not affect
 /// scheduling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
-    /// Read.
+    /// Read of payload from the disk.
     #[default]
     Read,
-    /// Write.
+    /// Write of payload to the disk.
     Write,
-    /// Flush, without payload.
+    /// Flush, which has no payload.
     Flush,
-    /// Discard, write of zeros or query of the allocation.
+    /// Discard, write of zeros, or query of the allocation.
     Other,
 }
 

@@ -1,4 +1,4 @@
-//! Orders of flows with queued requests.
+//! Orders in which flows with queued requests are listed.
 
 use suimon_quantity::Time;
 
@@ -15,8 +15,8 @@ impl StoreScheduler {
         self.first_due_from(first, clock)
     }
 
-    /// Continues [`StoreScheduler::first_due`] with the flow that is first by its stored key.
-    /// Rarely called.
+    /// Continues [`StoreScheduler::first_due`] with the flow that is first by its stored key, which
+    /// may be too low. Rarely called.
     #[inline(never)]
     fn first_due_from(&mut self, mut first: Entry, clock: Time) -> Option<Entry> {
         loop {
@@ -34,20 +34,20 @@ impl StoreScheduler {
         }
     }
 
-    /// Releases flows whose maximum permits a request now.
+    /// Lists flows as dispatchable if their maximum permits a request now.
     #[inline]
     pub(crate) fn release(&mut self, now: Time) {
         while let Some(first) = self.throttled.first_until(now.as_ns()) {
             self.position(now, first.id);
-            // A flow stays only where its maximum holds it for longer.
+            // A flow remains listed here only if its maximum delays it further.
             if self.throttled.first() == Some(first) {
                 break;
             }
         }
     }
 
-    /// Updates the orders that contain a flow: none without queued requests; held flows if a
-    /// maximum holds it; dispatchable flows otherwise.
+    /// Updates the orders that list a flow. A flow without queued requests is in none. A flow
+    /// delayed by a maximum is listed as throttled, any other as dispatchable.
     #[inline]
     pub(crate) fn position(&mut self, now: Time, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
@@ -74,7 +74,7 @@ impl StoreScheduler {
         }
     }
 
-    /// Updates the orders of a flow that a maximum holds, or held until now.
+    /// Updates the orders of a flow that a maximum delays, or has delayed until now.
     #[inline(never)]
     fn place_held(&mut self, now: Time, of: u32) {
         let clock = self.clock(now);
@@ -82,7 +82,7 @@ impl StoreScheduler {
         let opens = flow.permitted_at(now);
         let held_by = (opens > now).then(|| flow.held_last_by());
         if held_by != flow.held_by {
-            // In a shared policy, only the disk that is next accounts for its waiting here. The
+            // In a shared policy, only the disk that is next accounts for its queueing here. The
             // other disks do so when they are next.
             let is_turn = !flow.is_shared || flow.held_by.is_some();
             let disk = flow.members.first().filter(|_| is_turn);
@@ -108,7 +108,7 @@ impl StoreScheduler {
         self.place_free(of);
     }
 
-    /// Adds a flow that no maximum holds to the orders by weight and by minimum.
+    /// Adds a flow that no maximum delays to the orders by weight and by minimum.
     #[inline]
     fn place_free(&mut self, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
@@ -121,7 +121,7 @@ impl StoreScheduler {
         }
     }
 
-    /// Removes a flow from all orders, because its keys change.
+    /// Removes a flow from all orders before its keys change.
     #[inline]
     pub(crate) fn displace(&mut self, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
@@ -137,7 +137,8 @@ impl StoreScheduler {
         }
     }
 
-    /// Resets virtual times. They are only compared with each other.
+    /// Resets virtual times. This has no effect on scheduling, because they are only compared with
+    /// each other.
     #[cold]
     pub(crate) fn start_virtual_time_again(&mut self, now: Time) {
         let passed = core::mem::take(&mut self.clocks.virtual_time);

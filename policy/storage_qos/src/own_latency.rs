@@ -2,9 +2,9 @@
 //!
 //! The own latency of an operation, size class and depth is the lowest mean over at least [`SPAN`]
 //! and [`BATCH`] requests in the last one to two hours, so that a short burst or a cache hit has no
-//! effect. A measurement of the store counts as a further mean. A device is at least as fast with
-//! fewer requests, and takes at most twice as long with twice as many requests. A known depth
-//! therefore bounds the other depths.
+//! effect. The result of a measurement of the store is used as a further mean. A device is at least
+//! as fast with fewer requests, and takes at most twice as long with twice as many requests. A
+//! known depth therefore bounds the other depths.
 //!
 //! Reads and writes have separate latencies, because a write cache completes writes in a fraction
 //! of the time of a read. Size classes are powers of two, so latencies within a class differ by a
@@ -21,7 +21,7 @@ const BATCH: u32 = 16;
 const SPAN: Duration = Duration::from_millis(500);
 /// Number of depth classes: from 1, 2, 4, ... on; the last class has all larger depths.
 const DEPTHS: usize = 10;
-/// Shortest time for which a lowest mean is kept; the longest is twice as long.
+/// Shortest time for which a lowest mean is used. The longest time is twice as long.
 const KEPT: Duration = Duration::from_secs(3600);
 /// Requests of up to this size are in the first size class; each further class has twice the size.
 const FIRST_CLASS_BYTES: u32 = 4096;
@@ -36,7 +36,7 @@ struct Cell {
     sum_ns: u64,
     count: u32,
     since: Time,
-    /// Lowest means of the current and of the previous hour.
+    /// Lowest means of the current hour and of the previous one.
     present_ns: u64,
     previous_ns: u64,
 }
@@ -44,7 +44,7 @@ struct Cell {
 const EMPTY: Cell =
     Cell { sum_ns: 0, count: 0, since: Time::ZERO, present_ns: UNKNOWN, previous_ns: UNKNOWN };
 
-/// Parts of a latency that are the device's own.
+/// Portions of a latency that are due to the device itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Own {
     /// Own latency at the current depth.
@@ -56,7 +56,7 @@ pub(crate) struct Own {
 /// Requests of one operation and size class.
 #[derive(Clone, Copy, Debug)]
 struct Class {
-    /// Own latency by depth, looked up for each completion.
+    /// Own latency by depth. Looked up for each completion.
     own_ns: [u64; DEPTHS],
     /// Own latency at the depth at which it is lowest.
     unloaded_ns: u64,
@@ -110,7 +110,7 @@ fn index_of(depth: u32) -> usize {
 
 impl OwnLatency {
     /// Accounts for requests that completed at a queue depth of `depth` with a total latency of
-    /// `latency_ns`. Returns the parts of that latency that are the device's own.
+    /// `latency_ns`. Returns the portions of that latency that are due to the device itself.
     #[inline]
     pub(crate) fn handle_completed(
         &mut self,
@@ -178,9 +178,9 @@ impl OwnLatency {
         }
     }
 
-    /// Recomputes the lookup values of a class.
+    /// Recomputes the lookup tables of a class.
     fn settle(&mut self, class: usize) {
-        // Requests smaller than those of the measurement take at most as long.
+        // Requests smaller than those of the measurement take at most the same time.
         let is_measured = |bytes: u32| class % SIZE_CLASSES <= size_class(bytes);
         let measured = self.measured.filter(|(_, bytes)| is_measured(*bytes));
         let measured = measured.map(|(of, _)| (index_of(of.depth), of.latency_ns));

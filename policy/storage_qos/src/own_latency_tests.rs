@@ -8,12 +8,14 @@ fn reads(requests: u32) -> Completed {
     Completed { operation: Operation::Read, bytes: 4096, requests, latency_ns: None }
 }
 
-/// Completes a batch of requests that took `us` each. Returns the own part of one in microseconds.
+/// Completes a batch of requests that took `us` microseconds each. Returns the part of one that is
+/// the device's own latency, in microseconds.
 fn complete(of: &mut OwnLatency, now: Time, depth: u32, us: u64) -> (u64, u64) {
     complete_all(of, now, reads(BATCH), depth, us)
 }
 
-/// Completes the requests twice, at `us` each. Returns the own part of one in microseconds.
+/// Completes the requests twice, at `us` microseconds each. Returns the part of one that is the
+/// device's own latency, in microseconds.
 fn complete_all(
     of: &mut OwnLatency,
     now: Time,
@@ -48,7 +50,7 @@ fn latency_is_compared_with_the_lowest_at_the_same_depth() {
 #[test]
 fn few_requests_and_a_short_time_are_no_sample() {
     let mut of = OwnLatency::default();
-    // Many requests in a short time are no sample, and neither are few requests in a long time.
+    // Many requests in a short time do not form a sample, nor do few requests in a long time.
     for _ in 0..1000 {
         assert_eq!(of.handle_completed(NOW, reads(1), 1, 1000).own_ns, 1000);
     }

@@ -1,14 +1,14 @@
-//! Rates in fractions of a nanosecond, so that their sums do not drift.
+//! Rates with a resolution of fractions of a nanosecond, so that sums do not drift.
 
 use core::num::NonZeroU64;
 
 use suimon_quantity::Time;
 
-/// Binary places of a nanosecond.
+/// Number of fractional bits of a nanosecond.
 const PLACES: u32 = 32;
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
-/// Time or time span in nanoseconds with binary places.
+/// Time or time span in nanoseconds as a fixed-point number with [`PLACES`] fractional bits.
 pub(crate) type FixedNs = u128;
 
 #[inline]
@@ -31,7 +31,7 @@ pub(crate) const fn not_before(at: FixedNs) -> Time {
 /// Returns the last whole nanosecond that is not after `at`, limited to the largest time.
 #[inline]
 pub(crate) const fn not_after(at: FixedNs) -> Time {
-    // Written such that it compiles to two instructions: each request calls it several times.
+    // This form compiles to two instructions. It is called several times per request.
     let is_out = (at >> 64) as u64 >> PLACES != 0;
     if is_out { Time::NEVER } else { Time::from_ns((at >> PLACES) as u64) }
 }
@@ -41,14 +41,14 @@ pub(crate) const fn not_after(at: FixedNs) -> Time {
 pub(crate) struct UnitTime(NonZeroU64);
 
 impl UnitTime {
-    /// Returns the pace of a maximum, rounded such that the maximum is never exceeded. The error is
-    /// below a billionth.
+    /// Returns the unit time of a maximum, rounded such that the maximum is never exceeded. The
+    /// error is below one part in a billion.
     pub(crate) fn at_most(per_second: u64) -> Self {
         let per_unit = (NS_PER_SECOND << PLACES).div_ceil(u128::from(per_second.max(1)));
         Self::of(per_unit)
     }
 
-    /// Returns the pace of a minimum, rounded such that the minimum is reached.
+    /// Returns the unit time of a minimum, rounded such that the minimum is reached.
     pub(crate) fn at_least(per_second: u64) -> Self {
         let per_unit = (NS_PER_SECOND << PLACES) / u128::from(per_second.max(1));
         Self::of(per_unit)
@@ -65,7 +65,7 @@ impl UnitTime {
         FixedNs::from(self.0.get()) * FixedNs::from(units)
     }
 
-    /// Converts `span` at this pace to the time of the same units at another pace.
+    /// Converts `span` at this rate to the time of the same number of units at another rate.
     pub(crate) fn translate(self, span: FixedNs, to: Self) -> FixedNs {
         let (from, to) = (FixedNs::from(self.0.get()), FixedNs::from(to.0.get()));
         let whole = (span / from).saturating_mul(to);

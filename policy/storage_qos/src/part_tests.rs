@@ -32,7 +32,7 @@ fn scheduler(max: u64) -> (StoreScheduler, Store) {
     (scheduler, store)
 }
 
-/// Runs disks that always have 16 requests, each of which takes no time. `tell` is called each
+/// Runs disks that always have 16 requests. A request takes no time. `tell` is called each
 /// millisecond and may return a change. Returns the time and disk of each dispatch.
 fn run(
     scheduler: &mut StoreScheduler,

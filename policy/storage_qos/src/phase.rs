@@ -2,7 +2,7 @@
 
 /// Phase of a dispatched request that has not completed.
 ///
-/// A request is in [`Phase::Data`] from its dispatch on unless another phase is reported.
+/// A request is in [`Phase::Data`] from its dispatch on, unless another phase is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
     /// The device reads or writes the request's payload.
@@ -14,7 +14,8 @@ pub enum Phase {
     Flush,
     /// The request is a discard or a write of zeros.
     Discard,
-    /// The request is queued in the engine behind another request of the disk.
+    /// The request is queued in the engine behind another request of the disk. The cause is not
+    /// measured.
     Unmeasured,
 }
 
@@ -46,7 +47,7 @@ impl Phases {
         self.sum = self.counts.iter().sum();
     }
 
-    /// True if all requests in flight are in [`Phase::Data`].
+    /// Returns true if all requests in flight are in [`Phase::Data`].
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.sum == 0

@@ -1,4 +1,4 @@
-//! Named limits that several disks may have.
+//! Policies: named limits that can be assigned to several disks.
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::TimedRateLimit;
@@ -14,19 +14,19 @@ pub struct PolicyId(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PolicyKind {
-    /// Each disk has these limits by itself.
+    /// Each disk of the policy has these limits separately.
     #[default]
     Dedicated,
-    /// The disks of the policy have these limits together and are served equally.
+    /// The disks of the policy share these limits and are served equally.
     Aggregated,
 }
 
 /// Kind and limits of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicySpec {
-    /// Kind of the policy.
+    /// Kind of the policy: dedicated or aggregated.
     pub kind: PolicyKind,
-    /// Limits of the policy.
+    /// Limits of the policy in effect.
     pub limits: Limits,
 }
 
@@ -34,7 +34,7 @@ pub struct PolicySpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assignment {
-    /// Limits of the disk's own.
+    /// Own limits of the disk.
     Own(Limits),
     /// Limits of the policy with this identifier.
     Policy(PolicyId),
@@ -46,8 +46,8 @@ impl Default for Assignment {
     }
 }
 
-/// This node's part of an aggregated policy whose disks are on several nodes. `max` applies in
-/// addition to the policy's own maximums; `min_iops` replaces the policy's minimum.
+/// This node's part of an aggregated policy with disks on several nodes. `max` applies in addition
+/// to the policy's own maximums. `min_iops` replaces the policy's minimum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyPart {
     /// Guaranteed normalised operations per second for the policy's disks on this node together; 0

@@ -1,10 +1,10 @@
 //! Order of flows by key, kept as a tournament tree.
 //!
 //! The path from a leaf to the root is fixed. Its nodes can be loaded at once and compared without
-//! branches. This costs less than the sift in a heap, whose steps depend on each other and are
-//! unpredictable.
+//! branches. This costs less than the sift in a heap, because the steps of a sift depend on each
+//! other and are unpredictable.
 
-/// Key of an absent entry.
+/// Key of an absent entry, above all others.
 const ABSENT: u64 = u64::MAX;
 /// Largest key of an entry.
 pub(crate) const LAST: u64 = ABSENT - 1;
@@ -15,7 +15,7 @@ pub(crate) struct Entry {
     pub(crate) id: u32,
 }
 
-/// Absent entry, behind all others.
+/// Absent entry, which is ordered behind all others.
 const NOBODY: Entry = Entry { key: ABSENT, id: 0 };
 
 /// Tournament tree with the lowest key first. No operation allocates after room was reserved.
@@ -23,11 +23,13 @@ const NOBODY: Entry = Entry { key: ABSENT, id: 0 };
 pub(crate) struct Ranking {
     /// Entry with the lowest key.
     first: Entry,
-    /// Tree: leaves from index `leaves` on, each winner in the parent node, up to the root.
+    /// Nodes of the tree: leaves from index `leaves` on; each parent node contains the lower entry
+    /// of its children, up to the root.
     nodes: Vec<Entry>,
     leaves: usize,
-    /// Bound of the identifiers used so far. The root is on the left edge of the tree, above all
-    /// used leaves, instead of at index 1: nodes above it would have one side only.
+    /// Exclusive upper bound of the identifiers used so far. The root is on the left edge of the
+    /// tree above all used leaves, and not at index 1: nodes above it would have only one non-empty
+    /// subtree.
     width: usize,
     last: usize,
 }
@@ -64,16 +66,18 @@ impl Ranking {
     /// Returns the first entry if its key is at most `key`.
     #[inline]
     pub(crate) fn first_until(&self, key: u64) -> Option<Entry> {
-        // The limit to the largest key makes a check for absence unnecessary.
+        // `key` is limited to the largest valid key, so that no check for absent entries is
+        // necessary.
         Some(self.first).filter(|first| first.key <= key.min(LAST))
     }
 
-    /// Returns all entries.
+    /// Returns all entries in no particular order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
         self.nodes.iter().skip(self.leaves).copied().filter(|entry| entry.key != ABSENT)
     }
 
-    /// Inserts `id`, or changes its key. The largest time counts as the one before it.
+    /// Inserts `id`, or changes its key. The largest value of the type is treated as the value
+    /// below it.
     #[inline]
     pub(crate) fn set(&mut self, id: u32, key: u64) {
         if id as usize >= self.width {

@@ -1,9 +1,9 @@
-//! Records of queued requests: one block of memory with a linked list for each disk.
+//! Storage of queued requests: one block of memory with a linked list for each disk.
 
-/// Index that means "none": the end of a list.
+/// Index that terminates a list.
 const NONE: u32 = u32::MAX;
 
-/// Amount that a request is charged.
+/// Amount that a request is charged for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Units {
     pub(crate) cost: u32,
@@ -53,7 +53,7 @@ impl Records {
         self.free != NONE
     }
 
-    /// Appends a request. Does nothing if there is no room.
+    /// Appends a request. Has no effect if there is no room.
     #[inline]
     pub(crate) fn push(&mut self, fifo: &mut Fifo, tag: u32, units: Units) {
         let at = self.free;

@@ -27,11 +27,11 @@ pub struct RequestTime {
     pub own_ns: u64,
     /// Part of `own_ns` up to the device's lowest own latency at any depth.
     pub unloaded_ns: u64,
-    /// Time of requests in flight, summed over requests, in which the worker was runnable and not
-    /// running.
+    /// Time of requests in flight, summed over requests, during which the worker was runnable but
+    /// not running.
     pub unscheduled_ns: u64,
-    /// Time without requests in flight that preceded a service turn for which the worker was late
-    /// (runnable and not running). The client's request was in its queue during that time.
+    /// Time without requests in flight before the worker was scheduled again, during which it was
+    /// runnable but not running. The client's request was in its queue during that time.
     #[serde(rename = "untaken_ns")]
     pub unserviced_ns: u64,
     /// Number of requests that completed.
@@ -76,7 +76,7 @@ impl RequestTime {
         }
     }
 
-    /// Adds time in which the worker was runnable and not running.
+    /// Adds time in which the worker was runnable but not running.
     pub(crate) fn add_unscheduled(&mut self, of: Unscheduled) {
         self.unscheduled_ns = self.unscheduled_ns.wrapping_add(of.in_flight_ns);
         self.unserviced_ns = self.unserviced_ns.wrapping_add(of.unserviced_ns);

@@ -1,14 +1,14 @@
-//! Runs of requests of one size.
+//! Runs: requests of the same size that are charged together.
 
 use crate::records::Units;
 
-/// Requests of one size that are charged together.
+/// Requests of the same size that are charged together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) requests: u32,
-    /// Units of each request.
+    /// Charge of each request: operations and bytes.
     pub(crate) each: Units,
-    /// Sum of the units.
+    /// Charge of all requests of the run.
     pub(crate) all: Units,
 }
 

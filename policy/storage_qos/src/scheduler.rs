@@ -1,4 +1,4 @@
-//! Data path of the scheduler: the next request to dispatch, and its time.
+//! Data path of the scheduler: selection of the next request to dispatch, and of its time.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Time for which other flows are held back for an unmet minimum before holding back counts as
-/// futile.
+/// ineffective.
 const FUTILE_AFTER: Duration = Duration::from_secs(1);
 
 /// Result of the admission check for one request.
@@ -49,35 +49,38 @@ pub(crate) struct Admission {
 pub struct StoreScheduler {
     pub(crate) spec: StoreSpec,
     pub(crate) disks: Vec<Disk>,
-    /// Histories of the disks in the same order, stored apart from the fields that each request
-    /// accesses.
+    /// Histories of the disks in the same order. Stored separately from the fields that each
+    /// request accesses.
     pub(crate) histories: Vec<History>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) watches: Vec<UnmetWatch>,
     pub(crate) records: Records,
-    /// Flows with requests held by a maximum, by the time at which the maximum permits the next
-    /// one.
+    /// Flows with requests delayed by a maximum, ordered by the time at which the maximum permits
+    /// the next one.
     pub(crate) throttled: Ranking,
-    /// Flows by the time at which their minimum is due: flows with dispatchable requests, and flows
-    /// that had some. A key may be lower than the actual value, which only grows while a flow is
-    /// listed. The key is corrected when the flow becomes the first, and a flow without
-    /// dispatchable requests is removed then. Dispatches by weight therefore have no cost here.
+    /// Flows ordered by the time at which their minimum is due. Includes flows without dispatchable
+    /// requests that had some. A key may be lower than the actual value, which only increases while
+    /// a flow is listed. When a flow becomes the first, its key is corrected, or it is removed if
+    /// it has no dispatchable requests. Dispatches by weight therefore do not have to update this
+    /// order.
     pub(crate) due: Ranking,
-    /// Flows with dispatchable requests, by the service they received relative to their weight.
+    /// Flows with dispatchable requests, ordered by the service they received relative to their
+    /// weight.
     pub(crate) shares: WeightOrder,
     /// Positions of disks within the heap of their flow.
     pub(crate) member_places: Positions,
     pub(crate) clocks: Clocks,
     pub(crate) depth: Depth,
     pub(crate) own_latency: OwnLatency,
-    /// Requests at workers that borrow; `None` if this scheduler accounts for all requests.
+    /// Requests in flight at workers that borrow; `None` if this scheduler accounts for all
+    /// requests.
     pub(crate) at_workers: Option<AtWorkers>,
     pub(crate) spare: BestEffortDepth,
     pub(crate) gate: CapMeter,
-    /// Cause of queueing for flows that no maximum holds.
+    /// Cause of queueing for flows that no maximum delays.
     pub(crate) contention: QueueCause,
-    /// Dispatches of queued requests, and those of them for a minimum before a flow that was first
-    /// by weight. Counters wrap.
+    /// Counters of dispatches of queued requests, and of those for a minimum although another flow
+    /// was first by weight. Counters wrap.
     pub(crate) rounds: u64,
     pub(crate) minimum_turns: u64,
     pub(crate) capacity: Option<u64>,
@@ -134,8 +137,8 @@ impl StoreScheduler {
         self.depth.latency_ns
     }
 
-    /// Returns the capacity estimate from the last time when requests were queued for the device,
-    /// if any.
+    /// Returns the capacity estimate of the last time at which requests were queued for the device;
+    /// `None` if there was none.
     pub const fn estimate(&self) -> Option<CapacityEstimate> {
         self.estimate.found()
     }
@@ -151,8 +154,8 @@ impl StoreScheduler {
         self.clocks.reservation(now)
     }
 
-    /// Submits a disk's request of `bytes` bytes. The caller dispatches it at once if nothing holds
-    /// it; otherwise it is queued behind the disk's earlier requests.
+    /// Submits a disk's request of `bytes` bytes. If no limit delays it, the caller dispatches it
+    /// at once. Otherwise it is queued behind the disk's earlier requests.
     ///
     /// # Errors
     /// [`SubmitError`] if the disk is not known or the queue is full. The caller must not submit
@@ -178,8 +181,8 @@ impl StoreScheduler {
         Ok(Submitted::Queued)
     }
 
-    /// Submits an optional request, which is dispatched at once or not at all. Returns true if it
-    /// is dispatched.
+    /// Submits an optional request, which is either dispatched at once or dropped. Returns true if
+    /// it is dispatched.
     pub(crate) fn submit_if_free(&mut self, now: Time, slot: DiskSlot, bytes: u32) -> bool {
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
         let Some(way) = self.admission(now, slot).ok().filter(|way| way.is_free) else {
@@ -223,7 +226,7 @@ impl StoreScheduler {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let Some(flow) = self.flows.get_mut(way.of as usize) else { return };
         demand(disk, flow, units.cost);
-        // None of the flow's requests is queued.
+        // The flow has no queued requests.
         disk.account(now, QueueCause::DeviceDepth);
         self.clocks.start_now(now, disk, flow, units, way.is_due);
         self.gate.charge(units.cost);
@@ -296,13 +299,13 @@ impl StoreScheduler {
         self.next_deadline().map_or(Next::Idle, Next::WaitUntil)
     }
 
-    /// Returns the time at which a request may be dispatched without a submission or completion.
-    /// After submissions it may be too early until the next poll.
+    /// Returns the time at which a request may be dispatched even without a submission or
+    /// completion. After submissions, the time may be too early until the next poll.
     pub fn next_deadline(&self) -> Option<Time> {
         if !self.depth.has_room() {
             return None;
         }
-        // Requests that a policy never permits are held until the policy changes.
+        // Requests that a policy never permits remain queued until the policy changes.
         let held = self.throttled.first().filter(|first| first.key < LAST);
         let held = held.map(|first| Time::from_ns(first.key));
         if let Some(opens) = self.gate.closed_until() {
@@ -329,16 +332,16 @@ impl StoreScheduler {
         self.handle_completed(now, slot, Completed { operation, bytes, requests: 1, latency_ns });
     }
 
-    /// Accounts for a dispatched request of `bytes` bytes that ended without service, because the store
-    /// has no space for it. It counts neither as demanded nor as delivered, is not charged, and its time
-    /// is no latency.
+    /// Accounts for a dispatched request of `bytes` bytes that ended without being executed,
+    /// because the store has no space for it. It is counted neither as demanded nor as delivered,
+    /// is not charged, and its time is not counted as latency.
     pub fn handle_undone(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
         self.reclaim(now, slot, 1, units);
     }
 
-    /// Takes back `requests` requests that were dispatched and not performed, and refunds `units`.
-    /// `requests` is 0 for requests that were performed and charged too much.
+    /// Removes `requests` dispatched requests that were not executed, and refunds `units`.
+    /// `requests` is 0 for requests that were executed but charged too much.
     pub(crate) fn reclaim(&mut self, now: Time, slot: DiskSlot, requests: u32, units: Units) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let of = disk.flow;
@@ -362,7 +365,7 @@ impl StoreScheduler {
         self.position(now, of);
     }
 
-    /// Counts a dispatch for a flow's minimum before a flow that was first by weight.
+    /// Counts a dispatch for a flow's minimum although another flow was first by weight.
     fn note_minimum(&mut self, of: u32) {
         self.minimum_turns = self.minimum_turns.wrapping_add(1);
         if let Some(flow) = self.flows.get_mut(of as usize) {
@@ -370,13 +373,13 @@ impl StoreScheduler {
         }
     }
 
-    /// Returns the counters of a flow, and the dispatches of the store.
+    /// Returns the counters of a flow, and the dispatch counters of the store.
     pub(crate) fn totals_of(&self, flow: &Flow) -> FlowTotals {
         let others_minimums = self.minimum_turns.wrapping_sub(flow.minimum_turns);
         FlowTotals { rounds: Turns { all: self.rounds, others_minimums }, ..flow.totals() }
     }
 
-    /// Calls [`StoreScheduler::dispatch`] for a flow whose minimum is due. Not inlined: the common
+    /// Calls [`StoreScheduler::dispatch`] for a flow with a due minimum. Not inlined: the common
     /// case, dispatch by weight, is inlined at the call.
     #[inline(never)]
     fn dispatch_due(&mut self, now: Time, clock: FixedNs, of: u32) -> Next {
@@ -399,7 +402,7 @@ impl StoreScheduler {
         self.gate.charge(cost);
         self.depth.in_flight += 1;
         if flow.waiting == 0 {
-            // A dispatched flow is held by no maximum. It is only in the order of minimums, and
+            // No maximum delays a dispatched flow. It is listed only in the order of minimums, and
             // remains there.
             flow.listed.shares = false;
             self.shares.remove(of);
@@ -412,7 +415,7 @@ impl StoreScheduler {
         Next::Dispatch { disk: DiskSlot(member.id), tag: record.tag }
     }
 
-    /// Returns the holder of a flow.
+    /// Returns the disk or policy that owns the limits of a flow.
     pub(crate) fn holder(&self, of: usize) -> Option<LimitsOwner> {
         self.flows.get(of).and_then(|flow| flow.holder)
     }
@@ -423,7 +426,7 @@ impl StoreScheduler {
     }
 }
 
-/// Adds the demand of a request.
+/// Counts the demand of a submitted request.
 #[inline]
 fn demand(disk: &mut Disk, flow: &mut Flow, cost: u32) {
     disk.totals.demanded = disk.totals.demanded.wrapping_add(cost.into());

@@ -2,18 +2,18 @@
 //!
 //! A flow that was served usually moves behind all others, because the other flows have received
 //! about the same service. Most flows are therefore in a queue in ascending order of keys, with
-//! constant cost per operation. Flows that belong further in front, because of smaller requests or
-//! a higher weight, are in a [`Ranking`] beside the queue.
+//! constant cost per operation. Flows that must be inserted before the end, because of smaller
+//! requests or a higher weight, are in a separate [`Ranking`].
 
 use crate::ranking::{Entry, LAST, Ranking};
 
-/// Absent entry, behind all others.
+/// Absent entry, which is ordered behind all others.
 const NOBODY: Entry = Entry { key: u64::MAX, id: u32::MAX };
 
 /// Values in `positions` for a flow that is absent, and for one that is in the ranking.
 const OUT: u64 = 0;
 const RANKED: u64 = 1;
-/// Number of the first position of the queue.
+/// Number of the first valid position of the queue.
 const ROW: u64 = 2;
 
 /// Order with the lowest key first; entries of the queue with equal keys are in order of insertion.
@@ -21,13 +21,13 @@ const ROW: u64 = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct WeightOrder {
     first: Entry,
-    /// Ring with the entries from `front` up to `end` in ascending order of keys. A removed entry
-    /// leaves [`NOBODY`] behind, except at either end.
+    /// Ring buffer with the entries from `front` up to `end` in ascending order of keys. A removed
+    /// entry leaves [`NOBODY`] behind, except at either end.
     row: Vec<Entry>,
-    /// Positions in the queue, counted up without wrapping.
+    /// Positions of the front and end of the queue. They are counted up and never wrap.
     front: u64,
     end: u64,
-    /// Position in the queue of each flow, or where else it is.
+    /// Position of each flow in the queue, or its state if it is not in the queue.
     positions: Vec<u64>,
     ranked: Ranking,
 }
@@ -47,7 +47,7 @@ impl WeightOrder {
         }
         self.positions.resize(count, OUT);
         self.ranked.reserve(count);
-        // With room for as many gaps as flows, the cost of closing gaps is amortized.
+        // With room for as many gaps as flows, the cost of removing gaps is amortised.
         let room = (2 * count).next_power_of_two();
         if room > self.row.len() {
             let entries: Vec<Entry> = self.standing().collect();
@@ -67,12 +67,13 @@ impl WeightOrder {
         self.first.id == NOBODY.id
     }
 
-    /// Returns all entries.
+    /// Returns all entries in no particular order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
         self.standing().chain(self.ranked.entries())
     }
 
-    /// Inserts `id`, or changes its key. The largest key counts as the one before it.
+    /// Inserts `id`, or changes its key. The largest value of the type is treated as the value
+    /// below it.
     #[inline]
     pub(crate) fn set(&mut self, id: u32, key: u64) {
         let entry = Entry { key: key.min(LAST), id };
@@ -166,8 +167,8 @@ impl WeightOrder {
             self.close_gaps();
             return self.stand(entry);
         }
-        // An entry far behind all others must not keep them out of the queue: it moves to the
-        // ranking.
+        // An entry far behind all others would prevent their insertion into the queue, so it moves
+        // to the ranking.
         let last = self.end - 1;
         if last == self.front || self.at(last - 1).key <= entry.key {
             let far = self.at(last);

@@ -52,7 +52,7 @@ fn shares_of(count: usize) -> WeightOrder {
     shares
 }
 
-/// Serves the flows in turn, each for `span` of its identifier. Returns the largest number of
+/// Serves the flows round-robin, each for `span` of its identifier. Returns the largest number of
 /// entries in the ranking.
 fn ranked_at_most(shares: &mut WeightOrder, rounds: u32, span: impl Fn(u32) -> u64) -> usize {
     let mut most = 0;
@@ -83,7 +83,7 @@ fn those_alike_stand_in_the_row_and_who_came_first_goes_first() {
     assert_eq!(ranked_at_most(&mut shares, 100, |_| 16), 0);
 }
 
-/// A flow with large requests is served rarely; the other flows stay in the queue.
+/// A flow with large requests is served rarely. The other flows remain in the queue.
 #[test]
 fn one_far_behind_does_not_keep_the_others_out_of_the_row() {
     let mut shares = shares_of(8);

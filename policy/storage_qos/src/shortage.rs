@@ -1,4 +1,4 @@
-//! Comparison of a store's capacity with the requirement of its minimums.
+//! Detection of a store capacity that is below the requirement of the minimums.
 
 use core::time::Duration;
 
@@ -11,15 +11,15 @@ const LASTING: Duration = Duration::from_secs(60);
 /// Longest interval between consecutive samples.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Percentage of the requirement below which the capacity is too low. With the largest permitted
-/// minimums, the estimate of a healthy store is occasionally slightly below the requirement.
+/// minimums, the estimate of a healthy store may be slightly below the requirement at times.
 const LOW_PERCENT: u128 = 95;
-/// Percentage of the requirement from which on the capacity is sufficient again. A healthy store
-/// reaches it most of the time.
+/// Percentage of the requirement at which the capacity is sufficient again. The estimate of a
+/// healthy store is above it most of the time.
 const ENOUGH_PERCENT: u128 = 98;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shortage {
-    /// Time since when the state differs from the one last reported.
+    /// Time since which the state has differed from the one last reported.
     since: Option<Time>,
     /// Time of the last evaluation.
     evaluated_at: Time,
@@ -40,7 +40,7 @@ impl Shortage {
         let needed_iops = required(promised_iops);
         let percent = |of: u128| u128::from(needed_iops) * of / 100;
         let is_otherwise = match self.is_reported {
-            // A shortage requires current estimates; its end after lowered minimums does not.
+            // A shortage requires current estimates. Its end after minimums were lowered does not.
             None => is_new && u128::from(estimate.iops) < percent(LOW_PERCENT),
             Some(_) => u128::from(estimate.iops) >= percent(ENOUGH_PERCENT),
         };

@@ -20,7 +20,7 @@ fn run(
 #[test]
 fn a_store_that_does_too_little_is_told_once_and_so_is_its_end() {
     let (mut shortage, mut at) = (Shortage::default(), Time::from_ns(1 << 40));
-    // 900 of 1000 is permitted, and a capacity of 5 % less emits no event.
+    // A sum of 900 of 1000 is permitted. A capacity that is 5 % lower causes no event.
     assert_eq!(run(&mut shortage, &mut at, 400, 950, 900), []);
     assert_eq!(run(&mut shortage, &mut at, 100, 949, 900), []);
     let told = run(&mut shortage, &mut at, 200, 949, 900);

@@ -1,14 +1,14 @@
-//! Holding back of other disks while a minimum is behind although its requests are not queued: they
-//! take too long in the device because of other disks' requests.
+//! Holding back of other disks for a minimum that is behind although its requests are not queued.
+//! Requests of other disks delay them in the device.
 //!
 //! A second, lower queue depth of the device applies to requests that no minimum guarantees. This
-//! depth shrinks while a minimum is behind, and grows again afterwards.
+//! depth decreases while a minimum is behind, and increases again afterwards.
 
 use core::time::Duration;
 
 use suimon_quantity::Time;
 
-/// Shortest interval between adjustments. An adjustment takes effect after the time of two
+/// Shortest interval between adjustments. An adjustment takes effect after the duration of two
 /// requests.
 const PERIOD: Duration = Duration::from_millis(10);
 
@@ -44,8 +44,8 @@ impl BestEffortDepth {
         self.is_behind = true;
     }
 
-    /// Adjusts the depth after a completion; `in_flight` requests remain in the device, whose depth
-    /// is `depth`.
+    /// Adjusts the depth after a completion. `in_flight` requests remain in the device; `depth` is
+    /// the device's queue depth.
     #[inline]
     pub(crate) fn handle_complete(
         &mut self,

@@ -9,17 +9,19 @@ use crate::Normalization;
 /// Largest number of disks of a store.
 pub const DISKS_MAX: usize = 4096;
 
-/// Normalization, queue depths and queue size of a store.
+/// Normalisation, queue depths and queue size of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreSpec {
     /// Bytes that count as one operation.
     pub normalization: Normalization,
-    /// Lower bound of the queue depth of the device; from 1.
+    /// Lower bound of the device's queue depth; at least 1.
     pub depth_min: u32,
-    /// Upper bound of the queue depth. Within the bounds, the depth follows the device's latency.
+    /// Upper bound of the device's queue depth. Within the bounds, the depth is adapted to the
+    /// device's latency.
     pub depth_max: u32,
-    /// Permitted device latency while one disk is the only user of the store, if this is more than
-    /// permitted otherwise. The first request of another disk may be delayed once by this time.
+    /// Permitted device latency while one disk is the only user of the store, if it exceeds the
+    /// latency permitted otherwise. It may delay the first request of another disk by this time
+    /// once.
     #[serde(default)]
     pub alone_latency: Duration,
     /// Largest number of queued requests of all disks. Memory for them is allocated when the

@@ -14,11 +14,11 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proposal {
-    /// Adds a disk, or sets its limits.
+    /// Adds a disk, or sets the limits of an existing one.
     Disk(DiskId, Assignment),
-    /// Removes a disk.
+    /// Removes a disk from the store.
     RemoveDisk(DiskId),
-    /// Adds a policy, or changes it.
+    /// Adds a policy, or changes an existing one.
     Policy(PolicyId, PolicySpec),
     /// Removes a policy that no disk uses.
     RemovePolicy(PolicyId),
@@ -27,9 +27,9 @@ pub enum Proposal {
 /// Limits in effect for a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effective {
-    /// Holder of the limits. The disk shares limits whose holder is a policy.
+    /// Owner of the limits: the disk itself, or a policy with other disks.
     pub holder: LimitsOwner,
-    /// Limits in effect.
+    /// Values of the limits in effect.
     pub limits: Limits,
 }
 
@@ -102,24 +102,24 @@ impl Store {
         self.disks.keys().copied()
     }
 
-    /// Checks whether all these changes together would be accepted, and returns the resulting sum
-    /// of minimums. Changes nothing.
+    /// Checks whether all these changes would be accepted together, and returns the resulting sum
+    /// of minimums. Does not change the store.
     ///
     /// # Errors
-    /// The reason for which [`Store::propose`] without `force` would refuse them.
+    /// The reason for which [`Store::propose`] without `force` would refuse the changes.
     pub fn check(&self, proposals: &[Proposal]) -> Result<AdmittedMinimums, Refusal> {
         let mut then = self.clone();
         then.propose(proposals, false)?;
         Ok(then.admitted())
     }
 
-    /// Applies these changes, all or none. `force` permits a sum of minimums above the permitted
-    /// share of the capacity.
+    /// Applies these changes. Either all are applied or none. `force` permits a sum of minimums
+    /// above the permitted share of the capacity.
     ///
     /// # Errors
     /// The reason why the first invalid change was refused, or that the minimums exceed the
     /// permitted share of the capacity. Changes that do not increase the sum of minimums are never
-    /// refused for the latter.
+    /// refused for the latter reason.
     pub fn propose(&mut self, proposals: &[Proposal], force: bool) -> Result<Vec<Change>, Refusal> {
         let mut then = self.clone();
         for proposal in proposals {
@@ -135,7 +135,8 @@ impl Store {
         Ok(changes)
     }
 
-    /// Returns the steps that configure a new scheduler like this store.
+    /// Returns the steps that configure a new scheduler with the disks, policies and capacity of
+    /// this store.
     pub fn changes(&self) -> Vec<Change> {
         let mut changes = Self::default().steps_to(self);
         changes.push(Change::Capacity(self.capacity.iops()));
@@ -197,12 +198,12 @@ impl Store {
                 steps.push(Change::Disk { slot, disk: *disk, flow });
             }
         }
-        // Disks leave a flow before it is removed.
+        // Disks must leave a flow before the flow is removed.
         steps.sort_by_key(|step| matches!(step, Change::RemoveFlow(_)));
         steps
     }
 
-    /// Returns all flows with their holders and limits.
+    /// Returns all flows with their owners and limits.
     fn flows(&self) -> BTreeMap<FlowSlot, (LimitsOwner, Limits)> {
         let flow_of = |disk: &DiskId| {
             let effective = self.effective(*disk)?;
@@ -211,7 +212,7 @@ impl Store {
         self.disks.keys().filter_map(flow_of).collect()
     }
 
-    /// Disks with their own limits have even flow slots, policies odd ones.
+    /// Disks with their own limits have even flow slots; policies have odd ones.
     fn flow(&self, disk: DiskId) -> Option<FlowSlot> {
         match self.effective(disk)?.holder {
             LimitsOwner::Disk(disk) => {

@@ -34,7 +34,7 @@ fn nine_tenths_may_be_promised_and_the_refusal_shows_the_arithmetic() {
     assert_eq!(store.slot(DiskId(3)), None);
     store.propose(&[own(3, min(1))], true).unwrap();
     assert_eq!(store.admitted().minimums_iops, 9001);
-    // A change to a lower sum is not refused, although it still exceeds the capacity.
+    // A change to a lower sum is not refused, even if the sum exceeds the capacity.
     store.set_capacity(Capacity::Declared(100));
     store.propose(&[own(1, min(3999))], false).unwrap();
     store.propose(&[own(4, Limits::default())], false).unwrap();

@@ -1,5 +1,5 @@
 //! Submission and completion of several requests of a disk in one call. The result equals that of
-//! one call per request; common lookups and arithmetic are performed once.
+//! one call per request. Common lookups and calculations are performed only once.
 
 use suimon_quantity::Time;
 
@@ -9,22 +9,22 @@ use crate::run::Run;
 use crate::scheduler::Admission;
 use crate::{DiskSlot, QueueCause, StoreScheduler, SubmitError};
 
-/// Result of the submission of several requests, in their order. Requests that are neither
-/// dispatched nor queued found the queue full ([`SubmitError::Full`]).
+/// Result of the submission of several requests, in order. The remaining requests were rejected
+/// because the queue is full ([`SubmitError::Full`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchSubmitted {
-    /// Number of requests, from the first on, to dispatch now.
+    /// Number of requests at the front that the caller dispatches now.
     pub dispatched: usize,
-    /// Number of the following requests that are queued.
+    /// Number of the requests after them that are queued.
     pub waiting: usize,
 }
 
 impl StoreScheduler {
-    /// Submits requests of a disk with the given sizes in bytes. Equivalent to
-    /// [`StoreScheduler::submit`] of one after another with the same `tag`.
+    /// Submits requests of a disk with the given sizes in bytes. Equivalent to one call of
+    /// [`StoreScheduler::submit`] per request with the same `tag`.
     ///
     /// # Errors
-    /// [`SubmitError::NoDisk`] if the disk is not known; then no request was accepted.
+    /// [`SubmitError::NoDisk`] if the disk is not known. In this case no request was accepted.
     pub fn submit_batch(
         &mut self,
         now: Time,
@@ -53,8 +53,8 @@ impl StoreScheduler {
         Ok(of)
     }
 
-    /// Dispatches the first request, or several of its size if nothing holds them. Returns the
-    /// number of requests.
+    /// Dispatches the first request, or several of its size if no limit delays them. Returns the
+    /// number of dispatched requests.
     #[inline]
     fn start_first_of(
         &mut self,
@@ -65,8 +65,8 @@ impl StoreScheduler {
     ) -> usize {
         let Some(&bytes) = sizes.first() else { return 0 };
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
-        // With a due minimum, each request changes the due time of the next one. With a cap, each
-        // request may be the last one permitted.
+        // If a minimum is due, each request changes the due time of the next one. If there is a
+        // cap, each request may be the last permitted one.
         if !way.is_due && !self.gate.is_capped() {
             let room = self.depth.remaining().min(self.spare.remaining(self.depth.in_flight));
             let alike = sizes.iter().take(room as usize).take_while(|size| **size == bytes).count();
@@ -81,12 +81,13 @@ impl StoreScheduler {
         1
     }
 
-    /// Dispatches a run if the maximums permit the whole run. Returns true if dispatched.
+    /// Dispatches a run if the maximums permit all of its requests. Returns true if it was
+    /// dispatched.
     #[inline]
     fn start_run(&mut self, now: Time, slot: DiskSlot, way: Admission, run: Run) -> bool {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return false };
         let Some(flow) = self.flows.get_mut(way.of as usize) else { return false };
-        // None of the flow's requests is queued.
+        // The flow has no queued requests.
         disk.account(now, QueueCause::DeviceDepth);
         if !self.clocks.start_run(now, disk, flow, run) {
             return false;
@@ -98,20 +99,19 @@ impl StoreScheduler {
         true
     }
 
-    /// Accounts for completed requests. Inlined, because a single completion costs less than
-    /// several.
+    /// Accounts for completed requests. Inlined, so that a single completion has cheaper code.
     #[inline(always)]
     pub fn handle_completed(&mut self, now: Time, slot: DiskSlot, of: Completed) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let Some(flow) = self.flows.get_mut(disk.flow as usize) else { return };
-        // Requests in the device follow their disk to another flow.
+        // Requests in the device move with their disk to another flow.
         let requests = of.requests.min(disk.in_flight);
         if requests == 0 {
             return;
         }
         disk.account(now, flow.held_by.unwrap_or(self.contention));
         let depth = self.at_workers.map_or(self.depth.in_flight, |of| of.depth);
-        // With a cap, other nodes use the store, too.
+        // If there is a cap, other nodes also use the store.
         let is_alone = disk.in_flight == self.depth.in_flight
             && disk.waiting == flow.waiting
             && self.shares.first().is_none_or(|first| first.id == disk.flow)

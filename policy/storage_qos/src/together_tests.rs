@@ -100,8 +100,7 @@ impl Side {
         }
     }
 
-    /// Returns the whole state except for the records of queued requests, which are many and mostly
-    /// empty.
+    /// Returns the whole state, except for the records of queued requests, most of which are empty.
     fn state(&self) -> String {
         format!("{:?}", StoreScheduler { records: Records::new(0), ..self.scheduler.clone() })
     }
@@ -120,7 +119,7 @@ impl Side {
 }
 
 proptest! {
-    /// Requests submitted together are accounted for exactly like those submitted one by one.
+    /// Requests submitted in one call are accounted for exactly like those submitted one by one.
     #[test]
     fn coming_together_is_coming_one_by_one(
         limits in prop::collection::vec(any_limits(), DISKS as usize),
@@ -156,8 +155,8 @@ proptest! {
         }
     }
 
-    /// Requests completed together are accounted for like those completed one by one: delivered
-    /// operations and requests in the device.
+    /// Requests completed in one call are accounted for like those completed one by one. Compared
+    /// are delivered operations and requests in the device.
     #[test]
     fn ending_together_is_ending_one_by_one(
         limits in any_limits(),

@@ -6,12 +6,12 @@ use thiserror::Error;
 
 use crate::DiskSlot;
 
-/// Result of a submission.
+/// Result of the submission of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Submitted {
     /// The caller dispatches the request now.
     Dispatch,
-    /// The request is queued; [`crate::StoreScheduler::poll`] returns it later.
+    /// The request is queued. [`crate::StoreScheduler::poll`] returns it later.
     #[serde(rename = "Waits")]
     Queued,
 }
@@ -20,11 +20,11 @@ pub enum Submitted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// No disk in this slot.
+    /// The slot contains no disk.
     #[error(
         "disk slot {} is empty; the caller must add the disk to the scheduler before submitting", .0.0)]
     NoDisk(DiskSlot),
-    /// Queue of the store is full.
+    /// The queue of the store is full.
     #[error("the queue of the store is full; submit the request again after one was dispatched")]
     Full,
 }
@@ -34,7 +34,7 @@ pub enum SubmitError {
 pub enum Next {
     /// Dispatch this request, and poll again.
     Dispatch {
-        /// Disk of the request.
+        /// Disk that the request belongs to.
         disk: DiskSlot,
         /// Identifier of the request in the engine.
         tag: u32,

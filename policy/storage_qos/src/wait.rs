@@ -1,18 +1,18 @@
-//! Causes of queueing.
+//! Causes for which requests are queued.
 
 use serde::{Deserialize, Serialize};
 
-/// Cause for which a disk's requests are queued.
+/// Cause for which requests of a disk are queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueCause {
     /// The disk's own `max_iops`, or the rate of its burst.
     OwnMaximum,
-    /// The disk's own `max_bandwidth`.
+    /// Maximum bandwidth of the disk: `max_bandwidth`.
     OwnBandwidth,
-    /// A maximum of the policy that the disk shares with other disks.
+    /// Maximum of the policy that the disk shares with other disks.
     SharedPolicy,
-    /// Minimums of other disks, which more requests in the device would delay.
+    /// Minimums of other disks, which further requests in the device would delay.
     OthersMinimums,
     /// Queue depth limit of the device.
     DeviceDepth,
@@ -34,8 +34,8 @@ impl QueueCause {
     ];
 }
 
-/// Queueing time in nanoseconds, summed over requests, by cause in the order of [`QueueCause::ALL`].
-/// Counters wrap; differences of two readings are valid.
+/// Queueing time in nanoseconds, summed over requests, by cause in the order of
+/// [`QueueCause::ALL`]. Counters wrap; differences of two readings are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueTime([u64; QueueCause::COUNT]);
 

@@ -1,4 +1,4 @@
-//! Evaluation of a minimum by the operations completed while requests were queued.
+//! Evaluation of a minimum by the operations that completed while requests were queued.
 
 use core::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::history::FlowTotals;
 
 /// Number of samples of the evaluation window: five seconds.
 const SAMPLES: usize = 10;
-/// Permitted shortfall in percent.
+/// Permitted shortfall as a percentage of the minimum.
 const TOLERANCE_PERCENT: u128 = 2;
 
 #[derive(Clone, Debug, Default)]
@@ -23,15 +23,15 @@ pub(crate) struct UnmetWatch {
 /// Change of a minimum's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// Unmet for `lasting`, with the operations in that time.
+    /// The minimum is unmet for `lasting`. Contains the operations in that time.
     Unmet { lasting: Duration, guaranteed: u64, demanded: u64, delivered: u64 },
-    /// Met again after [`Finding::Unmet`] was returned.
+    /// The minimum is met again after [`Finding::Unmet`] was returned.
     Met { lasted: Duration },
 }
 
 impl UnmetWatch {
-    /// Takes a sample. `cost_max` is the cost of the largest request; two such requests may be
-    /// missing.
+    /// Takes a sample. `cost_max` is the cost of the largest request. A shortfall of two such
+    /// requests is tolerated.
     pub(crate) fn sample(
         &mut self,
         now: Time,
@@ -39,7 +39,7 @@ impl UnmetWatch {
         cost_max: u32,
         told_after: Duration,
     ) -> Option<Finding> {
-        // The shortfall began at the previous sample at the latest.
+        // The shortfall began no later than at the previous sample.
         let previous = self.samples.get(self.taken.wrapping_sub(1) % SAMPLES).copied()?;
         let slot = self.samples.get_mut(self.taken % SAMPLES)?;
         let (since, before) = core::mem::replace(slot, (now, *totals));

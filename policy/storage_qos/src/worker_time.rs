@@ -1,7 +1,8 @@
 //! Request time at a worker that borrows from a store's budget.
 //!
-//! The worker accounts for the time of its requests itself. It dispatches requests from loans
-//! before the budget has a report of them, and an unused loan is not a request in flight.
+//! The worker itself accounts for the time of its requests: it dispatches requests by loans before
+//! they are reported to the budget, and the budget cannot distinguish unused loans from requests in
+//! flight.
 
 use core::time::Duration;
 
@@ -11,20 +12,19 @@ use suimon_quantity::Time;
 use crate::phase::Phases;
 use crate::{DiskSlot, Phase, RequestTime, Unscheduled};
 
-/// Longest interval between reports of request time while the worker has requests queued or in
-/// flight.
+/// Longest interval between reports of request time while the worker has requests.
 pub(crate) const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// Shortest interval between reports with the times of all disks. Half of the busy time that the
+/// Shortest interval between reports with the times of all disks: half of the busy time that the
 /// budget carries over between the disks of a policy.
 pub(crate) const ALL_EVERY: Duration = Duration::from_millis(5);
 
 /// Request time of one disk at a worker since the worker's previous report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerTime {
-    /// Disk of the requests.
+    /// Disk that the time belongs to.
     pub disk: DiskSlot,
-    /// Busy time, time in flight by phase, and time lost because the worker was not running.
+    /// Busy time, time in flight by phase, and time in which the worker was not running.
     pub time: RequestTime,
     /// Change of the number of requests in flight since the previous report.
     pub in_flight_change: i32,
@@ -46,9 +46,9 @@ pub(crate) struct LocalRequests {
 }
 
 impl LocalRequests {
-    /// Accounts for the time up to `now`; called before a request changes its state. `waiting` is
-    /// the number of queued requests. Returns true if the caller must add the disk to the list of
-    /// disks that changed since the previous report.
+    /// Accounts for the time up to `now`. Must be called before a request changes its state.
+    /// `waiting` is the number of queued requests. Returns true if the caller must add the disk to
+    /// the list of disks that changed since the previous report.
     #[inline]
     pub(crate) fn account(&mut self, now: Time, waiting: u32) -> bool {
         self.add_time(now, waiting);
@@ -66,7 +66,7 @@ impl LocalRequests {
         }
     }
 
-    /// Removes a completed request.
+    /// Removes a request that has completed.
     pub(crate) fn complete(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if self.in_flight == 0 {
@@ -79,12 +79,12 @@ impl LocalRequests {
         self.phases.change(from, to);
     }
 
-    /// Adds time in which the worker was runnable and not running.
+    /// Adds time in which the worker was runnable but not running.
     pub(crate) fn add_unscheduled(&mut self, of: Unscheduled) {
         self.time.add_unscheduled(of);
     }
 
-    /// Takes over requests in flight that the scheduler accounted for up to `now`.
+    /// Takes over requests in flight for which the scheduler has accounted up to `now`.
     pub(crate) fn adopt(&mut self, now: Time, in_flight: u32, phases: Phases) {
         (self.in_flight, self.reported_in_flight) = (in_flight, in_flight);
         (self.phases, self.accounted, self.time) = (phases, now, RequestTime::default());
@@ -95,8 +95,8 @@ impl LocalRequests {
         self.phases
     }
 
-    /// Takes the disk's unreported time up to `now`; `waiting` is the number of queued requests.
-    /// Returns `None` if nothing changed since the previous report.
+    /// Returns and resets the disk's unreported time up to `now`. `waiting` is the number of queued
+    /// requests. Returns `None` if nothing changed since the previous report.
     pub(crate) fn report(&mut self, now: Time, disk: DiskSlot, waiting: u32) -> Option<WorkerTime> {
         self.add_time(now, waiting);
         self.has_changed = false;
@@ -110,14 +110,14 @@ impl LocalRequests {
         Some(WorkerTime { disk, time, in_flight_change })
     }
 
-    /// Returns true if the caller must add the disk to the list of disks with requests: it has some and
-    /// is not in the list. `waiting` is the number of queued requests.
+    /// Returns true if the caller must add the disk to the list of disks with requests: the disk
+    /// has requests and is not in the list yet. `waiting` is the number of queued requests.
     pub(crate) fn becomes_busy(&mut self, waiting: u32) -> bool {
         let has_requests = self.in_flight | waiting > 0;
         has_requests && !core::mem::replace(&mut self.is_busy, true)
     }
 
-    /// Returns true if the disk, which is in the list of disks with requests, stays there.
+    /// Returns true if the disk must remain in the list of disks with requests.
     pub(crate) fn stays_busy(&mut self, waiting: u32) -> bool {
         self.is_busy = self.in_flight | waiting > 0;
         self.is_busy

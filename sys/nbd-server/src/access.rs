@@ -14,28 +14,28 @@ use crate::tls::NbdTls;
 /// Access control of a Unix socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnixAccess {
-    /// Permissions of the socket: users who may write to it may connect.
+    /// File mode of the socket. Users with write permission may connect.
     pub mode: u32,
     /// Allow list of users and groups, checked on connection (`SO_PEERCRED`). Empty lists admit
-    /// everyone who may connect.
+    /// every user with permission to connect.
     pub accounts: Accounts,
 }
 
 impl Default for UnixAccess {
-    /// Returns access for the daemon's user and group.
+    /// Returns access for the daemon's own user and group.
     fn default() -> Self {
         Self { mode: 0o660, accounts: Accounts::default() }
     }
 }
 
 impl UnixAccess {
-    /// Returns access for these accounts, regardless of the owner of the socket's file.
+    /// Returns access for these accounts, regardless of the owner of the socket file.
     #[must_use]
     pub const fn only(accounts: Accounts) -> Self {
         Self { mode: 0o666, accounts }
     }
 
-    /// Sets the permissions of the socket's file.
+    /// Applies the file mode to the socket file.
     pub(crate) fn guard(&self, path: &Path) -> io::Result<()> {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(self.mode))
     }
@@ -60,12 +60,12 @@ impl UnixAccess {
 /// Access control of a TCP socket.
 #[derive(Clone, Debug, Default)]
 pub struct TcpAccess {
-    /// TLS parameters. With TLS, nothing but its negotiation is possible before it is established;
-    /// without TLS, only clients of this host are served.
+    /// TLS parameters. With TLS, only its negotiation is possible before TLS is established.
+    /// Without TLS, only clients of this host are served.
     pub tls: Option<NbdTls>,
     /// Allow list of client addresses; an empty list admits all.
     pub addresses: Vec<IpNet>,
-    /// True to serve clients of other hosts without TLS.
+    /// True if clients of other hosts are served without TLS.
     pub is_plaintext: bool,
 }
 

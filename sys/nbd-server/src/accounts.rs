@@ -1,7 +1,7 @@
 //! Users and groups of this host from `/etc/passwd` and `/etc/group` (passwd(5), group(5)).
 //!
-//! The files are read directly: the system's libraries would load modules for further services,
-//! which the daemon may not map.
+//! The files are read directly: the C library would load modules for other name services, which the
+//! confined daemon cannot map.
 
 use std::collections::BTreeSet;
 use std::path::Path;

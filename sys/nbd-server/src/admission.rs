@@ -13,7 +13,7 @@ use crate::inside::Inside;
 use crate::queue::NbdQueue;
 
 impl Client {
-    /// Negotiates with the client and passes its queue to the export that it chose. Without a
+    /// Negotiates with the client and passes its queue to the export that it selected. Without a
     /// handshake, the negotiation is not limited.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Client {
             }
         };
         let Some(admitted) = admitted else { return Ok(()) };
-        // The export may wait for its disk; other clients may negotiate meanwhile.
+        // The export may wait for its disk. Other clients can negotiate meanwhile.
         drop(handshake);
         self.attach_soon(admitted).await
     }
@@ -63,7 +63,7 @@ impl Client {
             _life: life,
             guard: self.guard.clone(),
         };
-        // The host lacks descriptors or memory: the operator is informed, and other clients are
+        // The host lacks descriptors or memory. The operator is informed, and other clients are
         // served.
         let queue = NbdQueue::new(socket, &negotiated, rest, share).inspect_err(|error| {
             self.refuse(&format!("the host cannot serve its connection: {error}"));

@@ -16,12 +16,12 @@ pub struct NbdBudgets(Arc<Accounts>);
 
 struct Accounts {
     host: Level,
-    /// Requests delayed or processed in parts for lack of memory.
+    /// Number of requests delayed or processed in parts for lack of memory.
     shortages: AtomicU64,
     book: Mutex<Book>,
 }
 
-/// Peers and exports that have connections.
+/// Accounts of the peers and exports that have connections.
 struct Book {
     peer_limits: NbdLimits,
     peers: BTreeMap<Origin, Arc<Level>>,
@@ -88,8 +88,8 @@ impl NbdBudgets {
         self.lock().peers.get(&origin).map_or(Ok(()), |level| level.check(NbdScope::Peer))
     }
 
-    /// Counts a connection until the returned share is dropped. `limits` are those of the export
-    /// from now on.
+    /// Counts a connection until the returned share is dropped. `limits` become the limits of the
+    /// export.
     ///
     /// # Errors
     /// The limit that would be exceeded; nothing is counted.
@@ -116,14 +116,13 @@ impl NbdBudgets {
         Ok(Share { budgets: self.clone(), client: Some(client), surplus: AtomicU64::new(0) })
     }
 
-    /// Counts the memory of a connection that the daemon makes itself, which is admitted at any
-    /// time.
+    /// Counts the memory of a connection of the daemon itself, which is always admitted.
     pub(crate) fn admit_own(&self) -> Share {
         self.0.host.take_any(RESERVED_BYTES);
         Share { budgets: self.clone(), client: None, surplus: AtomicU64::new(0) }
     }
 
-    /// Removes a connection whose surplus was returned.
+    /// Removes a connection after the return of its surplus.
     fn remove(&self, client: Option<&Counted>) {
         let mut book = self.lock();
         let Some(Counted { export, peer }) = client else {
@@ -145,17 +144,17 @@ impl NbdBudgets {
     }
 }
 
-/// Connection in the accounts of its export, its peer and the host, until it is dropped.
+/// Entry of a connection in the accounts of its export, its peer and the host, until it is dropped.
 #[derive(Debug)]
 pub struct Share {
     budgets: NbdBudgets,
-    /// `None` for connections that the daemon makes itself; only the host counts their memory.
+    /// `None` for connections of the daemon itself; only the host counts their memory.
     client: Option<Counted>,
-    /// Bytes beyond the reservation.
+    /// Bytes held in excess of the reservation.
     surplus: AtomicU64,
 }
 
-/// Accounts of the connection of a server's client.
+/// Accounts that count the connection of a client.
 #[derive(Debug)]
 struct Counted {
     export: (String, Arc<Level>),
@@ -173,8 +172,8 @@ impl Share {
         client.flat_map(|of| [&*of.export.1, &*of.peer.1]).chain([&self.budgets.0.host])
     }
 
-    /// Takes memory beyond the reservation. Returns false, and takes nothing, if a limit would be
-    /// exceeded.
+    /// Takes memory in excess of the reservation. If a limit would be exceeded, takes nothing and
+    /// returns false.
     pub(crate) fn take(&self, bytes: u64) -> bool {
         for (taken, level) in self.levels().enumerate() {
             if !level.take(bytes) {

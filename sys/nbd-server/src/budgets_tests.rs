@@ -38,7 +38,7 @@ fn connections_and_reservations_are_limited_for_exports_peers_and_the_host() {
     let small = limits(9, 2 * RESERVED_BYTES - 1);
     let full = LimitExceeded::Buffers { scope: NbdScope::Export, max: small.buffer_max_bytes };
     assert_eq!(admit(2, "b", small).unwrap_err(), full);
-    // Connections of the daemon itself are always admitted, and their memory counts.
+    // Connections of the daemon itself are always admitted, and their memory is counted.
     let own = budgets.admit_own();
     assert_eq!(budgets.usage().host.buffer_bytes, 4 * RESERVED_BYTES);
     drop((first, fourth, own));
@@ -78,19 +78,20 @@ fn limits_change_for_connections_that_exist() {
     assert_eq!(budgets.usage().peers[0].0, "user 1");
 }
 
-/// Connection in the model: its memory, and the payloads that its client has not collected.
+/// Connection in the model: its memory, and the payloads that its client has not received.
 struct Model {
     pool: Pool,
     held: Vec<Vec<u32>>,
-    /// True if the client collects nothing until its connection ends.
+    /// True if the client receives nothing until its connection ends.
     is_greedy: bool,
-    /// Bytes that the client has yet to transfer, in requests of at most [`PAYLOAD_MAX`].
+    /// Number of bytes that the client still has to transfer, in requests of at most
+    /// [`PAYLOAD_MAX`].
     left: u64,
 }
 
 impl Model {
-    /// Executes a step of a connection as its queue does: a request if there is memory for it, or
-    /// else a part of one if nothing is in use. Returns false if it can do nothing.
+    /// Executes a step of a connection as its queue does: a request if there is memory for it,
+    /// otherwise a part of one if no memory is in use. Returns false if neither is possible.
     fn step(&mut self, bytes: u64) -> bool {
         let bytes = bytes.min(self.left);
         let taken = self.pool.take(bytes, &mut |_| {}).map(|chunks| (chunks, bytes));
@@ -188,7 +189,7 @@ proptest! {
             prop_assert!(keeps(&usage.host));
             prop_assert!(usage.peers.iter().chain(&usage.exports).all(|(_, level)| keeps(level)));
         }
-        // Greedy clients take what is left, and keep it.
+        // Greedy clients take the remaining memory and do not return it.
         for greedy in open.iter_mut().filter(|of| of.is_greedy) {
             greedy.left = u64::MAX;
             while greedy.step(1 << 20) {}

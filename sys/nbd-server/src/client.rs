@@ -1,4 +1,4 @@
-//! Client that has connected and is not served yet.
+//! Client that has connected and is not served by a worker yet.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -19,16 +19,16 @@ pub(crate) struct Client {
     /// `None` if the server offers no TLS.
     pub(crate) tls: Option<NbdTls>,
     pub(crate) caller: ClientIdentity,
-    /// `None` for connections that the daemon makes itself. These are neither limited nor listed.
+    /// `None` for connections of the daemon itself, which are neither limited nor listed.
     pub(crate) origin: Option<Origin>,
-    /// Set at the end of the negotiation. The connection counts until its queue and its TLS have
-    /// ended.
+    /// Share of the connection, set at the end of the negotiation. The connection is counted until
+    /// its queue and its TLS have ended.
     pub(crate) share: Arc<OnceLock<Arc<Share>>>,
-    /// `None` if the negotiation is not limited.
+    /// Signal that the negotiation was replaced; `None` if the negotiation is not limited.
     pub(crate) evicted: Option<Replaced>,
-    /// The same.
+    /// Reference to the negotiation; `None` if the negotiation is not limited.
     pub(crate) progress: Option<Progress>,
-    /// `None` if the socket carries no descriptors.
+    /// Guard against attached descriptors; `None` if the socket cannot carry any.
     pub(crate) guard: Option<Arc<PeerGuard>>,
 }
 
@@ -43,15 +43,15 @@ impl Client {
         Self { host, tls, caller, origin, share, evicted: None, progress: None, guard: None }
     }
 
-    /// Reports that the client was rejected. Clients determine the rate, so each entry is logged at
-    /// level debug only.
+    /// Reports that the client was rejected. Logged at level debug only, because clients determine
+    /// the rate.
     pub(crate) fn refuse(&self, reason: &str) {
         let peer = self.caller.peer.clone();
         tracing::debug!(peer, reason, "an NBD client was rejected");
         self.host.exports.handle_refused(peer, reason.to_owned());
     }
 
-    /// Reports that the client was turned away because of a limit. Logged at level debug, because
+    /// Reports that the client was rejected because of a limit. Logged at level debug only, because
     /// clients determine the rate.
     pub(crate) fn reject(&self, reason: &str) {
         let peer = self.caller.peer.clone();
@@ -62,7 +62,7 @@ impl Client {
     /// Counts the connection towards the limits of the export, the peer and the host.
     ///
     /// # Errors
-    /// The limit that would be exceeded, which was reported.
+    /// The limit that would be exceeded. It was reported before the return.
     pub(crate) fn claim(&self, export: &str) -> io::Result<()> {
         let budgets = &self.host.budgets;
         let share = match self.origin {
@@ -73,7 +73,7 @@ impl Client {
             self.reject(&exceeded.to_string());
             io::Error::other(exceeded)
         })?;
-        // A client negotiates once.
+        // A client negotiates only once.
         let _ = self.share.set(Arc::new(share));
         Ok(())
     }

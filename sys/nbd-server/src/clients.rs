@@ -25,7 +25,7 @@ struct Connection {
 }
 
 impl NbdClients {
-    /// Returns the current connections.
+    /// Returns the current connections in the order of their arrival.
     #[must_use]
     pub fn list(&self) -> Vec<NbdClient> {
         let client = |Connection { export, caller, share }: &Connection| NbdClient {
@@ -57,7 +57,7 @@ impl NbdClients {
     }
 }
 
-/// Connection as long as it is listed.
+/// Entry of a connection in the list, removed on drop.
 pub(crate) struct ListedConnection {
     clients: NbdClients,
     number: u64,
@@ -66,7 +66,7 @@ pub(crate) struct ListedConnection {
 impl Drop for ListedConnection {
     fn drop(&mut self) {
         let removed = self.clients.lock().connections.remove(&self.number);
-        // The end of the share takes another lock.
+        // Dropping the share takes another lock.
         drop(removed);
     }
 }

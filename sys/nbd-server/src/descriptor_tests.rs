@@ -1,4 +1,4 @@
-//! Tests of clients that attach descriptors whose close blocks to their data.
+//! Tests of clients that attach descriptors to their data for which close(2) blocks.
 
 use std::io::{IoSlice, Write};
 use std::mem::MaybeUninit;
@@ -68,7 +68,7 @@ fn descriptors_of_a_client_block_neither_its_worker_nor_the_server() {
         choose(&mut stream, "works").map(|()| stream)
     };
     let mut peers = Vec::new();
-    // Before the negotiation: both threads of the server read from such clients.
+    // The test precedes the negotiation, because both threads of the server read from such clients.
     for _ in 0..4 {
         let (socket, peer) = lingering();
         let client = UnixStream::connect(&path).unwrap();
@@ -95,7 +95,7 @@ fn descriptors_of_a_client_block_neither_its_worker_nor_the_server() {
     returns("the end of a connection", move || drop(queue));
 }
 
-/// As on a kernel that cannot refuse descriptors.
+/// This simulates a kernel that cannot refuse descriptors.
 #[test]
 fn descriptors_that_arrive_end_the_connection_and_are_closed_elsewhere() {
     let runtime = SocketRuntime::new("nbd", 1, ThreadHooks::default()).unwrap();
@@ -108,7 +108,7 @@ fn descriptors_that_arrive_end_the_connection_and_are_closed_elsewhere() {
         let mut queue = queue.owning(inside);
         (&client).write_all(&header(0, READ, 1, 0, 512)).unwrap();
         assert_eq!(queue.receive(8, &mut Vec::new()).unwrap(), 1);
-        // With the header of a request, and with the payload of a write.
+        // The descriptor is attached to the header of a request, and to the payload of a write.
         let mut head = header(0, kind, 2, 0, 512);
         if kind == WRITE {
             (&client).write_all(&head).unwrap();

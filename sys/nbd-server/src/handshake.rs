@@ -18,19 +18,19 @@ use crate::tls::NbdTls;
 /// Time limit of a negotiation, including TLS.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// Client whose negotiation is complete.
+/// Client after a completed negotiation.
 pub(crate) struct Admitted {
-    /// Socket with the client's bytes, without TLS.
+    /// Socket that carries the client's bytes without TLS.
     pub(crate) socket: OwnedFd,
     pub(crate) negotiated: Negotiated,
     /// Bytes received after the negotiation.
     pub(crate) rest: Vec<u8>,
-    /// Ends TLS when it is dropped.
+    /// Owner of the connection's TLS, which ends when this is dropped.
     pub(crate) life: Option<QueueLife>,
 }
 
-/// Negotiates with a client; `None` if the client ended the negotiation. Where TLS is required,
-/// only a request for TLS is accepted before it.
+/// Negotiates with a client; `None` if the client ended the negotiation. If TLS is required, only a
+/// request for TLS is accepted before it is established.
 ///
 /// # Errors
 /// The client violated the protocol, exceeded [`HANDSHAKE_MAX`] or a limit on connections, or the
@@ -75,7 +75,7 @@ async fn negotiate(
                 if let Some(place) = place {
                     place.handle_bytes(Instant::now());
                 }
-                // Nothing is received through TLS before the client's certificate was verified.
+                // No option is received through TLS before the client's certificate was verified.
                 let is_shown = life.is_some() && tls.is_some_and(NbdTls::requires_certificates);
                 if let Some(place) = place.filter(|_| is_shown) {
                     place.handle_authenticated();

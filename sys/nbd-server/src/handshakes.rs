@@ -1,15 +1,17 @@
-//! Limits of concurrent negotiations, per peer and for all servers of a host, and the selection of
-//! one to end for a new client.
+//! Limits on concurrent negotiations, per peer and for all servers of a host.
 //!
-//! Every client that reaches a socket can begin negotiations without completing them. They must
-//! not delay other clients, so that a new negotiation always begins at once. From
-//! [`PEER_MAX`] negotiations of its peer on, or [`HOST_MAX`] of all, it replaces the oldest one in
-//! which the client has been silent for [`SILENT_AFTER`]: of the same peer, or of the peer with the
-//! most. Many clients that connect at once, as after a restart of the daemon, are not silent, and
-//! may exceed the limits up to the [`PEER_PEAK`] and the [`HOST_PEAK`]. There, the oldest
-//! negotiation is replaced in any case. Negotiations in which the client has sent nothing are
-//! replaced before all others. Clients that presented a certificate are not replaced, nor are, below
-//! the peaks, those whose TLS handshake waits for its turn.
+//! Any client that can connect can begin negotiations without completing them. These must not delay
+//! other clients, so a new negotiation always begins at once, and may replace an existing one:
+//! - If its peer has [`PEER_MAX`] negotiations, the oldest silent one of this peer is replaced.
+//! - If the host has [`HOST_MAX`] negotiations, the oldest silent one of the peer with the most
+//!   negotiations is replaced.
+//!
+//! A negotiation is silent after [`SILENT_AFTER`] without bytes from the client. Many clients that
+//! connect at once, for example after a restart of the daemon, are not silent, and may exceed these
+//! limits up to [`PEER_PEAK`] and [`HOST_PEAK`]. At these peaks, the oldest negotiation is replaced
+//! in any case. Negotiations in which the client has sent nothing are replaced before all others.
+//! Clients that presented a certificate are never replaced. Below the peaks, clients whose TLS
+//! handshake is queued are not replaced either.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,13 +22,12 @@ use tokio::sync::watch;
 
 use crate::origin::Origin;
 
-/// Number of concurrent negotiations of one peer from which on a new one replaces the oldest silent
-/// one.
+/// Number of concurrent negotiations of one peer at which a new one replaces the oldest silent one.
 pub(crate) const PEER_MAX: usize = 32;
 /// Maximum number of concurrent negotiations of one peer.
 pub(crate) const PEER_PEAK: usize = 256;
-/// Number of concurrent negotiations on the host from which on a new one replaces a silent one of
-/// the peer with the most.
+/// Number of concurrent negotiations on the host at which a new one replaces a silent one of the
+/// peer with the most negotiations.
 pub(crate) const HOST_MAX: usize = 128;
 /// Maximum number of concurrent negotiations on the host.
 pub(crate) const HOST_PEAK: usize = 512;
@@ -45,12 +46,12 @@ struct All {
 
 struct Entry {
     origin: Origin,
-    /// True if the client has sent something.
+    /// True if the client has sent any bytes.
     has_sent: bool,
     /// Time of the client's last bytes, or of the start.
     active: Instant,
     is_authenticated: bool,
-    /// True while the server, not the client, has to proceed.
+    /// True while the negotiation waits for the server instead of the client.
     is_waiting: bool,
     /// `true` is sent if the negotiation is replaced.
     evict: watch::Sender<bool>,
@@ -63,7 +64,7 @@ pub(crate) struct Handshake {
     pub(crate) evicted: Replaced,
 }
 
-/// Reference to a negotiation, which may have ended.
+/// Reference to a negotiation that may have ended.
 #[derive(Clone)]
 pub(crate) struct Progress {
     all: Handshakes,
@@ -110,8 +111,8 @@ impl Handshakes {
 }
 
 impl All {
-    /// Replaces the oldest negotiation of a peer that is silent at `now`, or the oldest one at a
-    /// peak (`None`). Returns `None` if that is necessary and impossible.
+    /// Replaces the oldest negotiation of a peer that is silent at `now`; at a peak (`now` is
+    /// `None`), the oldest one. Returns `None` if a replacement is necessary but impossible.
     fn make_room(&mut self, peer: Option<Origin>, now: Option<Instant>) -> Option<()> {
         let of_peer = self.replaceable(now).filter(|(_, entry)| Some(entry.origin) == peer);
         let oldest = of_peer.min_by_key(|(number, entry)| (entry.has_sent, entry.active, *number));
@@ -125,8 +126,8 @@ impl All {
         }
     }
 
-    /// Returns the peer with the most negotiations that may be replaced; of several, the one with
-    /// the oldest.
+    /// Returns the peer with the most negotiations that may be replaced. If several peers have the
+    /// same number, returns the one with the oldest negotiation.
     fn peer_with_most(&self, now: Option<Instant>) -> Option<Origin> {
         let mut peers: BTreeMap<Origin, (usize, u64)> = BTreeMap::new();
         for (number, entry) in self.replaceable(now) {
@@ -136,7 +137,7 @@ impl All {
         most.map(|(peer, _)| peer)
     }
 
-    /// Returns the negotiations that may be replaced: those silent at `now`, or all at a peak.
+    /// Returns the negotiations that may be replaced: those silent at `now`, or at a peak all.
     fn replaceable(&self, now: Option<Instant>) -> impl Iterator<Item = (u64, &Entry)> {
         let is_silent = move |entry: &Entry| {
             now.is_none_or(|now| {
@@ -149,7 +150,7 @@ impl All {
 }
 
 impl Handshake {
-    /// Records that the client has sent something.
+    /// Records that the client has sent bytes.
     pub(crate) fn handle_bytes(&self, now: Instant) {
         if let Some(entry) = self.all.lock().entries.get_mut(&self.number) {
             entry.has_sent = true;
@@ -162,7 +163,8 @@ impl Handshake {
         Progress { all: self.all.clone(), number: self.number }
     }
 
-    /// Records that the client presented a certificate, so that it is not replaced.
+    /// Records that the client presented a certificate, which protects the negotiation from
+    /// replacement.
     pub(crate) fn handle_authenticated(&self) {
         if let Some(entry) = self.all.lock().entries.get_mut(&self.number) {
             entry.is_authenticated = true;
@@ -171,8 +173,8 @@ impl Handshake {
 }
 
 impl Progress {
-    /// Records whether the negotiation waits for the server. The client is silent from the end of
-    /// that time on at the earliest.
+    /// Sets whether the negotiation waits for the server. The client's silence is counted from the
+    /// end of that time at the earliest.
     pub(crate) fn set_waiting(&self, is_waiting: bool, now: Instant) {
         if let Some(entry) = self.all.lock().entries.get_mut(&self.number) {
             entry.is_waiting = is_waiting;
@@ -191,7 +193,7 @@ impl Replaced {
     /// Waits until the negotiation is replaced. Cancel safe.
     pub(crate) async fn wait(&mut self) {
         if self.0.wait_for(|is_evicted| *is_evicted).await.is_err() {
-            // The negotiation is over.
+            // The negotiation has ended.
             std::future::pending::<()>().await;
         }
     }

@@ -10,7 +10,7 @@ fn is_evicted(of: &Handshake) -> bool {
     *of.evicted.0.borrow()
 }
 
-/// Begins negotiations at the same time.
+/// Begins negotiations at the same point in time.
 fn begun(all: &Handshakes, origins: impl Iterator<Item = u8>, now: Instant) -> Vec<Handshake> {
     origins.map(|last| all.begin(address(last), now).unwrap()).collect()
 }
@@ -21,7 +21,7 @@ fn the_oldest_silent_negotiation_of_the_same_peer_is_replaced() {
     let others = begun(&all, 0..8, now);
     let many = begun(&all, [100; PEER_MAX].into_iter(), now);
     let then = now + SILENT_AFTER;
-    // The first has sent something since; the second has sent something before.
+    // The first client has sent bytes since; the second one has sent bytes before.
     many[0].handle_bytes(then);
     many[1].handle_bytes(now);
     let new = begun(&all, [100, 100].into_iter(), then);
@@ -53,7 +53,7 @@ fn negotiations_that_wait_for_the_server_are_not_silent() {
     let then = now + SILENT_AFTER;
     let new = begun(&all, [7, 7].into_iter(), then);
     assert!(!waiting.iter().chain(&new).any(is_evicted));
-    // Its turn has come, and the client sends nothing.
+    // The TLS handshake is not queued any more, and the client sends nothing.
     waiting[5].progress().set_waiting(false, then);
     let _last = all.begin(address(7), then + SILENT_AFTER).unwrap();
     let evicted: Vec<_> = waiting.iter().chain(&new).filter(|of| is_evicted(of)).collect();
@@ -70,7 +70,7 @@ fn at_the_limit_of_the_host_the_peer_with_most_makes_room() {
     let new = begun(&all, 100..105, now + SILENT_AFTER);
     assert_eq!(many.iter().filter(|of| is_evicted(of)).count(), new.len());
     assert!(!few.iter().chain(&new).any(is_evicted));
-    // Not silent: the number grows up to the peak.
+    // The clients are not silent, so the number grows up to the peak.
     let storm: Vec<_> = (0..HOST_PEAK).map(|at| (at / 16) as u8).collect();
     let storm = begun(&all, storm.into_iter(), now + SILENT_AFTER);
     assert_eq!(all.lock().entries.len(), HOST_PEAK);

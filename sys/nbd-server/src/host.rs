@@ -11,7 +11,7 @@ use crate::clients::NbdClients;
 use crate::handshakes::Handshakes;
 use crate::queue::NbdQueue;
 
-/// Exports of a server, and the receiver of their connections.
+/// Source of the exports of a server, and receiver of their connections.
 pub trait NbdExports: Send + Sync {
     /// Returns the current exports. Must not block: called by a thread that serves all clients.
     fn exports(&self) -> Vec<Export>;
@@ -30,7 +30,7 @@ pub trait NbdExports: Send + Sync {
     /// Reports a client that was rejected. Must not block.
     fn handle_refused(&self, _peer: String, _reason: String) {}
 
-    /// Reports a client that was turned away because of a limit. Must not block.
+    /// Reports a client that was rejected because of a limit. Must not block.
     fn handle_limited(&self, _peer: String, _reason: String) {}
 }
 
@@ -43,12 +43,12 @@ pub struct NbdHost {
     pub clients: NbdClients,
     /// Accounts of all servers' connections and buffer memory, with the limits.
     pub budgets: NbdBudgets,
-    /// Negotiations of the servers.
+    /// Negotiations in progress of all servers.
     pub(crate) handshakes: Handshakes,
     /// Limits of the servers' TLS handshakes.
     pub(crate) tls_limits: HandshakeLimits,
-    /// Runtime that accepts clients, negotiates with them and carries their TLS. Its threads open
-    /// no files.
+    /// Runtime that accepts clients, negotiates with them and carries their TLS. Its threads never
+    /// open files.
     pub runtime: SocketRuntime,
 }
 

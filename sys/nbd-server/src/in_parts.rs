@@ -10,7 +10,7 @@ use crate::replies::error_of;
 use crate::slot::Slot;
 
 impl NbdQueue {
-    /// Returns the current part as soon as it is ready for execution; `None` before.
+    /// Returns the current part if it is ready for execution; `None` otherwise.
     pub(crate) fn take_part(&mut self) -> Result<Option<DiskRequest>, InputError> {
         let Some(mut parts) = self.parts else { return Ok(None) };
         let begun = self.advance(&mut parts);
@@ -20,7 +20,7 @@ impl NbdQueue {
 
     fn advance(&mut self, parts: &mut Parts) -> Result<Option<DiskRequest>, InputError> {
         if parts.phase == Phase::Next {
-            // Memory is missing while the client has not collected the previous part.
+            // Memory is unavailable until the client has received the previous part.
             let Some(chunks) = self.chunks(parts.bytes()) else { return Ok(None) };
             let part = parts.part();
             if part.payload_bytes == 0 {
@@ -47,7 +47,7 @@ impl NbdQueue {
         parts.phase = Phase::OnDisk;
         let begun = self.begin(part, chunks);
         if begun.is_none() {
-            // The range of the whole request is valid, and no other request has a tag.
+            // The range of the whole request is valid, and no other request occupies a tag.
             self.broken = Some("a part of a request cannot be executed");
         }
         begun
@@ -71,8 +71,9 @@ impl NbdQueue {
         }
     }
 
-    /// Ends a request one of whose parts has failed. The client gets an error, except within a reply
-    /// that has begun and cannot report one: there the connection ends (section "Simple replies").
+    /// Ends a request after one of its parts has failed. The client receives an error reply. A
+    /// reply that has begun and cannot report an error is an exception: there the connection ends
+    /// (section "Simple replies").
     fn fail_part(&mut self, parts: &Parts, slot: Slot, outcome: DiskOutcome) {
         self.parts = None;
         let is_read = matches!(slot.request.command, NbdCommand::Read { .. });
@@ -89,7 +90,8 @@ impl NbdQueue {
     fn reply_to_part(&mut self, parts: &Parts, chunks: Vec<u32>) {
         let (bytes, to) = (parts.bytes(), parts.request().reply_to);
         let form = parts.reply(self.has_chunks);
-        // An extent of data followed by anything else makes a chunk that is not the last one.
+        // If another reply chunk follows an extent of data, the chunk of the extent is not the last
+        // one.
         let data = Extent { length: bytes, state: ExtentState::DATA };
         let other = Extent { length: u64::MAX, state: ExtentState::HOLE | ExtentState::ZERO };
         let extents = [data, other].into_iter();

@@ -13,14 +13,14 @@ use crate::parts::PART_BYTES;
 use crate::queue_tests::{READ, WRITE, connection_of, header, is_readable, received, reply};
 use crate::{NbdBudgets, NbdQueue, RESERVED_BYTES};
 
-/// Not a multiple of a part.
+/// Length that is not a multiple of a part.
 const LEN: u32 = (32 << 20) - 4096;
 const OFFSET: u64 = 8192;
 const FUA: u16 = 1;
 const DF: u16 = 1 << 2;
 
-/// Returns accounts with memory for this number of connections, and `surplus` bytes more. Nothing
-/// is set aside for others.
+/// Returns accounts with memory for this number of connections and `surplus` further bytes. No
+/// memory is reserved for other connections.
 fn budgets(connections: u64, surplus: u64) -> NbdBudgets {
     let budgets = NbdBudgets::default();
     let bytes = connections * RESERVED_BYTES + surplus;
@@ -223,7 +223,7 @@ fn a_client_that_collects_nothing_does_not_stop_another_one() {
     let host = budgets.usage().host;
     assert!(host.limits.buffer_max_bytes - host.buffer_bytes < 1 << 20, "{host:?}");
     assert!(budgets.usage().shortages > 0);
-    // Small requests at any depth, and one of maximum length.
+    // Sends small requests at any queue depth, and one of maximum length.
     let (mut queue, mut client) = connection_of(Framing::Simple, &budgets);
     let reader = std::thread::spawn(move || {
         for cookie in 0..100 {
@@ -237,7 +237,7 @@ fn a_client_that_collects_nothing_does_not_stop_another_one() {
         }
     });
     serve_until(&mut queue, reader, any);
-    // When the greedy client has left, its memory is available again.
+    // The memory of the greedy client is available after the client has disconnected.
     drop(greedy);
     assert!(budgets.usage().host.buffer_bytes <= RESERVED_BYTES + (1 << 20));
 }

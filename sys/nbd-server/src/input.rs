@@ -12,21 +12,21 @@ use suimon_socket_runtime::PeerGuard;
 use crate::level::AHEAD_BYTES;
 use crate::memory::{CHUNK_BYTES, Memory};
 
-/// Bytes read in addition to a long payload, which is likely to be followed by another one: data
+/// Bytes read in addition to a long payload. Another long payload is likely to follow, and data
 /// that is not read ahead needs no copy.
 const AHEAD_BYTES_LONG: usize = 512;
 
-/// Bytes read at once by a connection without a buffer. A connection allocates the buffer when it
-/// receives something, and frees it when it has been idle.
+/// Bytes read at once by a connection without a buffer. A connection allocates its buffer on
+/// receipt of data, and frees it when idle.
 const FIRST_BYTES: usize = 4 << 10;
 
-/// Length in bytes from which a payload is long.
+/// Minimum length in bytes of a long payload.
 const LONG_BYTES: u32 = 32 << 10;
 
 /// Maximum number of pieces per system call.
 const PIECES_MAX: usize = 64;
 
-/// Request with the part of its payload received so far.
+/// Request with the received part of its payload.
 #[derive(Debug)]
 pub(crate) struct Arriving {
     pub(crate) request: Request,
@@ -38,7 +38,7 @@ pub(crate) struct Arriving {
 /// Next event of the stream.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// Header of a request; the payload of a write was not read yet.
+    /// Header of a request. The payload of a write was not read yet.
     Header(Request),
     /// Request with its complete payload.
     Whole(Arriving),
@@ -59,13 +59,13 @@ pub(crate) enum InputError {
     /// The peer closed the connection.
     #[error("the client closed the connection without NBD_CMD_DISC")]
     Closed,
-    /// Invalid message, after which the start of the next one is unknown.
+    /// Invalid message: the start of the next message is unknown.
     #[error(transparent)]
     LostSync(#[from] suimon_nbd::HeaderError),
-    /// The client attached a descriptor to its data.
+    /// The client attached a descriptor (`SCM_RIGHTS`) to its data.
     #[error("the client attached a descriptor to its data")]
     Descriptor,
-    /// The socket failed.
+    /// A system call on the socket failed.
     #[error("the socket failed: {0}")]
     Socket(#[from] Errno),
 }
@@ -78,9 +78,9 @@ pub(crate) struct Input {
     bytes: Vec<u8>,
     start: usize,
     end: usize,
-    /// Write whose payload is being received.
+    /// Write with a partly received payload.
     arriving: Option<Arriving>,
-    /// Number of bytes to discard: the rest of a rejected request's payload.
+    /// Number of bytes to discard: the remainder of a rejected request's payload.
     skip: usize,
     /// Bytes to read ahead if the length of the next message is unknown.
     ahead: usize,
@@ -88,9 +88,9 @@ pub(crate) struct Input {
     is_dry: bool,
     /// True if the received bytes are the beginning of a header.
     is_incomplete: bool,
-    /// True if something was received since unused memory was last released.
+    /// True if data was received since unused memory was last released.
     was_used: bool,
-    /// Receives from the socket if the client may attach descriptors.
+    /// Guard through which data is received if the client may attach descriptors.
     pub(crate) guard: Option<Arc<PeerGuard>>,
 }
 
@@ -111,12 +111,12 @@ impl Input {
         }
     }
 
-    /// Returns true if received bytes were not parsed, because there was no room for a request.
+    /// Returns true if received bytes remain unparsed, because there was no room for a request.
     pub(crate) fn has_bytes(&self) -> bool {
         self.start < self.end && !self.is_incomplete
     }
 
-    /// Frees the buffer if nothing was received since the last call. Returns true if the next call
+    /// Frees the buffer if no data was received since the last call. Returns true if the next call
     /// may free it.
     pub(crate) fn release_unused(&mut self) -> bool {
         let is_empty = self.start == self.end;
@@ -128,12 +128,12 @@ impl Input {
         is_empty && !self.bytes.is_empty()
     }
 
-    /// Skips the next bytes of the stream, which are the rest of a payload.
+    /// Skips the next bytes of the stream: the remainder of a payload.
     pub(crate) fn skip(&mut self, bytes: u64) {
         self.skip = self.skip.saturating_add(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 
-    /// Begins a turn, in which the socket may have data again.
+    /// Begins an iteration, in which the socket may have data again.
     pub(crate) fn begin_poll(&mut self) {
         self.is_dry = false;
     }
@@ -194,7 +194,7 @@ impl Input {
         }
     }
 
-    /// Receives more bytes. Returns true if there were any.
+    /// Receives more bytes into the buffer. Returns true if there were any.
     fn read_ahead(&mut self, socket: &OwnedFd) -> Result<bool, InputError> {
         if self.bytes.len() < AHEAD_BYTES {
             if self.start == self.end {
@@ -215,8 +215,8 @@ impl Input {
         Ok(got.is_some())
     }
 
-    /// Receives bytes before there is a buffer, which is allocated for them. Returns true if there
-    /// were any.
+    /// Receives the first bytes after the buffer was freed, and allocates the buffer for them.
+    /// Returns true if there were any.
     fn read_first(&mut self, socket: &OwnedFd) -> Result<bool, InputError> {
         let mut first = [0; FIRST_BYTES];
         let guard = self.guard.as_deref();
@@ -247,7 +247,7 @@ impl Input {
             if let (true, Some(behind), Some(room)) =
                 (is_whole, pieces.get_mut(count), self.bytes.get_mut(..self.ahead))
             {
-                // Bytes after the payload are received in the same call.
+                // The same call also receives bytes after the payload.
                 *behind = IoSliceMut::new(room);
                 count += 1;
             }
@@ -270,7 +270,7 @@ impl Input {
             let (number, from) = (arriving.got / CHUNK_BYTES, arriving.got % CHUNK_BYTES);
             let Some(&chunk) = arriving.chunks.get(number) else { return };
             let len = (CHUNK_BYTES - from).min(all - arriving.got).min(self.end - self.start);
-            // SAFETY: the request was not handed on, so nothing else accesses its chunks.
+            // SAFETY: the request was not passed on yet, so nothing else accesses its chunks.
             let room = unsafe { memory.part(chunk, from, len) };
             let Some(found) = self.bytes.get(self.start..self.start + len) else { return };
             room.copy_from_slice(found);
@@ -294,8 +294,8 @@ impl Arriving {
             if len == 0 {
                 break;
             }
-            // SAFETY: the request was not handed on, so nothing else accesses its chunks, and each
-            // is lent once.
+            // SAFETY: the request was not passed on yet, so nothing else accesses its chunks, and
+            // each chunk is borrowed once.
             *piece = IoSliceMut::new(unsafe { memory.part(chunk, from, len) });
             left -= len;
             from = 0;
@@ -336,8 +336,8 @@ fn receive(
     }
 }
 
-/// Receives bytes from a client that may attach descriptors. Returns the error of the system call as
-/// a value.
+/// Receives bytes from a client that may attach descriptors. Returns the error of the system call
+/// as a value.
 fn receive_guarded(
     socket: &OwnedFd,
     rooms: &mut [IoSliceMut<'_>],

@@ -1,4 +1,4 @@
-//! Values that a connection's queue owns.
+//! Values owned by the queue of a connection.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use tokio::sync::oneshot::Sender;
 use crate::budgets::Share;
 use crate::clients::ListedConnection;
 
-/// Values that the queue of a connection owns as long as it exists: its entry in the list of
-/// clients, its TLS, and the guard of its socket.
+/// Values that exist as long as the queue of a connection: its entry in the list of clients, its
+/// TLS, and the guard of its socket.
 pub(crate) struct Inside {
     pub(crate) _share: Arc<Share>,
     pub(crate) _noted: Option<ListedConnection>,
     pub(crate) _life: Option<QueueLife>,
-    /// `None` if the socket carries no descriptors.
+    /// Guard against attached descriptors; `None` if the socket cannot carry any.
     pub(crate) guard: Option<Arc<PeerGuard>>,
 }
 
-/// Owned by the queue of a connection with TLS. When it is dropped, the task ends.
+/// Owner of a TLS task, held by the connection's queue. The task ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct QueueLife(#[expect(dead_code, reason = "dropping it is its effect")] Sender<()>);
 
 impl QueueLife {
-    /// Creates the owner of the sender whose drop ends the task.
+    /// Creates the owner of a TLS task, which ends when `sender` is dropped.
     pub(crate) const fn new(sender: Sender<()>) -> Self {
         Self(sender)
     }

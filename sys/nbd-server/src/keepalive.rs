@@ -1,8 +1,7 @@
-//! Detection of TCP connections whose peer has vanished: its host lost power, or its network
-//! failed.
+//! Detection of TCP connections with a vanished peer, after a power loss or network failure.
 //!
-//! Such a client sends nothing, not even the end of its connection. The kernel detects this and
-//! ends the connection, so that its place and memory are freed.
+//! A vanished client sends nothing, not even the end of its connection. The kernel detects it by
+//! probes and ends the connection, which frees its place in the limits and its memory.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -18,7 +17,7 @@ pub(crate) const IDLE: Duration = Duration::from_secs(60);
 /// Interval of probes, and number of unanswered probes after which the connection ends.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(15);
 pub(crate) const PROBES: u32 = 4;
-/// Maximum time for which sent bytes may remain unacknowledged; equals the sum of the times above.
+/// Maximum time for which sent bytes may remain unacknowledged: `IDLE` plus the time of all probes.
 pub(crate) const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(120);
 
 /// Configures the kernel to end the connection of a vanished client after 120 s (tcp(7),

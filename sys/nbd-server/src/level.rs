@@ -1,40 +1,40 @@
 //! Limits on connections and on buffer memory: of an export, of a peer and of the host.
 //!
-//! Each connection has [`RESERVED_BYTES`] of buffer memory. They are set aside at the export, the
-//! peer and the host for as many connections as these may have, so that a connection is admitted
-//! whatever the others hold. The rest of a limit is the surplus, which connections take and return.
-//! The reserved memory suffices to process every request, in parts if it is large. Other
-//! connections therefore affect the speed of a connection, not its progress, and nothing waits for
-//! memory of another connection.
+//! Each connection has a reservation of [`RESERVED_BYTES`] of buffer memory. The export, the peer
+//! and the host set aside the reservations of their maximum number of connections. A connection can
+//! therefore be admitted regardless of the memory use of others. The remainder of a limit is the
+//! surplus, which connections take and return. The reservation suffices to process every request,
+//! in parts if it is large. Other connections therefore affect the speed of a connection but not
+//! its progress, and no connection waits for memory of another one.
 //!
 //! Invariants
 //! - The connections of a level hold at most its `buffer_max_bytes`, unless that was lowered
 //!   meanwhile.
-//! - Taking and returning memory needs no lock: at most three atomic additions.
+//! - Taking and returning memory needs no lock, and at most three atomic additions.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use suimon_ports::{NbdLevel, NbdLimits};
 
-/// Payload bytes that a connection may always hold: the largest part of a request.
+/// Payload bytes that are reserved for each connection: the largest part of a request.
 pub(crate) const PAYLOAD_RESERVED_BYTES: u64 = 256 << 10;
 
-/// Bytes read from the socket at once if the length of the next message is unknown: many short
-/// requests, with a copy of their payloads instead of a system call for each.
+/// Bytes read from the socket at once if the length of the next message is unknown. One system call
+/// may read many short requests; their payloads are copied.
 pub(crate) const AHEAD_BYTES: usize = 256 << 10;
 
-/// Bytes that a connection may always hold: payload, and the buffer for received bytes. The buffers
-/// of TLS are not counted.
+/// Bytes that are reserved for each connection: payload, and the buffer for received bytes. The
+/// buffers of TLS are not counted.
 pub const RESERVED_BYTES: u64 = PAYLOAD_RESERVED_BYTES + AHEAD_BYTES as u64;
 
-/// Owner of a limit.
+/// Scope of a limit on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NbdScope {
-    /// Connections of one export.
+    /// Connections of one export together.
     Export,
-    /// Connections of one peer: a user of this host, or an address.
+    /// Connections of one peer together: a user of this host, or an address.
     Peer,
-    /// Connections of all servers.
+    /// Connections of all servers of the host together.
     Host,
 }
 
@@ -44,9 +44,9 @@ pub enum LimitExceeded {
     /// The maximum number of connections is reached.
     #[error("{} has {max} connections, its maximum. Raise {}", of(.scope), keys(.scope).0)]
     Connections {
-        /// Owner of the limit.
+        /// Scope of the reached limit.
         scope: NbdScope,
-        /// Maximum number of connections.
+        /// Maximum number of connections in the scope.
         max: u32,
     },
     /// The buffer memory is reserved for the present connections.
@@ -56,9 +56,9 @@ pub enum LimitExceeded {
         keys(.scope).1
     )]
     Buffers {
-        /// Owner of the limit.
+        /// Scope of the reached limit.
         scope: NbdScope,
-        /// Maximum number of bytes.
+        /// Maximum number of bytes in the scope.
         max: u64,
     },
 }
@@ -84,13 +84,13 @@ const fn keys(scope: &NbdScope) -> (&'static str, &'static str) {
 #[derive(Debug)]
 pub(crate) struct Level {
     connections: AtomicU32,
-    /// Bytes beyond the reservations.
+    /// Bytes held in excess of the reservations.
     surplus: AtomicU64,
     connections_max: AtomicU32,
     bytes_max: AtomicU64,
 }
 
-/// Memory ordering of the counters, which are independent of other memory.
+/// Memory ordering of the counters. They synchronise no other memory.
 const ORDER: Ordering = Ordering::Relaxed;
 
 impl Level {
@@ -149,14 +149,14 @@ impl Level {
         self.connections.fetch_sub(1, ORDER);
     }
 
-    /// Takes surplus. Returns false, and takes none, if a limit would be exceeded.
+    /// Takes surplus memory. If a limit would be exceeded, takes nothing and returns false.
     pub(crate) fn take(&self, bytes: u64) -> bool {
         let max = self.surplus_max();
         let added = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= max);
         self.surplus.fetch_update(ORDER, ORDER, added).is_ok()
     }
 
-    /// Takes surplus regardless of limits, for the daemon itself.
+    /// Takes surplus memory for the daemon itself, regardless of limits.
     pub(crate) fn take_any(&self, bytes: u64) {
         self.surplus.fetch_add(bytes, ORDER);
     }
@@ -171,7 +171,7 @@ impl Level {
         used.checked_add(bytes).is_some_and(|sum| sum <= self.surplus_max())
     }
 
-    /// Returns the memory that is not set aside for connections.
+    /// Returns the size of the surplus: memory that is not reserved for connections.
     fn surplus_max(&self) -> u64 {
         let bytes_max = self.bytes_max.load(ORDER);
         let possible = u64::from(self.connections_max.load(ORDER)).min(bytes_max / RESERVED_BYTES);

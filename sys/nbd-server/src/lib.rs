@@ -5,11 +5,10 @@
 //! - [`serve_stream`]: serves one client that is already connected.
 //! - [`NbdTls`]: certificates that a TCP server presents and requires.
 //! - [`NbdHost`]: state shared by servers: exports, the list of connections, their limits
-//!   ([`NbdBudgets`]), and the threads
-//!   ([`SocketRuntime`](suimon_socket_runtime::SocketRuntime)), whose number does not depend on the
-//!   number of servers and connections.
-//! - [`NbdQueue`]: a connection after its handshake, a [`DiskQueue`](suimon_ports::DiskQueue) that
-//!   a worker services.
+//!   ([`NbdBudgets`]), and the threads ([`SocketRuntime`](suimon_socket_runtime::SocketRuntime)),
+//!   whose number does not depend on the number of servers and connections.
+//! - [`NbdQueue`]: a connection after its handshake, a [`DiskQueue`](suimon_ports::DiskQueue)
+//!   that a worker services.
 //!
 //! Outside of the scope: disks and files. The encoding of the protocol is in `formats/nbd`.
 //!
@@ -24,11 +23,11 @@
 //! Invariants
 //! - A TCP server requires TLS before anything else, or serves only clients of this host, unless
 //!   plaintext access is configured.
-//! - A client that sends more than can be processed, or does not read its replies, is not read from
-//!   until it catches up: memory of a connection is bounded, and that of all connections of an
-//!   export, of a peer and of the host ([`NbdBudgets`]).
-//! - A request that the limits permit no more memory for is processed in parts, in the memory that
-//!   its connection has reserved. No request fails for lack of memory, and no connection waits for
+//! - If a client sends more than can be processed, or does not read its replies, the server does
+//!   not read from it until this changes. The memory of a connection is bounded, as is that of all
+//!   connections of an export, of a peer and of the host ([`NbdBudgets`]).
+//! - If the limits permit no more memory for a request, it is processed in parts, in the memory
+//!   reserved for its connection. No request fails for lack of memory, and no connection waits for
 //!   memory of another one.
 //! - A payload stays in one place between socket and file; only the kernel copies it, apart from
 //!   the part received together with a header.

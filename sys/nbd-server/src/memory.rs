@@ -14,11 +14,11 @@ pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 /// buffer memory permit.
 pub(crate) const CHUNKS: u32 = 1024;
 
-/// Size of a small chunk in bytes: sufficient for most payloads. Small chunks are contiguous,
-/// because addresses a power of two apart share a CPU cache set.
+/// Size of a small chunk in bytes, sufficient for most payloads. Small chunks are contiguous:
+/// addresses that differ by a power of two would share a CPU cache set.
 pub(crate) const SMALL_BYTES: usize = 4 << 10;
 
-/// Number of small chunks of a connection; their indices follow those of the others.
+/// Number of small chunks of a connection. Their indices follow those of the large chunks.
 pub(crate) const SMALL_CHUNKS: u32 = 256;
 
 /// Memory of a connection's chunks. The kernel allocates pages on first access; [`Memory::release`]
@@ -30,7 +30,7 @@ pub(crate) struct Memory {
 // SAFETY: plain memory; [`Pool`] and the owners of chunks determine which thread accesses which
 // chunk.
 unsafe impl Send for Memory {}
-// SAFETY: as above; no reference is handed out here.
+// SAFETY: as above; this type returns no references.
 unsafe impl Sync for Memory {}
 
 const BYTES: usize = CHUNK_BYTES * CHUNKS as usize + SMALL_BYTES * SMALL_CHUNKS as usize;
@@ -48,7 +48,8 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Returns the memory of free chunks to the system. They are zero when they are accessed again.
+    /// Returns the memory of free chunks to the system. The chunks read as zeros on the next
+    /// access.
     pub(crate) fn release(&self, chunks: &Range<u32>) {
         let start = self.chunk(chunks.start);
         let size = if chunks.start < CHUNKS { CHUNK_BYTES } else { SMALL_BYTES };
@@ -67,7 +68,7 @@ impl Memory {
         unsafe { self.start.cast::<u8>().add(offset) }
     }
 
-    /// Returns part of a chunk, to be accessed by its owner.
+    /// Returns part of a chunk, to be accessed by the chunk's owner.
     ///
     /// # Safety
     /// Nothing else may access the chunk meanwhile, and `from + len` must be at most its length.

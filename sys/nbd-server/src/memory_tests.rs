@@ -1,4 +1,4 @@
-//! Tests of the memory that a server uses, with real sockets. Each runs in a process of its own.
+//! Tests of the memory that a server uses, with real sockets. Each test runs in a separate process.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -31,7 +31,7 @@ fn private_bytes() -> u64 {
 fn serve(queue: &mut NbdQueue) -> usize {
     let requests = received(queue);
     for request in &requests {
-        // Writes to the memory.
+        // This writes to the memory.
         queue.zero_payload(request.tag, 0, request.range.len());
         queue.complete(request.tag, DiskOutcome::Done);
     }
@@ -46,7 +46,7 @@ fn connect(path: &Path) -> UnixStream {
     stream
 }
 
-/// Sends requests until the server reads no more, or `max`.
+/// Sends requests until the server stops reading, at most `max`.
 fn send_reads(stream: &mut UnixStream, max: u64) {
     stream.set_nonblocking(true).unwrap();
     for cookie in 0..max {
@@ -68,7 +68,7 @@ fn clients_that_collect_nothing_use_no_more_than_the_limit_of_their_export() {
     let before = private_bytes();
     let count = NbdLimits::EXPORT.connections_max as usize;
     let mut clients: Vec<_> = (1..count).map(|_| connect(&path)).collect();
-    // Each would get 64 MiB without a limit.
+    // Without a limit, each connection would get 64 MiB.
     clients.iter_mut().for_each(|client| send_reads(client, 64));
     let deadline = Instant::now() + LIMIT;
     let mut quiet = 0;
@@ -81,12 +81,13 @@ fn clients_that_collect_nothing_use_no_more_than_the_limit_of_their_export() {
     let level = budgets.usage().exports[0].1;
     assert_eq!(level.connections as usize, count - 1);
     assert!(level.buffer_bytes <= level.limits.buffer_max_bytes, "{level:?}");
-    // They hold nearly all of it, except what is set aside for another connection.
+    // The connections use nearly all of the memory, except for the part reserved for another
+    // connection.
     assert!(level.limits.buffer_max_bytes - level.buffer_bytes < 4 * RESERVED_BYTES, "{level:?}");
     let used = private_bytes().saturating_sub(before);
     let bound = level.limits.buffer_max_bytes + count as u64 * TABLES_BYTES;
     assert!(used <= bound, "{used} bytes, of at most {bound}");
-    // Another client is served, and the one after it is turned away.
+    // One more client is served, and the next one is rejected.
     let mut last = connect(&path);
     assert!(choose(&mut UnixStream::connect(&path).unwrap(), "works").is_err());
     assert!(exports.limited.lock().unwrap()[0].contains("connections_max"));
@@ -134,7 +135,7 @@ fn a_connection_returns_the_memory_of_its_largest_requests() {
     assert!(!queue.release_unused(), "everything was released");
     assert_eq!(budgets.usage().host.buffer_bytes, RESERVED_BYTES);
     let after = private_bytes();
-    // The thread's stack and the allocator may keep some.
+    // The thread's stack and the allocator may retain some memory.
     assert!(after < idle + (4 << 20), "{idle} {after}");
 }
 

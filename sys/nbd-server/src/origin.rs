@@ -1,9 +1,9 @@
-//! Origin of a client, by which its connections and negotiations are limited.
+//! Origin of a client, which determines its limits on connections and negotiations.
 
 use core::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Origin of a client, such that others cannot forge it.
+/// Origin of a client. Another client cannot forge it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     /// User id on this host.

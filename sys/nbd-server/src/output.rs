@@ -12,15 +12,15 @@ use crate::memory::{CHUNK_BYTES, Memory};
 /// Maximum number of slices per system call.
 const SLICES_MAX: usize = 256;
 
-/// Reply: head and payload.
+/// Reply in the queue: head and payload.
 struct Reply {
     /// Offset of the reply's head in the stream of all heads.
     head: u64,
     head_bytes: usize,
-    /// Chunks of the payload, returned to the pool once they were sent.
+    /// Chunks of the payload, returned to the pool after they were sent.
     chunks: Vec<u32>,
     payload_bytes: usize,
-    /// Bytes of head and payload that were sent.
+    /// Number of bytes of head and payload that were sent.
     sent: usize,
 }
 
@@ -37,9 +37,9 @@ pub(crate) struct Output {
 /// Result of sending queued replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sending {
-    /// Every reply was sent completely.
+    /// Every queued reply was sent completely.
     Done,
-    /// The client does not read fast enough.
+    /// The socket's send buffer is full, because the client does not read fast enough.
     Blocked,
 }
 
@@ -81,14 +81,16 @@ impl Output {
         self.heads.resize(start.saturating_add(head_bytes_max), 0);
         let head_bytes = encode(self.heads.get_mut(start..).unwrap_or_default());
         self.heads.truncate(start.saturating_add(head_bytes.unwrap_or(0)));
-        // Each head fits. Sending an incomplete one would desynchronise the connection.
+        // Each head fits into `head_bytes_max`. Sending an incomplete one would desynchronise the
+        // connection.
         if let Some(head_bytes) = head_bytes {
             let head = self.disconnected.saturating_add(start as u64);
             self.replies.push_back(Reply { head, head_bytes, chunks, payload_bytes, sent: 0 });
         }
     }
 
-    /// Sends as much as the socket accepts. `free` receives the chunks of replies that were sent.
+    /// Sends as many bytes as the socket accepts. `free` receives the chunks of replies that were
+    /// sent.
     ///
     /// # Errors
     /// The connection has ended.
@@ -135,8 +137,8 @@ impl Output {
         self.disconnected = first;
     }
 
-    /// Fills `slices` with the data to send. Returns their number. Heads without a payload between
-    /// them are one slice.
+    /// Fills `slices` with the data to send, and returns their number. Heads without a payload
+    /// between them form one slice.
     #[allow(unsafe_code, reason = "reads chunks that the kernel has filled")]
     fn gather<'a>(&'a self, memory: &'a Memory, slices: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
@@ -179,7 +181,7 @@ impl Output {
     }
 }
 
-/// Returns the number of bytes that the socket accepted.
+/// Sends bytes. Returns the number of bytes that the socket accepted.
 fn hand_over(socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     match slices {

@@ -1,8 +1,9 @@
-//! State of a large request that is processed in parts, one after the other.
+//! State of a large request that is processed in consecutive parts.
 //!
 //! A read or write that exceeds the memory reserved for its connection, and for which the limits
-//! permit no more, is split into disk requests of at most [`PART_BYTES`]. All parts use the reserved
-//! memory. The connection has no other request meanwhile, so that replies cannot get mixed up.
+//! permit no more, is split into disk requests of at most [`PART_BYTES`]. All parts use the
+//! reserved memory. The connection has no other request meanwhile, so that replies are not
+//! interleaved.
 
 use suimon_nbd::{ByteRange, NbdCommand, Request};
 
@@ -14,11 +15,11 @@ pub(crate) const PART_BYTES: u64 = PAYLOAD_RESERVED_BYTES;
 /// State of the current part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The part needs memory.
+    /// Waiting for buffer memory for the next part.
     Next,
-    /// The payload of the part is being received.
+    /// Receiving the payload of the part.
     Receiving,
-    /// The disk executes the part.
+    /// Waiting for the disk to execute the part.
     OnDisk,
 }
 
@@ -27,7 +28,7 @@ pub(crate) enum Phase {
 pub(crate) struct Parts {
     request: Request,
     range: ByteRange,
-    /// Bytes of parts that the disk has executed.
+    /// Number of bytes of parts that the disk has executed.
     done: u64,
     pub(crate) phase: Phase,
 }
@@ -35,17 +36,17 @@ pub(crate) struct Parts {
 /// Form of the reply to a part of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartReply {
-    /// Chunk of its own (`NBD_REPLY_TYPE_OFFSET_DATA`).
+    /// Separate reply chunk (`NBD_REPLY_TYPE_OFFSET_DATA`).
     Chunk,
-    /// Head of a reply for the whole range, and the data of this part.
+    /// Head of one reply for the whole range, followed by the data of this part.
     Head,
-    /// Data that continues the reply.
+    /// Data that continues the reply of the previous part.
     Data,
 }
 
 impl Parts {
-    /// Returns the first state of a request; `None` if it cannot be processed in parts, or is not
-    /// larger than one.
+    /// Returns the initial state of a request; `None` if it cannot be processed in parts, or is not
+    /// larger than one part.
     pub(crate) fn new(request: Request) -> Option<Self> {
         let (NbdCommand::Read { range, .. } | NbdCommand::Write { range, .. }) = request.command
         else {
@@ -55,7 +56,7 @@ impl Parts {
         (range.length > PART_BYTES).then_some(parts)
     }
 
-    /// Returns the bytes of the request from the current part on.
+    /// Returns the remaining range of the request, starting with the current part.
     pub(crate) fn rest(&self) -> ByteRange {
         let offset = self.range.offset.saturating_add(self.done);
         ByteRange { offset, length: self.range.length.saturating_sub(self.done) }
@@ -66,7 +67,7 @@ impl Parts {
         self.rest().length.min(PART_BYTES)
     }
 
-    /// Returns the whole request.
+    /// Returns the whole request, including executed parts.
     pub(crate) const fn request(&self) -> &Request {
         &self.request
     }
@@ -82,8 +83,8 @@ impl Parts {
         Request { command, payload_bytes, ..self.request }
     }
 
-    /// Returns the bytes of a write's payload that are not received yet. Valid while a part is on
-    /// the disk.
+    /// Returns the bytes of a write's payload that are not received yet. Valid while the disk
+    /// executes a part.
     pub(crate) fn unreceived(&self) -> u64 {
         let rest = self.rest().length.saturating_sub(self.bytes());
         if self.request.payload_bytes > 0 { rest } else { 0 }

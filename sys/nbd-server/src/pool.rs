@@ -1,12 +1,12 @@
-//! Free chunks of a connection's memory, and the account of the chunks that use memory.
+//! Free chunks of a connection's memory, and the count of the chunks that use memory.
 //!
-//! A chunk is cold until its first use, and warm until its memory is returned to the system. Memory
-//! of warm chunks, free or not, counts: up to [`PAYLOAD_RESERVED_BYTES`] towards the reservation of
-//! the connection, and beyond towards the limits of its export, its peer and the host
-//! ([`Share::take`]).
+//! A chunk is cold until its first use: the kernel has allocated no pages for it. It is then warm
+//! until its memory is returned to the system. The memory of warm chunks is counted, whether or not
+//! they are free. Up to [`PAYLOAD_RESERVED_BYTES`] count towards the reservation of the connection.
+//! Further bytes count towards the limits of its export, its peer and the host ([`Share::take`]).
 //!
-//! Invariant: if no chunk is in use, a payload of [`PAYLOAD_RESERVED_BYTES`] or less gets chunks,
-//! whatever other connections hold.
+//! Invariant: if no chunk is in use, chunks for a payload of up to [`PAYLOAD_RESERVED_BYTES`] are
+//! available, regardless of the memory use of other connections.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use crate::budgets::Share;
 use crate::level::PAYLOAD_RESERVED_BYTES;
 use crate::memory::{CHUNK_BYTES, CHUNKS, SMALL_BYTES, SMALL_CHUNKS};
 
-/// Maximum number of empty lists that a pool keeps, so that requests rarely allocate one: the queue
-/// depth of most clients.
+/// Maximum number of empty lists that a pool keeps for reuse: the queue depth of most clients.
 const SPARE_LISTS_MAX: usize = 64;
 
-/// Maximum number of chunks whose memory one call of [`Pool::release_unused`] returns, which limits
-/// the duration of the call.
+/// Maximum number of chunks that one call of [`Pool::release_unused`] returns to the system. This
+/// limits the duration of the call.
 const RELEASED_MAX: usize = 256;
 
-/// Free chunks of one size. The most recently freed one is reused first, because it may still be in
-/// the CPU's cache, and because the others can be released.
+/// Free chunks of one size. The most recently freed chunk is reused first, because it may still be
+/// in the CPU's cache. The memory of the other chunks can be released.
 struct Stack {
-    /// Free chunks, the most recently freed one last.
+    /// Free chunks in the order in which they were freed.
     free: Vec<u32>,
-    /// Number of chunks that have not been used since creation, or since their memory was last
-    /// returned to the system. They are at the start of `free`.
+    /// Number of cold chunks: not used since creation, or since their memory was last returned to
+    /// the system. They are at the start of `free`.
     cold: usize,
-    /// Least number of free chunks since memory was last released: this many were not used.
+    /// Smallest number of free chunks since memory was last released. This number of chunks was not
+    /// used.
     unused: usize,
     /// Number of chunks, free or not.
     count: usize,
@@ -65,7 +65,7 @@ impl Stack {
         chunks.saturating_sub(self.spare()) as u64 * self.bytes as u64
     }
 
-    /// Moves chunks to `taken`; there must be as many.
+    /// Moves chunks to `taken`. At least this number must be free.
     fn take(&mut self, chunks: usize, taken: &mut Vec<u32>) {
         let from = self.free.len().saturating_sub(chunks);
         taken.extend(self.free.drain(from..).rev());
@@ -73,7 +73,8 @@ impl Stack {
         self.unused = self.unused.min(from);
     }
 
-    /// Makes the spare chunks up to position `end` cold. `release` receives adjacent ones.
+    /// Makes free warm chunks cold, up to position `end`. `release` receives ranges of adjacent
+    /// chunks.
     fn cool(&mut self, end: usize, release: &mut impl FnMut(Range<u32>)) {
         let Some(spare) = self.free.get_mut(self.cold..end) else { return };
         spare.sort_unstable_by(|a, b| b.cmp(a));
@@ -91,9 +92,10 @@ pub(crate) struct Pool {
     chunks: Stack,
     small: Stack,
     share: Arc<Share>,
-    /// Bytes taken from the share beyond the reservation.
+    /// Bytes taken from the share in excess of the reservation.
     surplus: u64,
-    /// At most [`SPARE_LISTS_MAX`], each with capacity for at most [`CHUNKS`] indices.
+    /// Empty lists for reuse: at most [`SPARE_LISTS_MAX`], each with capacity for at most
+    /// [`CHUNKS`] indices.
     spare_lists: Vec<Vec<u32>>,
 }
 
@@ -108,9 +110,8 @@ impl Pool {
         }
     }
 
-    /// Takes chunks for this number of bytes; `None` if there are too few or the limits permit no
-    /// more memory, in which case none is taken. `release` receives chunks whose memory must be
-    /// returned to the system.
+    /// Takes chunks for this number of bytes. Returns `None` and takes nothing if too few are free
+    /// or the limits permit no more memory. `release` receives chunks to return to the system.
     pub(crate) fn take(
         &mut self,
         bytes: u64,
@@ -133,7 +134,7 @@ impl Pool {
         }
         let growth = self.chunks.growth(count);
         if !self.may_grow(growth, 0) && !self.grow(growth) {
-            // Spare small chunks are the only other memory of which something can be returned.
+            // The only other memory that can be returned is that of free small chunks.
             self.small.cool(self.small.free.len(), release);
             if !self.grow(growth) {
                 return None;
@@ -160,7 +161,7 @@ impl Pool {
             let kind = if chunk < CHUNKS { &mut self.chunks } else { &mut self.small };
             kind.free.push(chunk);
         }
-        // A list without memory saves no allocation.
+        // An empty list without capacity would save no allocation.
         if chunks.capacity() > 0 && self.spare_lists.len() < SPARE_LISTS_MAX {
             self.spare_lists.push(chunks);
         }
@@ -171,8 +172,8 @@ impl Pool {
         self.chunks.is_unused() && self.small.is_unused()
     }
 
-    /// Releases chunks that were not used since the last call. `release` receives chunks whose
-    /// memory must be returned to the system. Returns true if spare chunks remain.
+    /// Releases chunks that were not used since the last call. `release` receives chunks to return
+    /// to the system. Returns true if free warm chunks remain.
     pub(crate) fn release_unused(&mut self, release: &mut impl FnMut(Range<u32>)) -> bool {
         let mut left = RELEASED_MAX;
         for kind in [&mut self.chunks, &mut self.small] {
@@ -201,24 +202,27 @@ impl Pool {
         self.chunks.warm_bytes() + self.small.warm_bytes()
     }
 
-    /// Returns the memory that must be taken from the share for `growth` more bytes, if `returned`
-    /// bytes are returned before.
+    /// Returns the number of bytes that must be taken from the share for `growth` more bytes, if
+    /// `returned` bytes are returned first.
     fn missing(&self, growth: u64, returned: u64) -> u64 {
         let warm = self.warm_bytes().saturating_sub(returned);
         (warm + growth).saturating_sub(PAYLOAD_RESERVED_BYTES + self.surplus)
     }
 
-    /// Returns true if the connection may use `growth` more bytes without taking any of the share.
+    /// Returns true if the connection may use `growth` more bytes without taking more from the
+    /// share.
     fn may_grow(&self, growth: u64, returned: u64) -> bool {
         growth == 0 || self.missing(growth, returned) == 0
     }
 
-    /// Returns true if the connection may use `growth` more bytes, with what the share has.
+    /// Returns true if the connection may use `growth` more bytes, including bytes that can be
+    /// taken from the share.
     fn may_reach(&self, growth: u64, returned: u64) -> bool {
         self.may_grow(growth, returned) || self.share.has(self.missing(growth, returned))
     }
 
-    /// Takes from the share what `growth` more bytes need. Returns false if a limit is reached.
+    /// Takes the bytes from the share that `growth` more bytes need. Returns false if a limit is
+    /// reached.
     fn grow(&mut self, growth: u64) -> bool {
         let missing = if growth == 0 { 0 } else { self.missing(growth, 0) };
         let is_taken = missing == 0 || self.share.take(missing);

@@ -71,12 +71,12 @@ fn lists_that_are_given_back_are_used_again_and_not_kept_without_end() {
 fn chunks_count_while_they_have_memory_and_unused_ones_are_released() {
     let (mut pool, budgets) = pool(8 * CHUNK);
     let used = || budgets.usage().host.buffer_bytes - RESERVED_BYTES;
-    // The first four are those of the reservation.
+    // The first four chunks are covered by the reservation.
     let held = take(&mut pool, 12 * CHUNK).unwrap();
     assert_eq!((used(), take(&mut pool, CHUNK)), (8 * CHUNK, None));
     pool.release(held);
     assert_eq!(used(), 8 * CHUNK, "they have memory");
-    // Two chunks are in use until they were released, and then used again.
+    // Two chunks remain in use until they are released, and are used again then.
     let busy = take(&mut pool, 2 * CHUNK).unwrap();
     let mut released = 0;
     assert!(pool.release_unused(&mut |_| released += 1), "all were in use since the last call");
@@ -99,7 +99,7 @@ fn spare_small_chunks_make_room_for_a_large_payload() {
     assert_eq!((released, all.len()), (64, 4));
     assert!(take(&mut pool, 1).is_none());
     assert_eq!(budgets.usage().host.buffer_bytes, RESERVED_BYTES);
-    // A spare chunk serves a small payload that no small chunk has memory for.
+    // A warm free chunk serves a small payload for which no small chunk has memory.
     pool.release(all);
     assert!(take(&mut pool, 1).unwrap()[0] < CHUNKS);
 }

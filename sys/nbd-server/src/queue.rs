@@ -25,31 +25,31 @@ use crate::slot::{Slot, payload_bytes};
 use crate::unread;
 use crate::watch::SocketWatch;
 
-/// Maximum number of requests of a connection in flight; further ones stay in the socket.
+/// Maximum number of requests of a connection in flight. Further requests remain in the socket.
 pub const REQUESTS_MAX: u32 = 256;
 
-/// Size of the socket's send buffer: the replies to the queue depth of most clients, so that
-/// sending rarely blocks.
+/// Size of the socket's send buffer in bytes: the replies to the queue depth of most clients, so
+/// that sending rarely blocks.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 
-/// Number of unsent replies from which no further request is read.
+/// Number of unsent replies at which no further request is read.
 const REPLIES_MAX: usize = 1024;
 
-/// Size in bytes of the unsent replies without payload from which no further request is read.
+/// Size in bytes of the heads of unsent replies at which no further request is read.
 const HEADS_BYTES_MAX: usize = 64 << 10;
 
 /// Connection of a client, as a queue of a disk. Dropping it closes the connection.
 pub struct NbdQueue {
-    /// Closed before the guard in `_inside`.
+    /// Socket of the connection. Closed before the guard in `_inside`.
     pub(crate) socket: OwnedFd,
     pub(crate) watch: SocketWatch,
     /// True if the last poll returned requests.
     pub(crate) has_brought: bool,
     /// True if the socket reports which replies the client has read.
     pub(crate) is_reading_reported: bool,
-    /// Error of watching the socket; reported when requests are received.
+    /// Error of watching the socket. Reported when requests are received.
     pub(crate) unwatchable: Option<Errno>,
-    /// Reason why the connection must end; reported when requests are received or replies sent.
+    /// Reason why the connection must end. Reported when requests are received or replies are sent.
     pub(crate) broken: Option<&'static str>,
     pub(crate) transmission: RequestParser,
     /// True if the client has negotiated structured or extended replies.
@@ -62,22 +62,22 @@ pub struct NbdQueue {
     pub(crate) input: Input,
     pub(crate) output: Output,
     pub(crate) is_blocked: bool,
-    /// Request that waits for memory for its payload.
+    /// Request that waits for buffer memory for its payload.
     pub(crate) waiting: Option<Request>,
-    /// True if the waiting request was counted as delayed.
+    /// True if the waiting request was already counted as delayed.
     pub(crate) is_short: bool,
-    /// Request that is processed in parts. The connection has no other one meanwhile.
+    /// Request that is processed in parts. The connection has no other request meanwhile.
     pub(crate) parts: Option<Parts>,
-    /// Requests to be followed by a flush.
+    /// Requests after which a flush must follow.
     pub(crate) to_flush: Vec<u32>,
-    /// Requests that were taken back, in the order in which they are to be received again.
+    /// Requests that were taken back, in the order in which they will be received again.
     pub(crate) returned: VecDeque<DiskRequest>,
     pub(crate) _inside: Option<Inside>,
 }
 
 impl NbdQueue {
-    /// Creates the queue of a connection after its handshake; `rest` was received after it. Its
-    /// buffers count towards `share`.
+    /// Creates the queue of a connection after its handshake. `rest` contains bytes received after
+    /// the handshake. The buffers of the queue count towards `share`.
     ///
     /// # Errors
     /// Memory or descriptors are exhausted.
@@ -124,14 +124,15 @@ impl NbdQueue {
         self.watch.lose();
     }
 
-    /// Attaches values that exist as long as the connection.
+    /// Attaches values that must exist as long as the connection.
     pub(crate) fn owning(mut self, inside: Inside) -> Self {
         self.input.guard.clone_from(&inside.guard);
         Self { _inside: Some(inside), ..self }
     }
 
-    /// Returns true if a request may be read from the socket: a tag is free, and fewer than
-    /// [`REPLIES_MAX`] replies of less than [`HEADS_BYTES_MAX`] are unsent.
+    /// Returns true if a request may be read from the socket: a tag is free, fewer than
+    /// [`REPLIES_MAX`] replies are unsent, and their heads have fewer than [`HEADS_BYTES_MAX`]
+    /// bytes.
     fn has_room(&self) -> bool {
         let is_read = self.output.len() < REPLIES_MAX && self.output.heads() < HEADS_BYTES_MAX;
         !self.free.is_empty() && is_read
@@ -159,7 +160,7 @@ impl NbdQueue {
         (self.pool.spare_lists(), self.output.head_capacity())
     }
 
-    /// Returns true if a reply is not fully sent.
+    /// Returns true if a reply remains to be sent, completely or in part.
     #[cfg(test)]
     pub(crate) fn has_replies(&self) -> bool {
         !self.output.is_empty()
@@ -223,22 +224,22 @@ impl NbdQueue {
         }
     }
 
-    /// Takes chunks for a payload; `None` if there are too few now, or the limits on buffer memory
-    /// permit no more. The number of chunks is sufficient for every payload.
+    /// Takes chunks for a payload. Returns `None` if too few are free, or the limits on buffer
+    /// memory permit no more. The total number of chunks is sufficient for every payload.
     pub(crate) fn chunks(&mut self, bytes: u64) -> Option<Vec<u32>> {
         let Self { pool, memory, .. } = self;
         let bytes = bytes.min(u64::from(CHUNKS) * CHUNK_BYTES as u64);
         pool.take(bytes, &mut |chunks| memory.release(&chunks))
     }
 
-    /// Returns the first part of a request that must be processed in parts. That requires that the
-    /// client has collected all replies to earlier requests.
+    /// Returns the first part of a request that must be processed in parts; `None` until the client
+    /// has received all replies to earlier requests.
     fn parts_of(&self, request: &Request) -> Option<Parts> {
         let is_first = self.free.len() == REQUESTS_MAX as usize && self.output.is_empty();
         if is_first && self.pool.is_unused() { Parts::new(*request) } else { None }
     }
 
-    /// Arms the watch for the events that can be handled.
+    /// Arms the watch for the events that the queue can handle now.
     fn arm_watch(&mut self) -> Result<(), Errno> {
         let mut wanted = epoll::EventFlags::empty();
         let is_reading = match &self.parts {

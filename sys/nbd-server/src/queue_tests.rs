@@ -128,7 +128,7 @@ fn a_request_that_is_taken_back_is_received_again_with_its_payload() {
 
 #[test]
 fn payloads_of_any_length_one_behind_the_other_each_get_their_own_bytes() {
-    // Longer than the bytes read ahead, and than those of one system call.
+    // The payload is longer than the bytes read ahead, and than those of one system call.
     let lens = [512, 4096, 6 << 20, 4096, 300 << 10, 1024, 65_536, 32 << 10, 4608];
     let payload = |of: usize, len: usize| -> Vec<u8> {
         (0..len).map(|at| (at ^ (at >> 9) ^ (of * 41)) as u8).collect()
@@ -220,7 +220,7 @@ fn a_client_that_leaves_with_or_without_a_word_is_gone() {
         let (mut queue, mut client) = connection();
         client.write_all(&bytes).unwrap();
         drop(client);
-        // The sent data comes first, then the end of the connection.
+        // The client receives the sent data first, and then the end of the connection.
         let fault = (0..2).find_map(|_| queue.receive(32, &mut Vec::new()).err()).unwrap();
         assert_eq!(fault.kind, FaultKind::Disconnected);
     }
@@ -293,7 +293,7 @@ fn a_client_that_does_not_read_is_waited_for_without_being_polled() {
     assert!(queue.has_replies(), "no socket holds as much");
     assert_eq!(queue.arm(), ArmResult::Armed);
     assert!(!is_readable(&queue));
-    // Reads everything that is on its way to the client.
+    // Reads all bytes that were sent to the client.
     client.set_nonblocking(true).unwrap();
     while client.read(&mut [0; 1 << 16]).is_ok() {}
     assert!(is_readable(&queue), "the client has read");

@@ -1,8 +1,8 @@
 //! TLS of NBD clients over TCP.
 //!
-//! A connection's queue is serviced by a worker, which must not spend its time on cryptography.
-//! Each connection with TLS has a task between the client and the queue, which is connected to the
-//! queue by a socket pair.
+//! A worker services the queue of a connection and must not spend its time on cryptography. Each
+//! connection with TLS therefore has a task between the client and the queue. A socket pair
+//! connects the task and the queue.
 
 use std::future::pending;
 use std::io::{self, Cursor};
@@ -24,15 +24,15 @@ use crate::inside::QueueLife;
 use crate::origin::Origin;
 use crate::tls::NbdTls;
 
-/// Size of the buffer per direction in bytes. No more than this is read from one side before the
-/// other side has accepted it.
+/// Size of the buffer per direction in bytes. No further bytes are read from one side until the
+/// other side has accepted them.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Time limit for the client to read the last replies after its queue has ended.
 const LAST_REPLIES_MAX: Duration = Duration::from_secs(1);
 
 /// Starts TLS on a client's socket. `received` contains bytes that were already received. Returns a
-/// socket that carries the client's bytes without TLS; it is closed when TLS fails or ends.
+/// socket that carries the client's bytes without TLS. The socket is closed when TLS fails or ends.
 ///
 /// # Errors
 /// The host has no descriptor left.
@@ -50,13 +50,13 @@ pub(crate) fn start_relay(
     let (life, mut ended) = channel();
     let acceptor = TlsAcceptor::from(tls.config());
     let evicted = client.evicted.clone();
-    // `client` counts the connection while the task runs.
+    // `client` keeps the connection counted while the task runs.
     let relay = async move {
         let (read, write) = split(socket);
         // rustls reads at most one record, 16 KiB, at once.
         let read = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(received).chain(read));
         let handshake = async {
-            // Its turn has come.
+            // The TLS handshake is not queued any more.
             note_waiting(&client, false);
             acceptor.accept(join(read, write)).await
         };
@@ -90,7 +90,7 @@ pub(crate) fn start_relay(
     Ok((ours.into(), QueueLife::new(life)))
 }
 
-/// Returns the address by which the TLS handshakes of a client are limited.
+/// Returns the address for the limits on a client's TLS handshakes.
 fn address_of(origin: Option<Origin>) -> IpAddr {
     match origin {
         Some(Origin::Address(address)) => address,
@@ -99,7 +99,7 @@ fn address_of(origin: Option<Origin>) -> IpAddr {
     }
 }
 
-/// Records whether a client waits for its turn.
+/// Records whether the TLS handshake of a client is queued.
 fn note_waiting(client: &Client, is_waiting: bool) {
     if let Some(progress) = &client.progress {
         progress.set_waiting(is_waiting, Instant::now());
@@ -114,8 +114,8 @@ async fn wait_for_eviction(evicted: Option<Replaced>) {
     }
 }
 
-/// Returns true if the connection ended or failed, as opposed to the TLS negotiation. System errors
-/// have an error number.
+/// Returns true if the connection ended or failed, false if the TLS negotiation failed. System
+/// errors have an error number.
 fn is_of_connection(error: &io::Error) -> bool {
     error.raw_os_error().is_some() || error.kind() == io::ErrorKind::UnexpectedEof
 }
@@ -130,7 +130,7 @@ async fn carry(
     let (from_queue, to_queue) = inside.into_split();
     let mut replies = pin!(pump(from_queue, to_client));
     let requests = async {
-        // The queue detects the end of its socket and ends, and with it the replies.
+        // The queue detects the end of its socket and ends. The replies end with it.
         pump(from_client, to_queue).await?;
         pending::<io::Result<()>>().await
     };
@@ -141,7 +141,7 @@ async fn carry(
     }
 }
 
-/// Transfers bytes until the end of `from`, which is passed on.
+/// Transfers bytes until the end of `from`, and then ends `to`.
 async fn pump(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {

@@ -75,7 +75,7 @@ fn a_connection_has_its_place_until_its_tls_has_ended() {
         let _guard = runtime.enter();
         start_relay(&tls, socket.into(), Vec::new(), client).unwrap()
     };
-    // As at the end of a queue, but without the notification of the relay.
+    // This has the effect of the end of a queue, but without the notification of the relay.
     drop(inside);
     let level = budgets.usage().host;
     assert_eq!(level.connections, 1, "the relay still holds the client's socket");
@@ -102,7 +102,7 @@ fn who_leaves_during_tls_is_not_refused_and_who_sends_something_else_is() {
     for _ in 0..3 {
         let mut leaving = start_tls(address);
         leaving.shutdown(std::net::Shutdown::Write).unwrap();
-        // Until the server has closed the connection too.
+        // Waits until the server has closed the connection, too.
         let _ = leaving.read_to_end(&mut Vec::new());
     }
     let mut nonsense = start_tls(address);

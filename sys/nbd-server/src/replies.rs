@@ -9,7 +9,7 @@ use suimon_ports::{Allocation, AllocationExtent, DiskOutcome};
 use crate::queue::NbdQueue;
 use crate::slot::Slot;
 
-/// Size in bytes of an extent in the longer of both framings.
+/// Size in bytes of an extent in the longer of the two reply formats.
 const STATUS_EXTENT_BYTES: usize = 16;
 
 impl NbdQueue {
@@ -36,7 +36,7 @@ impl NbdQueue {
                 extents.into_iter().map(extent).all(|extent| reply.push(extent));
                 Some(reply.finish())
             };
-            // The chunk counts for the extents until they were sent.
+            // The chunk is counted for the extents until they are sent.
             return self.output.push(room, told, chunks, 0);
         } else {
             self.output.push(REPLY_BYTES_MAX, |out| to.done(out).ok(), Vec::new(), 0);
@@ -56,7 +56,7 @@ impl NbdQueue {
     }
 }
 
-/// Returns the error that a client gets, and its explanation; `None` if there is none.
+/// Returns the error for the client with an explanation; `None` for success.
 pub(crate) fn error_of(outcome: DiskOutcome) -> Option<(NbdError, &'static str)> {
     match outcome {
         DiskOutcome::Done => None,

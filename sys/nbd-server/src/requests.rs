@@ -10,7 +10,7 @@ use crate::queue::NbdQueue;
 use crate::slot::{Slot, Work, disk_bytes, work_of};
 
 impl NbdQueue {
-    /// Begins a request whose payload contains parameters.
+    /// Starts a request with parameters in its payload.
     #[allow(unsafe_code, reason = "reads chunks that the client's bytes were put into")]
     pub(crate) fn begin_named(
         &mut self,
@@ -19,13 +19,13 @@ impl NbdQueue {
     ) -> Option<DiskRequest> {
         let bytes = request.payload_bytes as usize;
         let judged = chunks.first().map(|&chunk| {
-            // SAFETY: the request was not handed on, so nothing else accesses its chunk, and its
-            // payload of a few bytes fits into it.
+            // SAFETY: the request was not passed on yet, so nothing else accesses its chunk, and
+            // its payload of a few bytes fits into it.
             let payload = unsafe { self.memory.part(chunk, 0, bytes.min(SMALL_BYTES)) };
             self.transmission.handle_contexts(request, payload)
         });
         match judged {
-            // The reply counts as the payload did.
+            // The reply is counted instead of the payload.
             Some(Ok(request)) => return self.begin(request, chunks),
             Some(Err(refused)) => self.refuse(&refused),
             None => {}
@@ -34,14 +34,14 @@ impl NbdQueue {
         None
     }
 
-    /// Assigns a tag to a request. Requests that need no disk operation are completed.
+    /// Assigns a tag to a request. Requests without a disk operation are completed.
     pub(crate) fn begin(&mut self, request: Request, chunks: Vec<u32>) -> Option<DiskRequest> {
         let refusal = match work_of(&request.command) {
             Work::Nothing => None,
             Work::Overflow => Some((NbdError::Inval, "the range ends beyond 64 bits")),
             Work::Disk(op, range) => match self.free.pop() {
                 Some(tag) => return Some(self.begin_on_disk(request, chunks, (tag, op, range))),
-                // The number of requests read at a time prevents it.
+                // This cannot occur, because the number of requests read at a time is limited.
                 None => Some((NbdError::Nomem, "too many requests are in flight")),
             },
         };

@@ -23,10 +23,10 @@ use crate::host::NbdHost;
 use crate::keepalive;
 use crate::origin::Origin;
 
-/// Time until the next attempt if the host has no descriptor or memory for a connection.
+/// Time until the next attempt to accept a client if the host has no descriptor or memory.
 const SHORTAGE: Duration = Duration::from_millis(100);
 
-/// Binds a socket, replacing one that a killed process has left.
+/// Binds a socket. Replaces a socket that a killed process left.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_left(path) => {
@@ -66,7 +66,8 @@ impl NbdServer {
     /// The error of the system.
     pub fn listen(path: &Path, access: UnixAccess, host: NbdHost) -> io::Result<Self> {
         let listener = bind(path)?;
-        // Inherited by connections, so that a client cannot attach descriptors before it is accepted.
+        // Connections inherit the option, so that a client cannot attach descriptors before it is
+        // accepted.
         refuse_descriptors(&listener);
         let guarded = access.guard(path).and_then(|()| listener.set_nonblocking(true));
         let started = guarded
@@ -100,24 +101,24 @@ impl NbdServer {
         self.address
     }
 
-    /// Changes the access control of its Unix socket for later clients.
+    /// Changes the access control of the server's Unix socket for later clients.
     ///
     /// # Errors
-    /// The socket's file no longer exists, or it is not a Unix socket.
+    /// The socket file no longer exists, or the server has no Unix socket.
     pub fn set_unix_access(&self, access: UnixAccess) -> io::Result<()> {
         let (Access::Unix(old), Some(path)) = (&*self.access, &self.path) else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        // The new allow list takes effect before the permissions admit more clients.
+        // The new allow list takes effect before the file mode admits more clients.
         let mut held = old.write().unwrap_or_else(PoisonError::into_inner);
         *held = access;
         held.guard(path)
     }
 
-    /// Changes the access control of its TCP socket for later clients.
+    /// Changes the access control of the server's TCP socket for later clients.
     ///
     /// # Errors
-    /// Other hosts can reach it and there is no TLS, or it is not a TCP socket.
+    /// Other hosts can reach the socket without TLS, or the server has no TCP socket.
     pub fn set_tcp_access(&self, access: TcpAccess) -> io::Result<()> {
         let (Access::Tcp(old), Some(address)) = (&*self.access, self.address) else {
             return Err(io::ErrorKind::Unsupported.into());
@@ -154,7 +155,8 @@ impl Drop for NbdServer {
 }
 
 impl Access {
-    /// Returns the identity of a connected client, and the reason if it is rejected.
+    /// Returns the identity of a connected client, and the reason for its rejection if it is
+    /// rejected.
     pub(crate) fn check_client(
         &self,
         socket: BorrowedFd<'_>,
@@ -219,12 +221,12 @@ async fn accept_clients(listener: &Watched, access: &Access, host: &NbdHost) {
         });
         match judged {
             Ok((socket, client, _, Err(reason))) => {
-                // Closed before the guard.
+                // The socket is closed before the guard.
                 drop(socket);
                 client.refuse(reason);
             }
             Ok((socket, client, origin, Ok(()))) => {
-                // Nothing is waited for here: the next client is accepted at once.
+                // This loop waits for no client, so that the next one is accepted at once.
                 if let Err(exceeded) = host.budgets.check(origin) {
                     drop(socket);
                     client.reject(&exceeded.to_string());
@@ -235,14 +237,14 @@ async fn accept_clients(listener: &Watched, access: &Access, host: &NbdHost) {
                     client.reject("too many clients with certificates negotiate");
                     continue;
                 };
-                // Not ended with the server: connections continue.
+                // The task does not end with the server: connections continue.
                 tokio::spawn(async move {
                     if let Err(error) = client.admit(socket, Some(handshake)).await {
                         tracing::debug!(%error, "the handshake of an NBD client failed");
                     }
                 });
             }
-            // The client has already disconnected.
+            // The client has disconnected already.
             Err(error) if error.kind() == io::ErrorKind::NotConnected => {}
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => {

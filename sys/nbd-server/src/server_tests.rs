@@ -25,7 +25,7 @@ pub(crate) struct Exports {
     is_over: Mutex<bool>,
     over: Condvar,
     pub(crate) queues: Mutex<Vec<NbdQueue>>,
-    /// Reports of clients that were turned away.
+    /// Reports of clients that were rejected because of a limit.
     pub(crate) limited: Mutex<Vec<String>>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn choose(stream: &mut (impl Read + Write), export: &str) -> std::io:
     stream.read_exact(&mut [0; 10])
 }
 
-/// Silent clients of the test below: fewer than the peak of a peer.
+/// Number of silent clients of the test below: fewer than the peak of a peer.
 const SILENT: usize = 127;
 
 #[test]
@@ -90,7 +90,7 @@ fn silent_clients_are_replaced_and_delay_no_other() {
     let mut silent: Vec<_> = (0..SILENT).map(|_| connect()).collect();
     let began = Instant::now();
     choose(&mut connect(), "works").unwrap();
-    // Each further client replaces the oldest silent one, once that has been silent long enough.
+    // Each further client replaces the oldest silent one that has been silent for long enough.
     while exports.limited.lock().unwrap().is_empty() {
         assert!(began.elapsed() < LIMIT, "no silent client is replaced");
         choose(&mut connect(), "works").unwrap();

@@ -1,4 +1,4 @@
-//! Requests of a connection in flight.
+//! Requests of a connection that are in flight.
 
 use suimon_image::ByteRange;
 use suimon_nbd::{ByteRange as NbdRange, NbdCommand, Request};
@@ -6,13 +6,13 @@ use suimon_ports::{AllocationExtent, DiskOp};
 
 use crate::memory::SMALL_BYTES;
 
-/// Request of a connection in flight.
+/// Request of a connection that is in flight.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) request: Request,
     /// Chunks that contain the request's payload.
     pub(crate) chunks: Vec<u32>,
-    /// Extents of the request's range, if the client has requested the allocation.
+    /// Extents of the request's range, if the client has requested its block status.
     pub(crate) extents: Vec<AllocationExtent>,
     /// True if a flush must follow before the reply.
     pub(crate) is_to_flush: bool,
@@ -21,11 +21,11 @@ pub(crate) struct Slot {
 /// Action that an NBD command requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// Operation of the disk.
+    /// Operation that the disk executes on a range.
     Disk(DiskOp, ByteRange),
-    /// Nothing to do for the disk: the command has succeeded.
+    /// No disk operation: the command succeeds at once.
     Nothing,
-    /// The end of the range exceeds 64 bits.
+    /// Error reply, because the end of the range exceeds 64 bits.
     Overflow,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn work_of(command: &NbdCommand) -> Work {
 /// Returns the number of bytes of memory that a request and its reply need.
 pub(crate) fn payload_bytes(request: &Request) -> u64 {
     match request.command {
-        // The list of extents is not in this memory, and counts like a small chunk.
+        // The list of extents is not in this memory, but is counted like a small chunk.
         NbdCommand::BlockStatus { .. } => SMALL_BYTES as u64,
         _ => disk_bytes(request),
     }

@@ -1,4 +1,4 @@
-//! Certificates that a TCP server presents to its clients, and requires of them.
+//! TLS of a TCP server: its certificate, and the verification of client certificates.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl NbdTls {
         let key_of = private_key(key)?;
         let chain = certificates(TlsFile::Certificate, certificate)?;
         let mut config = builder.with_single_cert(chain, key_of).map_err(NbdTlsError::Identity)?;
-        // A resumed session would not verify the client's certificate again.
+        // A resumed session would bypass the verification of the client's certificate.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(Self { config: Arc::new(config), requires_certificates: clients.is_some() })
@@ -137,7 +137,7 @@ struct NamedClients {
 
 impl NamedClients {
     /// Returns a verifier that accepts the certificates that `good` accepts, if they contain one of
-    /// `names`. Without names, `good` itself is returned.
+    /// `names`. If `names` is empty, returns `good` itself.
     fn among(
         good: Arc<dyn ClientCertVerifier>,
         names: &[String],

@@ -76,7 +76,8 @@ impl Bench {
         Self { exports, address: server.address().unwrap(), authority, _server: server }
     }
 
-    /// Returns the configuration of a client with this chain, whose first certificate has the key.
+    /// Returns the configuration of a client with this chain. The key is that of the first
+    /// certificate.
     fn config(&self, chain: &[&Signed]) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.authority.0.der().clone()).unwrap();
@@ -95,7 +96,7 @@ impl Bench {
         self.config(&[&Signed::named(&["client.test"], &self.authority)])
     }
 
-    /// Connects and sends the client flags and the request for TLS, with more bytes behind it.
+    /// Connects, and sends the client flags and the request for TLS, followed by further bytes.
     fn start_tls(&self, behind: &[u8]) -> TcpStream {
         start_tls_from(self.address, Ipv4Addr::LOCALHOST, behind)
     }
@@ -158,7 +159,7 @@ fn enter_from(
     Ok(stream)
 }
 
-/// As in CVE-2011-0411: bytes that an attacker on the network inserts before the TLS handshake would
+/// See CVE-2011-0411: bytes that an attacker on the network inserts before the TLS handshake would
 /// be executed as if the client had sent them over TLS.
 #[test]
 fn plain_bytes_behind_the_request_for_tls_are_no_options() {
@@ -169,7 +170,7 @@ fn plain_bytes_behind_the_request_for_tls_are_no_options() {
         let mut stream = bench.start_tls(&behind);
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest);
-        // At most an alert of TLS (RFC 8446, 5.1).
+        // The server sends at most a TLS alert (RFC 8446, section 5.1).
         assert!(rest.first().is_none_or(|kind| *kind == 21), "{rest:?}");
         assert!(bench.exports.queues.lock().unwrap().is_empty());
     }
@@ -202,7 +203,8 @@ fn certificates_that_are_not_valid_are_refused_whatever_their_size() {
     let names: Vec<String> = (0..1500).map(|number| format!("n{number}.client.test")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let many_names = Signed::named(&names, authority);
-    // A chain to another CA certificate, each certificate of which could be the issuer of each.
+    // The chain leads to another CA certificate, and each of its certificates could be the issuer
+    // of each.
     let chain: Vec<Signed> =
         (0..64).map(|_| Signed::new(CertificateParams::default(), true, Some(&stranger))).collect();
     let leaf = Signed::new(
@@ -225,7 +227,7 @@ fn certificates_that_are_not_valid_are_refused_whatever_their_size() {
         assert!(bench.enter(&config).is_err(), "a client {case} is admitted");
     }
     assert!(bench.exports.queues.lock().unwrap().is_empty());
-    // Many names with the right one among them.
+    // One of many names is the correct one.
     let mut with_own = names.clone();
     with_own.push("client.test");
     bench.enter(&bench.config(&[&Signed::named(&with_own, authority)])).unwrap();
@@ -295,16 +297,16 @@ fn handshakes_that_stall_delay_no_other_client() {
     drop(stalled);
 }
 
-/// A client begins handshakes as fast as it can. Only those of the burst and of the rate cost a
-/// signature; the client of another address and, with few connections, that of the same one are
-/// served.
+/// A client begins handshakes at the maximum possible rate. Only those within the burst and the
+/// rate cost a signature. Another client with another address is served; one with the same address
+/// and few connections is served, too.
 #[test]
 fn a_client_that_begins_handshakes_without_end_is_limited_and_delays_no_other() {
     let bench = Bench::new();
     let config = bench.good();
     let begun = Instant::now();
     let more = 48;
-    // Fewer at a time than a server permits of a peer.
+    // The number is below the maximum that a server permits a peer concurrently.
     let at_once = 16;
     for _ in 0..(HANDSHAKES_BURST + more).div_ceil(at_once) {
         let streams: Vec<TcpStream> = (0..at_once).map(|_| bench.hello(&config)).collect();

@@ -8,8 +8,8 @@ use rustix::net::AddressFamily;
 /// `TIOCOUTQ`, which is `SIOCOUTQ` for sockets (`asm-generic/ioctls.h`).
 const SIOCOUTQ: rustix::ioctl::Opcode = 0x5411;
 
-/// Returns true if the socket reports whether the peer has read the data: a TCP socket only reports
-/// its arrival.
+/// Returns true if the socket reports whether the peer has read the data. A TCP socket does not: it
+/// only reports the arrival.
 pub(crate) fn reports_unread(socket: &OwnedFd) -> bool {
     rustix::net::sockopt::socket_domain(socket).is_ok_and(|family| family == AddressFamily::UNIX)
 }

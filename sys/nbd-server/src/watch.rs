@@ -1,23 +1,23 @@
-//! Watching of a connection's socket.
+//! Watch of a connection's socket with epoll(7).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
-/// Number of consecutive polls with requests after which the socket is no longer watched.
+/// Number of consecutive polls with requests after which the socket is not watched any more.
 const LOOKS: u32 = 2;
 
-/// Descriptor that is readable when there is work for a socket.
+/// Descriptor that is readable when the socket is ready.
 ///
-/// Being watched has a cost for the writer of a socket: the kernel notifies the watcher of each
-/// message, under locks that the watcher takes too. Therefore a socket that is polled is not
-/// watched, only one that is waited for.
+/// A watch has a cost for the writer of a socket: the kernel notifies the watcher of each message,
+/// under locks that the watcher takes too. A socket is therefore watched only while the worker
+/// waits for it, and not while it is polled.
 pub(crate) struct SocketWatch {
     wake: OwnedFd,
-    /// Events for which the socket is watched; `None` if it is not.
+    /// Events for which the socket is watched; `None` if it is not watched.
     watched: Option<EventFlags>,
-    /// Polls with requests since the socket was last waited for.
+    /// Number of polls with requests since the worker last waited for the socket.
     polls: u32,
 }
 
@@ -33,8 +33,9 @@ impl SocketWatch {
         Ok(watch)
     }
 
-    /// Watches the socket until it is ready for these events. Without events it is not watched: the
-    /// kernel would report the end of the connection, which cannot be handled, continuously.
+    /// Watches the socket until it is ready for these events. Without events, it is not watched:
+    /// the kernel would continuously report the end of the connection, which cannot be handled
+    /// then.
     ///
     /// # Errors
     /// The socket cannot be watched.
@@ -56,10 +57,10 @@ impl SocketWatch {
         Ok(())
     }
 
-    /// Records a poll of the socket, and whether the previous one returned requests.
+    /// Records a poll of the socket. `has_brought`: the previous poll returned requests.
     pub(crate) fn handle_look(&mut self, socket: &OwnedFd, has_brought: bool) {
         self.polls = self.polls.saturating_add(u32::from(has_brought));
-        // A socket that cannot be removed stays watched, which costs time but is harmless.
+        // A socket that cannot be removed remains watched, which costs time but is harmless.
         if self.polls >= LOOKS
             && self.watched.is_some()
             && epoll::delete(&self.wake, socket).is_ok()
@@ -68,7 +69,7 @@ impl SocketWatch {
         }
     }
 
-    /// Replaces the watch by a descriptor that can watch nothing.
+    /// Replaces the watch by a descriptor that cannot watch any socket.
     #[cfg(test)]
     pub(crate) fn lose(&mut self) {
         self.wake = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();

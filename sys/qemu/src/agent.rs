@@ -1,7 +1,7 @@
 //! Session with the QEMU guest agent, over the Unix socket that QEMU serves.
 //!
 //! Each session is a separate connection. It begins with a unique number that the agent must
-//! repeat, and ends at a fixed deadline, whatever the guest replies and however slowly.
+//! repeat, and ends at a fixed deadline, regardless of the guest's replies.
 
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
@@ -27,11 +27,11 @@ pub(crate) const AGENT_PORT: &str = "agent";
 /// Name by which an agent finds its port.
 pub(crate) const AGENT_PORT_NAME: &str = "org.qemu.guest_agent.0";
 
-/// Time limit for replies. A running agent replies in milliseconds; the guest may be busy.
+/// Time limit for replies. An idle guest's agent replies in milliseconds; the guest may be busy.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3);
-/// Time limit for the rejection of a command without reply.
+/// Time limit for the rejection of a command that has no reply on success.
 const REFUSAL_LIMIT: Duration = Duration::from_secs(1);
-/// Time limit for freezing: the guest first writes its dirty data.
+/// Time limit for freezing: the guest first writes its dirty pages.
 const FREEZE_LIMIT: Duration = Duration::from_secs(20);
 const READ_BYTES: usize = 16 << 10;
 
@@ -39,7 +39,7 @@ const READ_BYTES: usize = 16 << 10;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AgentPort<'p> {
     pub(crate) folder: &'p Path,
-    /// Close of the last session's connection.
+    /// State of the close of the previous session's connection.
     pub(crate) closing: &'p Closing,
 }
 
@@ -60,9 +60,9 @@ fn silent() -> VmError {
 /// Reason why a session failed.
 #[derive(Debug)]
 enum Failed {
-    /// No reply within the time limit.
+    /// No reply was received within the time limit.
     Silent,
-    /// Error reply or invalid reply.
+    /// The agent replied with an error, or the reply is invalid.
     Agent(AgentError),
 }
 
@@ -73,7 +73,7 @@ impl From<Failed> for VmError {
             Failed::Agent(error @ AgentError::CommandFailed { .. }) => {
                 Self::new(VmErrorKind::Refused, error.to_string())
             }
-            // The effect of the command is unknown, as after a missing reply.
+            // As after a missing reply, the effect of the command is unknown.
             Failed::Agent(error @ AgentError::InvalidResponse { .. }) => {
                 Self::new(VmErrorKind::Timeout, error.to_string())
             }
@@ -105,11 +105,11 @@ impl AgentSession {
         Self { stream, reader: AgentReader::new(), until }.synchronize()
     }
 
-    /// Begins the exchange with the agent.
+    /// Synchronises the session with the agent.
     fn synchronize(self) -> Result<Self, VmError> {
         let mut talk = self;
-        // A unique number, so that a late reply to an earlier session is not mistaken for this
-        // one's.
+        // The number is unique, so that a late reply to an earlier session is not mistaken for a
+        // reply to this one.
         let number = u64::from(std::process::id()) << 32 | u64::from(fresh_number());
         let sync = AgentCommand::Sync(number);
         talk.send(sync)?;
@@ -202,13 +202,13 @@ fn interface(found: suimon_qmp::AgentInterface) -> GuestInterface {
     }
 }
 
-/// Requests a shutdown of the guest. Success of the shutdown is not reported by the agent.
+/// Requests a shutdown of the guest. The agent does not report whether the shutdown succeeds.
 pub(crate) fn shut_down(port: AgentPort<'_>) -> Result<(), VmError> {
     let mut talk = AgentSession::begin(port, ANSWER_LIMIT)?;
     talk.send(AgentCommand::Shutdown)?;
     talk.until = Instant::now() + REFUSAL_LIMIT;
     match talk.receive_reply(AgentCommand::Shutdown) {
-        // The agent sends no reply if it shuts the guest down.
+        // On success, the agent shuts the guest down without a reply.
         Err(Failed::Silent) => Ok(()),
         result => Ok(result.map(drop)?),
     }
@@ -216,7 +216,7 @@ pub(crate) fn shut_down(port: AgentPort<'_>) -> Result<(), VmError> {
 
 /// Freezes the guest's file systems. Returns their number.
 pub(crate) fn freeze(port: AgentPort<'_>) -> Result<u64, VmError> {
-    // An agent that does not even reply to the synchronisation was not told to freeze.
+    // If the agent does not reply to the synchronisation, the command to freeze was not sent.
     let begun = AgentSession::begin(port, ANSWER_LIMIT);
     let mut talk = begun.map_err(|error| VmError::new(VmErrorKind::Refused, error.text))?;
     talk.until = Instant::now() + FREEZE_LIMIT;

@@ -14,7 +14,7 @@ fn guest(agent: impl FnOnce(UnixStream) + Send + 'static) -> (tempfile::TempDir,
     (folder, thread)
 }
 
-/// Returns the port of a VM of which no session was closed yet.
+/// Returns the port of a VM for which no session was closed yet.
 fn port(folder: &tempfile::TempDir) -> AgentPort<'_> {
     let closing = Box::leak(Box::new(Closing::default()));
     AgentPort { folder: folder.path(), closing }
@@ -41,7 +41,7 @@ fn honest(mut client: UnixStream, answer: impl Fn(&str) -> Option<&'static str>)
         let name = command["execute"].as_str().unwrap();
         if name == "guest-sync-delimited" {
             let id = &command["arguments"]["id"];
-            // A late reply to an earlier command comes first.
+            // A late reply to an earlier command arrives first.
             client.write_all(b"{\"return\": 7}\n\xff").unwrap();
             client.write_all(format!("{{\"return\": {id}}}\n").as_bytes()).unwrap();
         } else if let Some(text) = answer(name) {
@@ -78,7 +78,7 @@ fn freezing_counts_and_turning_off_needs_no_answer() {
     let (folder, _) = guest(|client| honest(client, |_| Some("{\"return\": 3}\n")));
     assert_eq!(freeze(port(&folder)).unwrap(), 3);
     let (folder, _) = guest(|client| honest(client, |_| Some("{\"return\": \"many\"}\n")));
-    // The effect is unknown, so this is no rejection.
+    // The effect of the command is unknown, so this is not reported as a rejection.
     assert_eq!(thaw(port(&folder)).unwrap_err().kind, VmErrorKind::Timeout);
     let (folder, _) = guest(|client| honest(client, |_| Some("nonsense\n")));
     assert_eq!(freeze(port(&folder)).unwrap_err().kind, VmErrorKind::Timeout);
@@ -92,7 +92,7 @@ fn freezing_counts_and_turning_off_needs_no_answer() {
     assert!(shut_down(port(&folder)).unwrap_err().text.contains("not allowed"));
 }
 
-/// Whatever a guest sends, the caller gets a result within the time limit.
+/// The caller gets a result within the time limit regardless of the data that the guest sends.
 #[test]
 fn a_guest_cannot_keep_who_asks() {
     let began = Instant::now();
@@ -133,7 +133,7 @@ fn a_vm_without_the_line_says_what_to_do() {
     assert!(error.text.contains("next start"), "{error}");
 }
 
-/// A QEMU that accepts no connections, because it stalls or is hostile.
+/// This QEMU accepts no connections, because it stalls or is hostile.
 #[test]
 fn a_qemu_that_accepts_no_connection_is_not_awaited() {
     let folder = tempfile::tempdir().unwrap();
@@ -145,7 +145,7 @@ fn a_qemu_that_accepts_no_connection_is_not_awaited() {
     .unwrap();
     let path = folder.path().join(AGENT_SOCKET);
     rustix::net::bind(&socket, &rustix::net::SocketAddrUnix::new(&path).unwrap()).unwrap();
-    // As the launcher does.
+    // The launcher does the same.
     rustix::net::listen(&socket, 1).unwrap();
     let (report, reports) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -181,7 +181,8 @@ fn descriptors_of_a_guest_agent_are_refused() {
     assert_eq!(sent, Err(rustix::io::Errno::PERM));
 }
 
-/// As on a kernel that cannot refuse descriptors. The last close of the attached socket blocks.
+/// This simulates a kernel that cannot refuse descriptors. The last close of the attached socket
+/// blocks.
 #[test]
 fn a_descriptor_of_a_guest_agent_ends_the_session_and_blocks_no_caller() {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -214,7 +215,7 @@ fn a_descriptor_of_a_guest_agent_ends_the_session_and_blocks_no_caller() {
     });
     let error = reports.recv_timeout(limit).expect("an error in time");
     assert_eq!(error.kind, VmErrorKind::Timeout, "{error}");
-    // One thread closes; a further session is not begun meanwhile.
+    // One thread performs the close. No further session begins meanwhile.
     assert!(closing.is_pending());
     let folder = tempfile::tempdir().unwrap();
     let port = AgentPort { folder: folder.path(), closing: &closing };

@@ -1,4 +1,4 @@
-//! Client of the launcher, used by the daemon.
+//! Client of the launcher, part of the daemon.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -38,8 +38,8 @@ impl LauncherClient {
         Self { socket: socket.to_owned() }
     }
 
-    /// Connects to the launcher. An open connection keeps a launcher alive that exits when it is
-    /// not needed.
+    /// Connects to the launcher. A launcher that exits when it is unneeded keeps running while the
+    /// connection is open.
     pub(crate) fn connect(&self) -> Result<OwnedFd, VmError> {
         connect_to(&self.socket).map_err(|error| connection_lost(&self.socket, &error))
     }
@@ -70,7 +70,7 @@ impl LauncherClient {
         }
     }
 
-    /// Sends a request that has no result, and blocks until it is executed.
+    /// Sends a request without a result, and blocks until it is executed.
     pub(crate) fn do_it(&self, request: Request) -> Result<(), VmError> {
         match self.request(request)? {
             Reply::Done => Ok(()),
@@ -78,7 +78,7 @@ impl LauncherClient {
         }
     }
 
-    /// Starts a VM's process.
+    /// Starts a VM's QEMU process.
     pub(crate) fn start(
         &self,
         spec: &suimon_ports::VmSpec,
@@ -97,7 +97,7 @@ impl LauncherClient {
         }
     }
 
-    /// Opens a connection on which the end of a process will be reported.
+    /// Opens a connection on which the launcher will report the end of a process.
     pub(crate) fn watch(&self, identity: &VmIdentity) -> Result<Watch, VmError> {
         Ok(Watch { connection: self.send(Request::Watch(identity.clone()))? })
     }
@@ -112,14 +112,14 @@ pub(crate) struct Watch {
 /// Result of reading a [`Watch`].
 #[derive(Clone, Debug)]
 pub(crate) enum LauncherEvent {
-    /// The process has ended.
+    /// The VM's process has ended.
     Ended(Ended),
-    /// The launcher has ended; the process may still run.
+    /// The connection to the launcher has ended. The process may still run.
     Nothing,
 }
 
 impl Watch {
-    /// Creates a watch whose launcher is the other end of `connection`.
+    /// Creates a process watch from `connection`, a socket connected to the launcher.
     #[cfg(test)]
     pub(crate) fn of(connection: OwnedFd) -> Self {
         Self { connection }
@@ -129,7 +129,7 @@ impl Watch {
         self.connection.as_fd()
     }
 
-    /// Reads the report; blocks until it arrives.
+    /// Reads the report. Blocks until it arrives.
     pub(crate) fn read(&self) -> LauncherEvent {
         match receive_message(&self.connection) {
             Ok(Some(Reply::Ended(ended))) => LauncherEvent::Ended(ended),

@@ -1,7 +1,7 @@
 //! Construction of QEMU's command line from a VM's specification.
 //!
-//! Each value from the specification is a separate argument or a JSON value, wherever QEMU supports
-//! that. Commas of a path within an option list are doubled.
+//! Where QEMU supports it, each value from the specification is a separate argument or a JSON
+//! value. Commas of a path within an option list are doubled.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::devices::{Backend, DeviceAttachment, EmulatedMachine, port_id, text};
 use crate::spec_check::PORTS;
 use crate::translated_memory::memory_bytes;
 
-/// Descriptors that QEMU inherits.
+/// File descriptors that QEMU inherits from the launcher.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inherited {
     /// Listening socket of the QMP monitor.
@@ -27,17 +27,18 @@ pub(crate) struct Inherited {
 }
 
 impl Inherited {
-    /// Returns every descriptor.
+    /// Returns the descriptors as an array.
     pub(crate) const fn all(self) -> [i32; 4] {
         [self.monitor, self.console, self.console_log, self.agent]
     }
 }
 
-/// File with the variables of UEFI firmware, in the VM's folder, which is QEMU's working directory.
+/// File with the variables of UEFI firmware. The path is relative to the VM's folder, which is
+/// QEMU's working directory.
 pub(crate) const VARIABLES: &str = "uefi-variables.bin";
 
-/// First PCI device number of the root ports, and number of ports (functions) per device. The
-/// numbers do not collide with those that QEMU assigns.
+/// First PCI device number of the root ports, and number of ports (functions) per device. QEMU
+/// assigns none of these numbers by itself.
 const PORTS_AT: u32 = 0x10;
 const PORTS_EACH: usize = 8;
 
@@ -70,7 +71,7 @@ impl ArgumentWords {
     }
 }
 
-/// Returns the arguments of QEMU. The specification must have been checked.
+/// Returns the arguments of QEMU. The specification must be valid.
 pub(crate) fn command_line(
     spec: &VmSpec,
     machine: EmulatedMachine,
@@ -108,7 +109,7 @@ fn add_machine(words: &mut ArgumentWords, spec: &VmSpec, accelerator: VmAccelera
     words.add("-smp", format!("cpus={},maxcpus={}", spec.cpus, spec.cpus_max));
     let memory_bytes = memory_bytes(spec, accelerator);
     words.add("-m", format!("{}K", memory_bytes >> 10));
-    // The switch and disks map the guest's memory through this memfd.
+    // The switch and the disks map the guest's memory through this memfd.
     let memory = serde_json::json!({
         "qom-type": "memory-backend-memfd",
         "id": "memory",
@@ -118,7 +119,7 @@ fn add_machine(words: &mut ArgumentWords, spec: &VmSpec, accelerator: VmAccelera
     });
     words.add("-object", memory.to_string());
     words.add("-uuid", uuid(spec.uuid));
-    // A guest that reported a panic is paused, so that it can be examined.
+    // A guest that reports a panic is paused for examination.
     words.add("-action", "panic=pause");
     words.device(&Device::new("pvpanic"));
     words.device(&Device::new("virtio-rng-pci"));
@@ -204,7 +205,7 @@ fn add_devices(words: &mut ArgumentWords, spec: &VmSpec, machine: EmulatedMachin
             }
         };
         if let Some(attachment) = attachment {
-            // QEMU uses boot index 0 for a kernel that it starts itself.
+            // QEMU uses boot index 0 for a kernel that it starts directly.
             words.attachment(attachment, Some(index + 1));
         }
     }
@@ -221,7 +222,7 @@ fn add_devices(words: &mut ArgumentWords, spec: &VmSpec, machine: EmulatedMachin
 struct Ports(BTreeSet<usize>);
 
 impl Ports {
-    /// Returns the ports that no device of the specification names.
+    /// Returns the ports that the specification assigns to no device.
     fn of(spec: &VmSpec) -> Self {
         let named = |port: Option<u8>| port.map(usize::from);
         let nics = spec.nics.iter().filter_map(|nic| named(nic.port));
@@ -230,7 +231,7 @@ impl Ports {
         Self((0..PORTS).filter(|port| !named.contains(port)).collect())
     }
 
-    /// Takes the port that a device names, or else the first free one.
+    /// Takes the port assigned to a device, or the first free port if none is assigned.
     fn take(&mut self, named: Option<u8>) -> Option<String> {
         match named {
             Some(port) => Some(port_id(port.into())),

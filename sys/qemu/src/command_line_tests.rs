@@ -113,7 +113,7 @@ fn writes_of_a_translated_guest_are_recorded_page_by_page_while_it_moves() {
     };
     assert_eq!(sizes(false, VmAccelerator::Tcg), ("262152K".to_owned(), (256 << 20) + (8 << 10)));
     let configured = ("262144K".to_owned(), 256 << 20);
-    // Huge pages are not divided, and KVM records writes itself.
+    // Huge pages cannot be divided, and KVM records writes itself.
     assert_eq!(sizes(true, VmAccelerator::Tcg), configured);
     assert_eq!(sizes(false, VmAccelerator::Kvm), configured);
 }

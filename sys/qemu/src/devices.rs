@@ -8,10 +8,11 @@ use suimon_quantity::PciAddress;
 
 use crate::spec_check::is_name;
 
-/// Time in seconds for which a guest's requests wait for a disk's NBD server to return: long enough
-/// to replace a daemon by hand.
+/// Time in seconds for which a guest's requests are queued while a disk's NBD server is
+/// unavailable. Sufficient for a manual replacement of the daemon.
 const NBD_WAITS: u32 = 600;
-/// Number of descriptors of a NIC's rings; QEMU's default of 256 is too small for 64 KB frames.
+/// Number of descriptors of each virtqueue of a NIC. QEMU's default of 256 is too small for 64 KB
+/// frames.
 const RING_SIZE: u16 = 1024;
 
 /// QEMU object between a device and its socket. Added before the device and removed after it.
@@ -69,13 +70,14 @@ pub(crate) fn disk_id(name: &str) -> String {
     format!("disk-{name}")
 }
 
-/// Returns the device id of the virtual function (VF) whose standby a NIC is. All VFs that a NIC
-/// has in turn use the same id, because QEMU remembers the first one by its id.
+/// Returns the QEMU device id of the virtual function (VF) for which a NIC is the standby. All
+/// consecutive VFs of a NIC use the same id, because QEMU identifies the primary device by the id
+/// of the first one.
 pub(crate) fn vf_id(nic: &str) -> String {
     format!("vf-{nic}")
 }
 
-/// Returns the device with this id; `None` if it is not the id of a hot-pluggable one.
+/// Returns the hot-pluggable device with this id; `None` for other ids.
 pub(crate) fn device_of(id: &str) -> Option<VmDevice> {
     let (kind, name) = id.split_once('-').filter(|(_, name)| is_name(name))?;
     match kind {
@@ -105,8 +107,8 @@ pub(crate) fn text(path: &Path) -> String {
 impl EmulatedMachine {
     /// Returns the number of MSI-X vectors of a vhost-user device that needs this many.
     ///
-    /// Without KVM, QEMU (7.2, and as far as is known later versions) crashes as soon as a guest
-    /// masks a vector of such a device. An interrupt line is used instead.
+    /// Without KVM, QEMU (7.2, and probably later versions) crashes when a guest masks a vector of
+    /// such a device. An interrupt line is used instead.
     const fn vectors(self, needed: u16) -> u16 {
         match self.accelerator {
             VmAccelerator::Kvm => needed,
@@ -114,7 +116,7 @@ impl EmulatedMachine {
         }
     }
 
-    /// Returns the objects of a NIC on this bus.
+    /// Returns the QEMU objects of a NIC on this bus.
     pub(crate) fn nic(self, nic: &VmNicSpec, bus: &str) -> DeviceAttachment {
         let id = nic_id(&nic.name);
         let path = text(&nic.socket);
@@ -140,7 +142,7 @@ impl EmulatedMachine {
                 (vec![Backend::Netdev(netdev)], Device::new("e1000e"))
             }
         };
-        // Without the ROM for network boot, a file that QEMU's packages only recommend.
+        // The ROM for network boot is omitted: QEMU's packages do not require its file.
         let mut device = device
             .with("id", id.as_str())
             .with("bus", bus)
@@ -152,8 +154,8 @@ impl EmulatedMachine {
         DeviceAttachment { id, backends, device }
     }
 
-    /// Returns the VF whose standby a NIC is, on this bus. QEMU only exposes it to a guest whose
-    /// driver supports failover (virtio 1.3, `VIRTIO_NET_F_STANDBY`).
+    /// Returns the QEMU object of the VF for which a NIC is the standby. QEMU exposes the VF only
+    /// to a guest with a driver that supports failover (virtio 1.3, `VIRTIO_NET_F_STANDBY`).
     pub(crate) fn vf(nic: &str, address: PciAddress, bus: &str) -> Device {
         Device::new("vfio-pci")
             .with("id", vf_id(nic))
@@ -163,7 +165,7 @@ impl EmulatedMachine {
             .with("rombar", 0)
     }
 
-    /// Returns the objects of a virtio disk on this bus.
+    /// Returns the QEMU objects of a virtio disk on this bus.
     pub(crate) fn virtio_disk(
         self,
         name: &str,
@@ -183,8 +185,8 @@ impl EmulatedMachine {
         DeviceAttachment { id, backends: vec![chardev], device }
     }
 
-    /// Returns the objects of an emulated disk at this unit of an IDE or SATA bus; `None` for a
-    /// virtio disk.
+    /// Returns the QEMU objects of an emulated disk at this unit of an IDE or SATA bus; `None` for
+    /// a virtio disk.
     pub(crate) fn emulated_disk(
         self,
         disk: &VmDiskSpec,

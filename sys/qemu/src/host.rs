@@ -1,4 +1,4 @@
-//! VMs of this host.
+//! VMs of this host: start, and reconnection to running ones.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -32,8 +32,8 @@ use crate::wire::Request;
 
 /// Socket of QEMU's monitor, in the VM's folder.
 pub(crate) const MONITOR_SOCKET: &str = "qmp.sock";
-/// Time limit for QEMU's greeting: a starting QEMU first allocates the VM's memory and connects to
-/// all sockets.
+/// Time limit for QEMU's greeting. QEMU first allocates the VM's memory and connects to all
+/// sockets.
 const GREETING_LIMIT: Duration = Duration::from_secs(20);
 /// Time limit for QEMU to accept the connection to its monitor.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -44,14 +44,14 @@ const UEFI_FILES: [(&str, &str); 4] = [
     ("/usr/share/edk2/ovmf/OVMF_CODE.fd", "/usr/share/edk2/ovmf/OVMF_VARS.fd"),
     ("/usr/share/edk2/x64/OVMF_CODE.4m.fd", "/usr/share/edk2/x64/OVMF_VARS.4m.fd"),
 ];
-/// Time limit for the launcher to report why a process closed its monitor.
+/// Time limit for the launcher's report on a process that has closed its monitor.
 const REASON_LIMIT: Duration = Duration::from_secs(6);
 
 /// Starts VMs through the launcher, and reconnects to running ones.
 pub struct QemuHost {
     client: LauncherClient,
-    /// Connection that keeps a launcher started by the daemon alive; it exits when it has no
-    /// connection.
+    /// Connection that keeps a launcher running that the daemon has started. Such a launcher exits
+    /// when it has no connection.
     _kept: OwnedFd,
     thread_start: ThreadStart,
 }
@@ -68,7 +68,7 @@ impl QemuHost {
         Ok(Self { client, _kept: kept, thread_start })
     }
 
-    /// Connects to a running process, queries its state, and sends it `begin`.
+    /// Connects to a running process, queries its state, and sends the command `begin`.
     fn attach(
         &self,
         identity: &VmIdentity,
@@ -107,7 +107,7 @@ impl QemuHost {
         })
     }
 
-    /// Returns the reason why nothing listens: the process has ended.
+    /// Returns the error if the process has ended, so that no process listens on the monitor.
     fn why_not(watch: &Watch) -> Option<VmError> {
         match watch.read_within(REASON_LIMIT)? {
             LauncherEvent::Ended(ended) => {
@@ -164,8 +164,8 @@ fn negotiate(
     Ok((EmulatedMachine { version: greeting.version, accelerator }, cpus))
 }
 
-/// Adds the reason of a process's end to an error. It is reported some moments after the monitor
-/// was closed.
+/// Adds the reason for a process's end to an error. The launcher reports it shortly after the
+/// monitor was closed.
 fn why_gone(shared: &Shared, error: VmError) -> VmError {
     if error.kind != VmErrorKind::NotRunning {
         return error;
@@ -174,8 +174,8 @@ fn why_gone(shared: &Shared, error: VmError) -> VmError {
     VmError::new(VmErrorKind::NotRunning, shared.how_it_ended())
 }
 
-/// Observer that holds back notices of a VM until its start is complete: until then, its end is
-/// returned as the error of the start.
+/// Observer that delays notices of a VM until its start is complete. If the VM ends before, its end
+/// is returned as the error of the start.
 #[derive(Default)]
 struct StartObserver {
     state: Mutex<Passed>,
@@ -192,7 +192,7 @@ impl StartObserver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forwards notices to `observer` from now on, beginning with an end that has occurred.
+    /// Forwards notices to `observer` from now on. If the VM has ended already, reports that first.
     fn pass(&self, observer: Arc<dyn VmObserver>) {
         let mut passed = self.lock();
         if let Some(end) = passed.end.take() {
@@ -258,7 +258,7 @@ impl VmHost for QemuHost {
             }
             Err(error) => {
                 let _ = self.client.do_it(Request::Kill(started.identity));
-                // A VM that has never run cannot be gone.
+                // A VM that was never running cannot be lost.
                 let is_gone = error.kind == VmErrorKind::NotRunning;
                 let kind = if is_gone { VmErrorKind::Host } else { error.kind };
                 let text = format!("VM {} did not start: {}", spec.name, error.text);

@@ -1,10 +1,10 @@
 //! VMs: QEMU processes, started by a launcher and controlled over QMP.
 //!
-//! - [`QemuHost`]: the implementation of [`VmHost`](suimon_ports::VmHost). It requests the start of
-//!   QEMU from the launcher, and connects to QEMU's monitor in the VM's folder.
+//! - [`QemuHost`]: the implementation of [`VmHost`](suimon_ports::VmHost). It requests the start
+//!   of QEMU from the launcher, and connects to QEMU's monitor in the VM's folder.
 //! - [`Launcher`]: a separate process, because the daemon gives up the right to execute programs
-//!   (`docs/decisions/0026-vm-launcher-process.md`). It accepts a VM's specification, never
-//!   command-line arguments, and constructs those itself.
+//!   (`docs/decisions/0026-vm-launcher-process.md`). It accepts a VM's specification and constructs
+//!   the command line itself. It accepts no command-line arguments.
 //! - [`start_launcher`]: starts a launcher if none responds, before the daemon is confined.
 //!
 //! Outside of the scope: devices of a VM. The sockets of NICs and disks must exist before a VM is
@@ -22,8 +22,8 @@
 //!
 //! Invariants
 //! - A VM's process has a separate user, no capability, and may not create files in its folder.
-//! - A process is identified by its id and start time, and killed through a pidfd: never another
-//!   process that reuses the id.
+//! - A process is identified by its id and start time, and killed through a pidfd: another
+//!   process that reuses the id is never killed.
 //! - Messages of QEMU and of the guest agent are bounded in length and rate, and affect their own
 //!   VM only.
 #![deny(unsafe_code)]

@@ -26,13 +26,13 @@ use crate::vm::{QemuVm, invalid_reply};
 /// Name under which QEMU keeps the descriptor of the connection.
 const LINE: &str = "migration";
 
-/// Returns the command that prepares QEMU for an incoming VM.
+/// Returns the command that prepares QEMU for an incoming migration.
 pub(crate) fn ready_to_receive() -> Command {
     Command::MigrateSetCapabilities(vec![ReturnPath, LateBlockActivate])
 }
 
-/// Returns the ends of the daemon and of QEMU. QEMU cannot attach descriptors to its data, not even
-/// before the daemon reads any.
+/// Returns a socket pair: the daemon's end and QEMU's end. QEMU cannot attach descriptors to its
+/// data, even before the daemon reads any.
 fn receiving_pair() -> io::Result<(UnixStream, UnixStream)> {
     let (near, peer) = UnixStream::pair()?;
     refuse_descriptors(&near);
@@ -40,7 +40,7 @@ fn receiving_pair() -> io::Result<(UnixStream, UnixStream)> {
 }
 
 impl QemuVm {
-    /// Returns the QOM path of the device behind a root port, if there is one.
+    /// Returns the QOM path of the device behind a root port; `None` if the port is empty.
     pub(crate) fn behind_port(&self, number: usize) -> Result<Option<String>, VmError> {
         let port = port_id(number);
         let path = format!("/machine/peripheral/{port}/{port}");
@@ -78,12 +78,12 @@ impl QemuVm {
         self.request(&Command::QomGet { path: path.to_owned(), property: property.to_owned() })
     }
 
-    /// Returns the MAC address of a NIC, which QEMU may have chosen.
+    /// Returns the MAC address of a NIC, including one that QEMU has generated.
     fn mac_of(&self, path: &str) -> Result<MacAddr, VmError> {
         let told = self.property(path, "mac")?;
         let mac = told.as_str().and_then(|mac| mac.parse().ok());
         mac.ok_or_else(|| {
-            // A response may have any length.
+            // QEMU determines the length of the response.
             let told: String = told.to_string().chars().take(40).collect();
             let text = format!("invalid response of QEMU: {path} has the address {told}");
             VmError::new(VmErrorKind::Refused, text)
@@ -142,7 +142,8 @@ mod tests {
 
     use super::*;
 
-    /// The thread that reads the connection later would close descriptors, which may block.
+    /// Otherwise the thread that reads the connection later would close the descriptors, which may
+    /// block.
     #[test]
     fn descriptors_of_a_migrating_qemu_are_refused_from_the_start() {
         if !refuse_descriptors(UnixStream::pair().unwrap().0) {

@@ -1,4 +1,5 @@
-//! Commands to a VM's monitor, and the state that callers share with the thread that reads it.
+//! QMP commands to a VM's monitor, and the state that callers share with the thread that reads the
+//! monitor.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,14 +18,15 @@ use crate::qemu_stream::QemuStream;
 
 /// Time limit for a reply of QEMU.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// Time limit for an operation of several commands, such as a query of all ports. A QEMU that replies
-/// to each of them just in time would occupy the VM's thread for many minutes.
+/// Time limit for an operation of several commands, such as a query of all ports. Without it, a
+/// QEMU that replies to each command just within its limit could block the VM's thread for many
+/// minutes.
 pub(crate) const OPERATION_LIMIT: Duration = Duration::from_secs(60);
 
 /// Result of a command: return value or error text.
 pub(crate) type Outcome = Result<Value, String>;
 
-/// Receiver of the reply to a command.
+/// Receiver of the reply to a QMP command.
 pub(crate) enum Waiting {
     Caller(SyncSender<Outcome>),
     Unplugging,
@@ -34,11 +36,11 @@ pub(crate) enum Waiting {
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) state: VmRunState,
-    /// True if the VM is or is being paused because a write found no space.
+    /// True if the VM is paused, or about to be, because a write found no space.
     pub(crate) waits_for_space: bool,
     /// True if an agent in the guest has opened its port.
     pub(crate) has_agent: bool,
-    /// QEMU's reason for a shutdown of the machine.
+    /// QEMU's reason for the last shutdown of the machine.
     pub(crate) off_because: Option<String>,
     /// Description of the end of QEMU's process; `None` while it runs.
     pub(crate) ended: Option<String>,
@@ -74,18 +76,18 @@ impl Shared {
         let sent = write_line(&self.stream, &command.line(id), descriptor);
         if sent.is_err() {
             lock(&self.waiting).remove(&id);
-            // A partly sent command would corrupt the next one.
+            // After an incomplete command, QEMU could not parse the next one.
             let _ = self.stream.shutdown(Shutdown::Both);
         }
         sent.map(|()| id)
     }
 
-    /// Sends a command and blocks until the reply, at most [`ANSWER_LIMIT`].
+    /// Sends a command and blocks until the reply, for at most [`ANSWER_LIMIT`].
     pub(crate) fn request(&self, command: &Command) -> Result<Value, VmError> {
         self.request_with(command, None)
     }
 
-    /// Passes a descriptor to QEMU, which keeps it under this name.
+    /// Passes a descriptor to QEMU, which stores it under this name.
     pub(crate) fn hand_over(&self, name: &'static str, fd: BorrowedFd<'_>) -> Result<(), VmError> {
         self.request_with(&Command::GetFd { name }, Some(fd)).map(drop)
     }
@@ -134,7 +136,8 @@ impl Shared {
         VmError::new(VmErrorKind::NotRunning, format!("VM {name} has ended: {how}"))
     }
 
-    /// Returns how the process ended, or that it has closed its monitor.
+    /// Returns a description of the process's end; if it is unknown, states that QEMU has closed
+    /// its monitor.
     pub(crate) fn how_it_ended(&self) -> String {
         let ended = lock(&self.known).ended.clone();
         ended.unwrap_or_else(|| "QEMU closed its monitor".to_owned())
@@ -144,7 +147,7 @@ impl Shared {
         lock(&self.known).clone()
     }
 
-    /// Stores the state queried from QEMU. An event may already have reported the agent.
+    /// Sets the state queried from QEMU. An event may have reported the agent already.
     pub(crate) fn set_known(&self, state: VmRunState, waits_for_space: bool, has_agent: bool) {
         let mut known = lock(&self.known);
         known.state = state;
@@ -152,14 +155,15 @@ impl Shared {
         known.has_agent |= has_agent;
     }
 
-    /// Blocks until the end of the process was reported, at most `limit`. Returns false on timeout.
+    /// Blocks until the end of the process is reported, for at most `limit`. Returns false on
+    /// timeout.
     pub(crate) fn wait_end(&self, limit: Duration) -> bool {
         let known = lock(&self.known);
         let waited = self.has_ended.wait_timeout_while(known, limit, |known| known.ended.is_none());
         waited.map_or(true, |(known, _)| known.ended.is_some())
     }
 
-    /// Returns how the process ended, if it has.
+    /// Returns a description of the process's end; `None` while it runs.
     pub(crate) fn ended(&self) -> Option<String> {
         lock(&self.known).ended.clone()
     }

@@ -1,11 +1,11 @@
-//! Rate limits for the monitor of one VM.
+//! Rate limits for messages on the monitor of one VM.
 
 use std::time::{Duration, Instant};
 
-/// Interval at which a pace is renewed.
+/// Interval at which tokens are added.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Token bucket. A QEMU process under a guest's control can send without end.
+/// Token bucket for a sender without a limit of its own: a QEMU process under a guest's control.
 #[derive(Debug)]
 pub(crate) struct MessageRate {
     /// Units permitted in a burst.
@@ -17,14 +17,14 @@ pub(crate) struct MessageRate {
 }
 
 impl MessageRate {
-    /// Returns the pace of events and of replies without a command: 200 in a burst, then 50 per
+    /// Returns the limit of events and of replies without a command: a burst of 200, then 50 per
     /// second. Observers may store each event.
     pub(crate) fn of_events(now: Instant) -> Self {
         Self::new(200, 1, now)
     }
 
-    /// Returns the pace of bytes: 4 MiB in a burst, more than the longest line, then 1 MiB per
-    /// second. Parsing takes time of the host that is not accounted to the VM.
+    /// Returns the limit of bytes: a burst of 4 MiB, which exceeds the longest line, then 1 MiB per
+    /// second. The CPU time for parsing is not accounted to the VM.
     pub(crate) fn of_bytes(now: Instant) -> Self {
         Self::new(4 << 20, 21_000, now)
     }

@@ -1,4 +1,4 @@
-//! Unix sockets between daemon and launcher, and to a monitor.
+//! Unix sockets between daemon and launcher, and from the daemon to a monitor.
 
 use std::io::{self, IoSlice, Write};
 use std::mem::MaybeUninit;
@@ -72,7 +72,7 @@ pub(crate) fn write_line(
     stream.write_all(line.get(sent..).unwrap_or_default())
 }
 
-/// Blocks until a descriptor is readable or hung up, at most `limit`. Returns the readiness of
+/// Blocks until a descriptor is readable or hung up, for at most `limit`. Returns the readiness of
 /// each.
 pub(crate) fn wait_readable<const N: usize>(
     descriptors: [BorrowedFd<'_>; N],

@@ -17,7 +17,7 @@ pub(crate) fn started(process: u32) -> Option<u64> {
     if matches!(fields.next()?, "Z" | "X" | "x") {
         return None;
     }
-    // That was field 3.
+    // Field 3 precedes.
     fields.nth(18)?.parse().ok()
 }
 
@@ -33,12 +33,12 @@ pub(crate) fn since_start(ticks: u64) -> Duration {
     now.saturating_sub(whole + rest)
 }
 
-/// Returns the user of a process (`proc(5)`: the owner of its folder).
+/// Returns the user id of a process, which is the owner of its folder in `/proc` (proc(5)).
 pub(crate) fn user(process: u32) -> Option<u32> {
     fs::metadata(format!("/proc/{process}")).ok().map(|found| found.uid())
 }
 
-/// Returns the flags that all CPUs have.
+/// Returns the feature flags that all CPUs have in common.
 pub(crate) fn cpu_flags(cpuinfo: &str) -> Vec<String> {
     let lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
     let mut sets = lines
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_process_has_a_time_and_nobody_has_none() {
         assert!(started(std::process::id()).is_some_and(|ticks| ticks > 0));
-        // Above the kernel's largest process id, 4194304.
+        // This exceeds the kernel's largest process id, 4194304.
         assert_eq!(started(5_000_000), None);
     }
 
@@ -75,7 +75,7 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let ticks = started(child.id()).unwrap();
         let age = since_start(ticks);
-        // A tick is 10 ms, and the start is rounded down.
+        // A tick is 10 ms, and start times are rounded down.
         assert!(age <= before.elapsed() + Duration::from_millis(20), "{age:?}");
         std::thread::sleep(Duration::from_millis(50));
         assert!(since_start(ticks) >= age + Duration::from_millis(50));

@@ -1,8 +1,10 @@
-//! Connection to a socket of QEMU, safe from descriptors that a hostile QEMU attaches to its data.
+//! Connection to a socket of QEMU that is safe from file descriptors that a hostile QEMU attaches
+//! to its data.
 //!
-//! From Linux 6.16 on the kernel refuses such descriptors. Before, they are received, and their
-//! last close, which may block, is left to a thread of its own, as is that of the socket, which may
-//! contain more of them (`docs/decisions/0086-descriptors-attached-by-peers.md`).
+//! From Linux 6.16 on, the kernel refuses such descriptors. Earlier kernels deliver them, and their
+//! last close may block. The close of these descriptors, and that of the socket, which may contain
+//! more of them, is therefore performed by a separate thread
+//! (`docs/decisions/0086-descriptors-attached-by-peers.md`).
 
 use std::io::{self, IoSliceMut, Read};
 use std::ops::Deref;
@@ -13,22 +15,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use suimon_unix_socket::{close_elsewhere, receive, refuse_descriptors};
 
-/// Close of an earlier connection to the same socket. Clones refer to the same one.
+/// State of the close of an earlier connection to the same socket. Clones refer to the same state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Closing(Arc<AtomicBool>);
 
 impl Closing {
-    /// Returns true while the close blocks, and with it the thread for it.
+    /// Returns true while the close, and with it the thread for it, blocks.
     pub(crate) fn is_pending(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// Connected socket of QEMU.
+/// Connected stream socket of QEMU.
 #[derive(Debug)]
 pub(crate) struct QemuStream {
     stream: UnixStream,
-    /// `None` if the kernel refuses descriptors. Dropped after `stream`.
+    /// Owner of descriptors; `None` if the kernel refuses them. Dropped after `stream`.
     guard: Option<Guard>,
 }
 
@@ -57,17 +59,19 @@ impl QemuStream {
         Ok(Self { stream, guard: Some(guard) })
     }
 
-    /// Leaves the close of the socket to the owner of another descriptor of it.
+    /// Drops this descriptor of the socket without a separate thread, because another descriptor of
+    /// it is open.
     pub(crate) fn release(mut self) {
         if let Some(guard) = &mut self.guard {
             guard.socket = None;
         }
     }
 
-    /// Reads data. Without a guard, blocks while there is none.
+    /// Reads data. Without a guard, blocks until data is available.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`]: QEMU attached a descriptor. Else the error of the system.
+    /// [`io::ErrorKind::InvalidData`]: QEMU attached a descriptor. Otherwise the error of the
+    /// system.
     pub(crate) fn read_bytes(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(guard) = &self.guard else { return (&self.stream).read(buffer) };
         let mut received = guard.received.lock().unwrap_or_else(PoisonError::into_inner);

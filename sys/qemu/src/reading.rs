@@ -18,18 +18,18 @@ use crate::peer::wait_readable;
 use crate::spec_check::is_name;
 use crate::unplugging::Unplugging;
 
-/// Time for a process to end after it closed its monitor, before it is killed.
+/// Time within which a process must end after it has closed its monitor. It is killed afterwards.
 const END_LIMIT: Duration = Duration::from_secs(5);
-/// Interval at which the removal of an object that is still in use is repeated.
+/// Interval at which the removal of an object in use is retried.
 const RETRY: Duration = Duration::from_millis(100);
 pub(crate) const READ_BYTES: usize = 64 << 10;
-/// Bytes that a read counts for at least: a QEMU that sends single bytes causes the costs of a read
-/// for each.
+/// Minimum number of bytes that a read counts for. A QEMU that sends single bytes causes the cost
+/// of a read for each.
 const READ_COSTS: u32 = 512;
-/// Reads after the process has ended: more than its socket can hold.
+/// Maximum number of reads after the process has ended: more than its socket can buffer.
 pub(crate) const LAST_READS_MAX: u32 = 64;
 
-/// State of the reading thread.
+/// State of the thread that reads the monitor.
 pub(crate) struct Reading {
     pub(crate) shared: Arc<Shared>,
     pub(crate) watch: Option<Watch>,
@@ -38,7 +38,7 @@ pub(crate) struct Reading {
     pub(crate) events: MessageRate,
     pub(crate) bytes: MessageRate,
     pub(crate) unplugging: Unplugging,
-    /// How the process ended, while its last messages are read.
+    /// End of the process, kept while its last messages are read.
     pub(crate) heard: Option<LauncherEvent>,
     pub(crate) last_reads: u32,
 }
@@ -101,7 +101,7 @@ impl Reading {
         Ok(None)
     }
 
-    /// Reads a report of the launcher.
+    /// Reads the launcher's report on the process.
     fn hear_news(&mut self) {
         match self.watch.as_ref().map(Watch::read) {
             Some(heard @ LauncherEvent::Ended(_)) => self.heard = Some(heard),
@@ -184,7 +184,7 @@ impl Reading {
         }
     }
 
-    /// Counts a message that nothing has requested as an event.
+    /// Counts a message that is no reply to a command as an event.
     fn handle_unasked(&mut self) {
         let pause = self.events.count(1, Instant::now());
         self.hold(pause);
@@ -203,15 +203,15 @@ impl Reading {
     fn handle_event(&mut self, event: Event) {
         let pause = self.events.count(1, Instant::now());
         self.hold(pause);
-        // Of the messages of a process that has ended, only those within the pace are handled, and the
-        // reason of a shutdown.
+        // The process has ended. Its remaining messages are handled only within the rate limit,
+        // except for the reason for a shutdown.
         let is_excess = !pause.is_zero() && self.heard.is_some();
         if is_excess && !matches!(event, Event::Shutdown(_)) {
             return;
         }
         match event {
             Event::Stop => {
-                // A guest that has panicked is stopped as a consequence.
+                // QEMU stops a guest as a consequence of its panic.
                 if lock(&self.shared.known).state == VmRunState::Running {
                     self.change(VmRunState::Paused);
                 }
@@ -221,7 +221,7 @@ impl Reading {
                 self.change(VmRunState::Running);
             }
             Event::BlockIoError { stops: true, is_full: true, .. } => {
-                // One that was paused before stays paused for that reason.
+                // A guest that was paused before remains paused for the earlier reason.
                 let mut known = lock(&self.shared.known);
                 known.waits_for_space |= known.state == VmRunState::Running;
             }
@@ -232,7 +232,7 @@ impl Reading {
                 self.change(VmRunState::Off);
             }
             Event::DeviceDeleted { device: Some(device), .. } => {
-                // A VF has no backend that would remain.
+                // A VF has no backend that would have to be removed.
                 if let Some(nic) = device.strip_prefix("vf-").filter(|nic| is_name(nic)) {
                     let device = VmDevice::Vf(nic.to_owned());
                     return self.observer.handle_notice(VmNotice::Unplugged(device));
@@ -267,7 +267,8 @@ impl Reading {
         }
     }
 
-    /// Reports how the process ended: as the launcher reports, or else as the monitor did.
+    /// Reports the end of the process, as described by the launcher; otherwise as observed on the
+    /// monitor.
     fn finish(&self, heard: Option<LauncherEvent>, why: &str) {
         let off = lock(&self.shared.known).off_because.clone();
         let (is_known_bad, how) = match heard {

@@ -25,13 +25,13 @@ pub(crate) struct Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // The thread sees the end of the connection and does not report it.
+        // The reading thread detects the end of the connection and does not report it as an error.
         lock(&self.shared.known).ended.get_or_insert_with(|| "the daemon released it".to_owned());
         let _ = self.shared.stream.shutdown(Shutdown::Both);
     }
 }
 
-/// Parameters of a session.
+/// Parameters for starting a session.
 pub(crate) struct SessionParts<'a> {
     pub(crate) name: &'a str,
     pub(crate) stream: UnixStream,
@@ -41,7 +41,8 @@ pub(crate) struct SessionParts<'a> {
 }
 
 impl Session {
-    /// Starts the reading thread. The greeting arrives on the returned channel.
+    /// Starts the reading thread. Returns the session and the channel on which QEMU's greeting
+    /// arrives.
     pub(crate) fn start(parts: SessionParts<'_>) -> io::Result<(Self, Receiver<Greeting>)> {
         let SessionParts { name, stream, watch, observer, thread_start } = parts;
         let stream = QemuStream::new(stream, &Closing::default())?;

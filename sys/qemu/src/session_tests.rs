@@ -29,7 +29,7 @@ impl VmObserver for Notices {
     }
 }
 
-/// Session with a QEMU and a launcher that the test plays.
+/// Session with a QEMU and a launcher that the test simulates.
 struct Bench {
     session: Option<Session>,
     qemu: UnixStream,
@@ -65,7 +65,7 @@ impl Bench {
         send_message(&self.launcher, &Reply::Ended(ended)).unwrap();
     }
 
-    /// Returns the reason of the end that the observer was told.
+    /// Returns the reason for the end that the observer received.
     fn end(&self) -> String {
         let until = Instant::now() + LIMIT;
         loop {
@@ -77,7 +77,7 @@ impl Bench {
         }
     }
 
-    /// Writes `text` repeatedly until the session stops reading for `patience`, at most `times`.
+    /// Writes `text` repeatedly, at most `times`, until the session stops reading for `timeout`.
     /// Returns true if it stopped.
     fn flood(&self, text: &str, times: usize, timeout: Duration) -> bool {
         let piece = text.repeat(1000);
@@ -87,7 +87,8 @@ impl Bench {
 }
 
 impl Bench {
-    /// Writes `text` repeatedly for this time. Returns the number of bytes that the socket accepted.
+    /// Writes `text` repeatedly for this time. Returns the number of bytes that the socket
+    /// accepted.
     fn flood_for(&self, text: &str, time: Duration) -> u64 {
         let (piece, until, mut written) = (text.repeat(1000), Instant::now() + time, 0);
         self.qemu.set_write_timeout(Some(Duration::from_millis(50))).unwrap();
@@ -101,7 +102,7 @@ impl Bench {
 
 const EVENT: &str = "{\"event\":\"RESET\"}\n";
 
-/// The messages of one read alone would take a minute at the pace of events.
+/// At the rate limit of events, the messages of a single read would take a minute.
 #[test]
 fn a_flood_of_events_delays_neither_the_report_of_the_end_nor_the_release() {
     let bench = Bench::new();
@@ -131,7 +132,7 @@ fn replies_that_nothing_has_requested_are_paced_like_events() {
         ("{\"return\":{}}\n", true),
         ("{\"error\":{\"desc\":\"no\"},\"id\":\"x\"}\n", true),
         ("{\"QMP\":{\"version\":{\"qemu\":{\"major\":9,\"minor\":0,\"micro\":0}}}}\n", true),
-        // Empty lines are no messages, but their bytes count.
+        // Empty lines are not messages, but their bytes are counted.
         (empty_lines.as_str(), false),
     ];
     for (text, is_message) in cases {
@@ -139,8 +140,9 @@ fn replies_that_nothing_has_requested_are_paced_like_events() {
         let began = Instant::now();
         let written = bench.flood_for(text, Duration::from_secs(3));
         let seconds = began.elapsed().as_secs() + 1;
-        // The pace, and what the sockets and one read hold: less than 1 MiB. Without a pace, hundreds
-        // of MiB are read in this time, also by a machine under load at least tens.
+        // The session reads at most the bytes that the rate limit permits, plus those buffered by
+        // the sockets and one read: less than 1 MiB. Without a rate limit, hundreds of MiB are read
+        // in this time, and at least tens on a loaded machine.
         let paced = match is_message {
             true => (200 + 50 * seconds) * text.len() as u64,
             false => (4 + seconds) << 20,
@@ -162,7 +164,7 @@ fn a_caller_gets_the_reply_to_its_own_command_only() {
     let lies = "{\"return\":\"two\",\"id\":2}\n{\"return\":\"none\"}\n\
                 {\"return\":\"text\",\"id\":\"1\"}\n{\"return\":\"float\",\"id\":1.5}\n\
                 {\"return\":\"negative\",\"id\":-1}\n{\"event\":\"NO_SUCH\",\"data\":7}\n";
-    // In pieces that end within lines.
+    // The text is sent in pieces that end within lines.
     for piece in lies.as_bytes().chunks(7) {
         (&bench.qemu).write_all(piece).unwrap();
     }
@@ -192,7 +194,8 @@ fn invalid_data_ends_the_session_with_its_position() {
         let error = caller.join().unwrap().unwrap_err();
         assert_eq!(error.kind, VmErrorKind::NotRunning);
         assert!(error.text.starts_with("VM web "), "{error}");
-        // A process that violates the protocol is killed by the launcher, which then ends the watch.
+        // A process that violates the protocol is killed by the launcher, which then ends the
+        // watch.
         drop(bench.launcher.try_clone());
         bench.report_end();
         let Bench { notices, .. } = bench;

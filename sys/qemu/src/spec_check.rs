@@ -18,12 +18,12 @@ const CPUS_MAX: u16 = 255;
 pub(crate) const PORTS: usize = 16;
 /// Maximum number of disks of an IDE controller with two channels.
 const IDE_MAX: usize = 4;
-/// Maximum number of disks of the machine's SATA controller, which also has the CD drive.
+/// Maximum number of disks of the machine's SATA controller. One more port is used by the CD drive.
 const SATA_MAX: usize = 5;
 /// Maximum number of queue pairs of QEMU's `virtio-net`.
 const QUEUES_MAX: u16 = 256;
 const MIB: u64 = 1 << 20;
-/// Maximum length of a kernel's command line (`COMMAND_LINE_SIZE` of x86).
+/// Maximum length of a kernel's command line in bytes (`COMMAND_LINE_SIZE` of x86).
 const KERNEL_WORDS_MAX: usize = 2048;
 const PATH_BYTES_MAX: usize = 4095;
 
@@ -135,7 +135,7 @@ fn check_devices(spec: &VmSpec) -> Result<(), VmError> {
     Ok(())
 }
 
-/// Checks that each port exists and is used by one device.
+/// Checks that each assigned port exists and is assigned to one device only.
 fn check_ports(spec: &VmSpec) -> Result<(), VmError> {
     let named = spec.nics.iter().filter_map(|nic| nic.port);
     let mut seen = BTreeSet::new();

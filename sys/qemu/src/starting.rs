@@ -1,4 +1,4 @@
-//! Start of a launcher by a daemon.
+//! Start of the launcher by the daemon.
 #![allow(unsafe_code, reason = "setsid between fork and exec")]
 
 use std::io::{self, Read};
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use crate::peer::connect_to;
 
-/// Time limit for a launcher to listen. It takes milliseconds, and seconds on an overloaded
-/// machine; a failing one exits at once.
+/// Time limit for a launcher to start listening. This takes milliseconds, and seconds on an
+/// overloaded machine. A failing launcher exits at once.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Maximum number of bytes read of a launcher's error message.
 const REASON_BYTES_MAX: u64 = 4096;
 
-/// Starts `command`, which becomes a launcher that listens at `socket`, unless one responds there.
-/// The launcher runs in a separate session, so that it continues when the caller ends; its stdin
-/// is empty. Returns true if one was started. A failing launcher must write the reason to its
-/// stdout, which becomes part of the error; a successful one writes nothing there.
+/// Starts `command`, which becomes a launcher that listens at `socket`, unless a launcher responds
+/// there. The new launcher runs in a separate session, so that it continues when the caller ends;
+/// its stdin is empty. Returns true if a launcher was started. A failing launcher must write the
+/// reason to its stdout, which becomes part of the error. A successful one writes nothing there.
 ///
 /// Must be called before the calling process gives up the right to execute programs.
 ///

@@ -1,26 +1,24 @@
-//! Memory size of a guest with which QEMU records every write while the memory is copied, if QEMU
-//! itself translates the guest's instructions (TCG).
+//! Memory size for guests under TCG, chosen such that QEMU records every write during a migration.
 //!
-//! QEMU before 9.0 takes the record of written pages 64 pages at a time
-//! (`cpu_physical_memory_sync_dirty_bitmap`) and leaves the pages writable in the translation
-//! caches (TLBs) of its virtual CPUs. Later writes to these pages are not recorded, and the VM
-//! arrives with old memory: its kernel panics, or its data is corrupt. QEMU commit 03bfc2188f06
-//! ("physmem: Fix migration dirty bitmap coherency with TCG memory access") corrects this. If the
-//! size of a memory block is not a multiple of 64 pages, QEMU takes the record page by page and
-//! corrects the caches for each page. Translated guests therefore get 8 KiB more than configured.
+//! QEMU before 9.0 reads and clears the dirty bitmap in words of 64 pages
+//! (`cpu_physical_memory_sync_dirty_bitmap`) and leaves the pages writable in the TLBs of its
+//! virtual CPUs. Later writes to these pages are not recorded. The migrated VM then has stale
+//! memory: its kernel panics, or its data is corrupt. QEMU commit 03bfc2188f06 ("physmem: Fix
+//! migration dirty bitmap coherency with TCG memory access") corrects this. If the size of a memory
+//! block is not a multiple of 64 pages, QEMU processes the bitmap page by page and resets the TLB
+//! entries of each page. Guests under TCG therefore get 8 KiB more than configured.
 
 use suimon_ports::{VmAccelerator, VmError, VmErrorKind, VmSpec};
 use suimon_qmp::Version;
 
 use crate::devices::EmulatedMachine;
 
-/// Bytes represented by one word of QEMU's record: 64 pages of 4 KiB.
+/// Bytes represented by one word of QEMU's dirty bitmap: 64 pages of 4 KiB.
 const WORD_BYTES: u64 = 64 * 4096;
-/// Memory in bytes of a translated guest in addition to the configured size: the unit to which `-m`
-/// is rounded up.
+/// Memory in bytes that a guest under TCG gets in addition to the configured size: the unit to
+/// which `-m` is rounded up.
 const EXTRA_BYTES: u64 = 8192;
-/// First version of QEMU that does not lose writes while it copies the memory of a translated
-/// guest.
+/// First version of QEMU that records all writes while it copies the memory of a guest under TCG.
 const CORRECTED_IN: Version = Version::new(9, 0, 0);
 
 /// Returns the memory size in bytes that a VM is started with. Both nodes of a migration compute

@@ -7,11 +7,11 @@ use suimon_qmp::Command;
 
 use crate::devices::device_of;
 
-/// Number of attempts to remove an object that is still in use; a device releases it some moments
-/// after its deletion was reported.
+/// Number of attempts to remove an object that is in use. A device releases it shortly after its
+/// deletion was reported.
 const TRIES: u32 = 50;
 
-/// Unplugged device, and the commands that remove its backends.
+/// Unplugged device with the remaining commands that remove its backends.
 #[derive(Debug)]
 struct Rest {
     device: VmDevice,
@@ -19,13 +19,13 @@ struct Rest {
     tries: u32,
 }
 
-/// Unplugged devices with remaining backends, processed one after the other.
+/// Unplugged devices with remaining backends. They are processed one after another.
 #[derive(Debug, Default)]
 pub(crate) struct Unplugging {
     rests: VecDeque<Rest>,
     /// Id of the command in flight.
     sent: Option<u64>,
-    /// True if the last command failed and is to be repeated after a while.
+    /// True if the last command failed and will be repeated later.
     is_waiting: bool,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Unplugging {
 const RESTS_MAX: usize = crate::spec_check::PORTS;
 
 impl Unplugging {
-    /// Returns true if a command is to be repeated after a while.
+    /// Returns true if a command will be repeated later.
     pub(crate) const fn is_waiting(&self) -> bool {
         self.is_waiting
     }
@@ -54,7 +54,7 @@ impl Unplugging {
         }
     }
 
-    /// Returns the next command to send, if there is one and none is in flight.
+    /// Returns the next command to send; `None` if one is in flight or none remains.
     pub(crate) fn poll_command(&mut self) -> Option<Command> {
         if self.sent.is_some() {
             return None;
@@ -68,8 +68,8 @@ impl Unplugging {
         self.sent = Some(id);
     }
 
-    /// Records the result of a command: an error's text or success. Returns a device whose backends
-    /// were all removed.
+    /// Handles the reply to a command: an error's text or success. Returns the device if all its
+    /// backends are removed now.
     pub(crate) fn handle_answer(&mut self, id: u64, error: Option<&str>) -> Option<VmDevice> {
         if self.sent != Some(id) {
             return None;

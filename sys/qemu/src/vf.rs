@@ -1,4 +1,4 @@
-//! Virtual functions (VFs) of a VM's NICs: hot-plug beside their standby, and unplug.
+//! Virtual functions (VFs) of a VM's NICs: hot-plug next to their standby NIC, and unplug.
 
 use std::sync::PoisonError;
 
@@ -17,7 +17,7 @@ impl QemuVm {
     pub(crate) fn plug_vf(&self, nic: &str, address: PciAddress) -> Result<(), VmError> {
         check_name(nic)?;
         let _plugging = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
-        // Searched from the last port: a VF that QEMU does not expose yet occupies its port
+        // The search starts at the last port: a VF that QEMU does not expose yet occupies its port
         // invisibly.
         let port = self.free_port_of((0..PORTS).rev())?;
         self.execute_command(&Command::DeviceAdd(EmulatedMachine::vf(nic, address, &port)))

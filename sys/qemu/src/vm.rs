@@ -1,4 +1,4 @@
-//! Running VM: the implementation of the port [`Vm`].
+//! Implementation of the port [`Vm`] for a running VM.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -29,18 +29,19 @@ const CONSOLE_CHARDEV: &str = "console";
 /// Time limit for QEMU to accept a connection to the console.
 const CONSOLE_LIMIT: Duration = Duration::from_secs(2);
 
-/// VM controlled over its monitor.
+/// VM that is controlled through its QMP monitor.
 pub(crate) struct QemuVm {
     pub(crate) identity: VmIdentity,
     pub(crate) machine: EmulatedMachine,
     pub(crate) user: Option<u32>,
     pub(crate) session: Session,
     pub(crate) cpus: AtomicU16,
-    /// Locked while a device is plugged or the console is connected.
+    /// Locked while a device is hot-plugged or the console is connected.
     pub(crate) plugging: Mutex<()>,
-    /// Locked during a session with the guest agent. Contains the close of the last one.
+    /// Locked during a session with the guest agent. Contains the state of the previous
+    /// connection's close.
     pub(crate) talking: Mutex<Closing>,
-    /// Close of the last connection to the console that could not be used.
+    /// State of the close of the last console connection that could not be used.
     pub(crate) console_closing: Closing,
 }
 
@@ -68,7 +69,7 @@ impl QemuVm {
     fn reset(&self) -> Result<(), VmError> {
         let has_panicked = self.shared().known().state == VmRunState::Panicked;
         self.execute_command(&Command::SystemReset)?;
-        // A VM that was stopped by its panic continues; one that was paused by a caller does not.
+        // A VM that was stopped by a guest panic continues; a VM that a caller has paused does not.
         if has_panicked { self.execute_command(&Command::Cont) } else { Ok(()) }
     }
 
@@ -106,7 +107,7 @@ impl QemuVm {
         Err(refused(format!("all {PORTS} ports of VM {name} are in use; unplug a device first")))
     }
 
-    /// Adds the backends of a device and then the device, all or nothing.
+    /// Adds the backends of a device and then the device. On failure, nothing remains added.
     fn plug(&self, attachment: &DeviceAttachment) -> Result<(), VmError> {
         let mut added = Vec::new();
         let mut result = Ok(());
@@ -153,7 +154,7 @@ impl QemuVm {
 
     pub(crate) fn unplug(&self, id: String) -> Result<(), VmError> {
         match self.execute_command(&Command::DeviceDel { id }) {
-            // The guest was requested before to release the device, and has not done so yet.
+            // The guest was already requested to release the device and has not done so yet.
             Err(error) if error.text.contains("already in the process of unplug") => Ok(()),
             result => result,
         }
@@ -198,7 +199,8 @@ impl QemuVm {
         Ok(())
     }
 
-    /// Runs a session with the guest agent, one at a time, because QEMU accepts one connection.
+    /// Runs a session with the guest agent. Sessions are serialised, because QEMU accepts one
+    /// connection.
     fn with_agent<T>(&self, talk: fn(AgentPort<'_>) -> Result<T, VmError>) -> Result<T, VmError> {
         if !self.shared().known().has_agent {
             let text = "no guest agent runs in the guest; install it there (Debian: package \
@@ -302,9 +304,9 @@ impl Vm for QemuVm {
         let stream = connect_in(&self.identity.folder, CONSOLE_SOCKET, CONSOLE_LIMIT);
         let stream = stream.map_err(failed)?;
         let ours = OwnedFd::from(stream.try_clone().map_err(failed)?);
-        // Closes the connection if it cannot be used.
+        // Closes the connection if it is unusable.
         let stream = QemuStream::new(stream, &self.console_closing).map_err(failed)?;
-        // Until QEMU has accepted the connection, another one could be accepted in its place.
+        // Before QEMU has accepted this connection, it could accept another one instead.
         let until = Instant::now() + CONSOLE_LIMIT;
         while self.console_chardev()?.is_disconnected() {
             if Instant::now() >= until {
@@ -333,7 +335,7 @@ impl Vm for QemuVm {
     }
 }
 
-/// Converts QEMU's report to the accelerator.
+/// Converts QEMU's report to an accelerator.
 pub(crate) const fn accelerator(is_kvm: bool) -> VmAccelerator {
     if is_kvm { VmAccelerator::Kvm } else { VmAccelerator::Tcg }
 }

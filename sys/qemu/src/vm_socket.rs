@@ -12,8 +12,8 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use suimon_unix_socket::refuse_descriptors;
 
-/// Connects to a socket of QEMU in a folder whose path may exceed the length of a socket address.
-/// Blocks for at most `limit` while QEMU accepts no connection.
+/// Connects to a socket of QEMU by folder and name, because the path may exceed the length of a
+/// socket address. Blocks for at most `limit` while QEMU accepts no connection.
 pub(crate) fn connect_in(folder: &Path, name: &str, limit: Duration) -> io::Result<UnixStream> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let folder = open(folder, flags, Mode::empty())?;
@@ -21,7 +21,7 @@ pub(crate) fn connect_in(folder: &Path, name: &str, limit: Duration) -> io::Resu
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     // QEMU sends no descriptors.
     refuse_descriptors(&socket);
-    // The limit applies to connect(2), too, see unix(7).
+    // The limit also applies to connect(2), see unix(7).
     set_socket_timeout(&socket, Timeout::Send, Some(limit))?;
     match connect(&socket, &SocketAddrUnix::new(path)?) {
         Err(Errno::AGAIN) => {

@@ -6,42 +6,42 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use suimon_ports::{VmAccelerator, VmError, VmErrorKind, VmIdentity, VmSpec};
 
-/// Version, incremented by incompatible changes. A launcher kept by running VMs may be older than
-/// its daemon.
+/// Protocol version, incremented by incompatible changes. A launcher kept by running VMs may be
+/// older than its daemon.
 pub(crate) const PROTOCOL: u32 = 1;
 /// Maximum length of a message in bytes; a VM with all its devices needs a tenth.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 128 << 10;
 
-/// Message of the daemon.
+/// Message of the daemon, with the protocol version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Envelope {
     pub(crate) protocol: u32,
     pub(crate) request: Request,
 }
 
-/// Request to the launcher.
+/// Request of the daemon to the launcher.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Check whether a VM could be started.
+    /// Checks whether a VM could be started.
     Probe(Box<VmSpec>),
-    /// Prepare a folder for a VM of this user.
+    /// Prepares a folder for a VM of this user.
     Prepare { folder: PathBuf, user: u32 },
-    /// Start the VM's process.
+    /// Starts the QEMU process of a VM.
     Start(Box<VmSpec>),
-    /// Check whether the process exists.
+    /// Checks whether the process exists.
     Find(VmIdentity),
-    /// Kill the process, and wait for its end.
+    /// Kills the process. The reply follows its end.
     Kill(VmIdentity),
-    /// Reply when the process has ended. Until then, any further message kills the process.
+    /// Replies when the process has ended. Until then, any further message kills the process.
     Watch(VmIdentity),
-    /// Remove the VM's folder.
+    /// Removes the folder of a VM.
     Remove { folder: PathBuf },
-    /// List the VMs with a running process.
+    /// Lists the VMs with a running process.
     List,
-    /// Make a virtual function, given by its PCI address, available to this VM.
+    /// Assigns a virtual function, given by its PCI address, to this VM.
     GiveVf { identity: VmIdentity, vf: String, memory_bytes: u64 },
-    /// Take the virtual function back from a VM, named in errors. Daemons before 2026-12 do not name
-    /// it.
+    /// Removes the virtual function from a VM, which is named in errors. Daemons before 2026-12 do
+    /// not name it.
     TakeVf {
         vf: String,
         #[serde(default)]
@@ -49,7 +49,7 @@ pub(crate) enum Request {
     },
 }
 
-/// Reply of the launcher.
+/// Reply of the launcher to the daemon.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
     Done,
@@ -64,23 +64,23 @@ pub(crate) enum Reply {
 pub(crate) struct Started {
     pub(crate) identity: VmIdentity,
     pub(crate) accelerator: VmAccelerator,
-    /// Problems that do not prevent the VM from running.
+    /// Problems during the start that do not prevent the VM from running.
     pub(crate) remarks: Vec<String>,
 }
 
 /// End of a VM's process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ended {
-    /// True if it exited with status 0; `None` if an earlier launcher had started it.
+    /// True if the process exited with status 0; `None` if an earlier launcher had started it.
     pub(crate) is_success: Option<bool>,
-    /// Description of the end, beginning with QEMU's name.
+    /// Description of the process's end, beginning with QEMU's name.
     pub(crate) status: String,
     /// Last lines of the log of QEMU's messages.
     pub(crate) log: String,
 }
 
 impl Ended {
-    /// Returns the description in one sentence.
+    /// Returns the description as one sentence.
     pub(crate) fn text(&self) -> String {
         if self.log.is_empty() {
             return self.status.clone();

@@ -1,4 +1,4 @@
-//! Blocking calls of tasks.
+//! Blocking calls that tasks pass to separate threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
-/// Error of a blocking call without result: the host could not start a thread for it, or it
-/// panicked.
+/// Error of a blocking call that has no result: the host could not start a thread for it, or the
+/// call panicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the host could not run a blocking call: no thread could be started, or the call panicked")]
 pub struct Interrupted;
@@ -17,8 +17,8 @@ pub struct Interrupted;
 /// is dropped.
 ///
 /// # Errors
-/// See [`Interrupted`]. The captured values of `call` were dropped then, and it will not be
-/// executed later.
+/// See [`Interrupted`]. In this case, the captured values of `call` were dropped, and it will not
+/// be executed.
 pub async fn blocking<T: Send + 'static>(
     call: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Interrupted> {
@@ -30,19 +30,19 @@ pub async fn blocking<T: Send + 'static>(
         // The task may have been dropped.
         let _ = report.send(call());
     };
-    // Tokio panics if it cannot start a thread for blocking calls while there is none, and executes
-    // the queued call once there is one.
+    // Tokio panics if it cannot start a thread for blocking calls and there is none. It would
+    // execute the queued call as soon as there is one.
     let started = catch_unwind(AssertUnwindSafe(|| tokio::task::spawn_blocking(execute)));
     if started.is_err() {
         drop(take(&pending));
     }
     drop(pending);
-    // Fails if the call was dropped or has panicked.
+    // This fails if the call was dropped or has panicked.
     result.await.map_err(|_| Interrupted)
 }
 
-/// Executes `call` in a thread for blocking calls and does not wait for it. Returns false if the
-/// host has no thread left; `call` was dropped then. Must be called by a task of a
+/// Executes `call` in a thread for blocking calls without waiting for it. Returns false if the host
+/// has no thread left; `call` was then dropped. Must be called by a task of a
 /// [`SocketRuntime`](crate::SocketRuntime).
 pub fn blocking_detached(call: impl FnOnce() + Send + 'static) -> bool {
     let pending = Arc::new(Mutex::new(Some(call)));
@@ -59,8 +59,8 @@ pub fn blocking_detached(call: impl FnOnce() + Send + 'static) -> bool {
     started.is_ok()
 }
 
-/// Executes `call` like [`blocking`], on a value that the caller keeps even if the call cannot be
-/// executed. `value` is `None` afterwards only if the call panicked. Not cancel safe: the value is
+/// Executes `call` like [`blocking`], on a value that the caller retains even if the call cannot be
+/// executed. Afterwards, `value` is `None` only if the call panicked. Not cancel safe: the value is
 /// lost with a dropped future.
 ///
 /// # Errors

@@ -1,8 +1,9 @@
 //! Limits on the CPU time that TLS handshakes of clients cost.
 //!
-//! A client that begins a handshake spends microseconds, and the server a signature of up to some
-//! milliseconds. Each peer therefore begins handshakes at a limited rate, and one handshake of all
-//! clients is computed at a time, so that the other threads of the runtime serve other clients.
+//! Beginning a handshake costs a client microseconds. It costs the server a signature, which takes
+//! up to some milliseconds. Each peer may therefore begin handshakes at a limited rate only. Of the
+//! handshakes of all clients, one is computed at a time, so that other threads of the runtime can
+//! serve other clients.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -14,14 +15,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
-/// Handshakes that a peer may begin at once: more than one for each of 100 disks after a restart.
+/// Burst of handshakes that a peer may begin. Exceeds one handshake for each of 100 disks after a
+/// restart.
 pub const HANDSHAKES_BURST: u32 = 256;
-/// Handshakes per second that a peer may begin beyond that.
+/// Handshakes per second that a peer may begin beyond the burst.
 pub const HANDSHAKES_PER_SECOND: u32 = 32;
-/// Maximum number of peers with a limit of their own. Further ones share one limit.
+/// Maximum number of peers with a separate limit. Further peers share one limit.
 pub const HANDSHAKE_PEERS_MAX: usize = 1024;
 
-/// Limits of the handshakes of a listener or several. Clones refer to the same limits.
+/// Limits of the handshakes of one or more listeners. Clones refer to the same limits.
 #[derive(Clone, Debug)]
 pub struct HandshakeLimits(Arc<Shared>);
 
@@ -32,16 +34,16 @@ struct Shared {
     computing: Semaphore,
 }
 
-/// Token buckets in the form of a virtual schedule: each peer has the time, since the creation of
-/// the limits, at which its bucket is full. Pure: time is an argument.
+/// Token buckets in the form of a virtual schedule. For each peer, the time at which its bucket is
+/// full is stored, counted from the creation of the limits. No clock is read: time is an argument.
 #[derive(Debug, Default)]
 struct Peers {
     full_at: BTreeMap<IpAddr, Duration>,
-    /// Bucket of peers without one of their own.
+    /// Bucket of all peers without a separate one.
     others: Duration,
 }
 
-/// Turn of a handshake. Dropping it before its time returns the token.
+/// Reserved start of a handshake. If it is dropped before its time, the token is returned.
 struct Turn<'s> {
     shared: &'s Shared,
     peer: IpAddr,
@@ -56,8 +58,8 @@ impl Default for HandshakeLimits {
 }
 
 impl HandshakeLimits {
-    /// Performs a handshake with a peer at a TCP address, when its turn has come. `handshake` must
-    /// not block: while it is polled, no other handshake is.
+    /// Performs a handshake with a peer at a TCP address. It begins when the limits permit it.
+    /// `handshake` must not block: while it is polled, no other handshake is polled.
     pub async fn run<F: Future>(&self, peer: IpAddr, handshake: F) -> F::Output {
         self.wait_turn(network(peer)).await;
         let mut handshake = pin!(handshake);
@@ -67,7 +69,7 @@ impl HandshakeLimits {
             drop(computing);
             match polled {
                 Poll::Ready(output) => return output,
-                // The handshake has registered the task for its next progress.
+                // The future of the handshake wakes the task when it can proceed.
                 Poll::Pending => next_wake().await,
             }
         }
@@ -84,7 +86,7 @@ impl HandshakeLimits {
     }
 }
 
-/// Returns when the task was woken.
+/// Waits until the task is woken.
 async fn next_wake() {
     let mut is_woken = false;
     poll_fn(|_| match std::mem::replace(&mut is_woken, true) {
@@ -94,8 +96,8 @@ async fn next_wake() {
     .await;
 }
 
-/// Returns the address by which a peer is limited: a client may use all IPv6 addresses of a network
-/// of 64 bits (RFC 4291, section 2.5.4).
+/// Returns the address that identifies a peer for its limit. A client may use all IPv6 addresses of
+/// a /64 network (RFC 4291, section 2.5.4), so these share one limit.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) >> 64 << 64).into(),

@@ -10,7 +10,8 @@ fn peer(number: u32) -> IpAddr {
     Ipv4Addr::from(number).into()
 }
 
-/// Returns the number of handshakes of a peer that begin until `now`, of those begun at once.
+/// Returns the number of handshakes of a peer that are permitted to begin until `now`, of those
+/// requested at once.
 fn begun(peers: &mut Peers, peer: IpAddr, now: Duration, until: Duration, tries: u32) -> u32 {
     let begun = (0..tries).filter(|_| now + peers.take(peer, now) <= until).count();
     u32::try_from(begun).unwrap()
@@ -22,9 +23,9 @@ fn a_peer_begins_a_burst_and_then_handshakes_at_a_limited_rate() {
     let tries = 10 * HANDSHAKES_BURST;
     let expected = HANDSHAKES_BURST + 2 * HANDSHAKES_PER_SECOND;
     assert_eq!(begun(&mut peers, peer(1), second, second * 3, tries), expected);
-    // Others are not delayed.
+    // Other peers are not delayed.
     assert_eq!(begun(&mut peers, peer(2), second, second, HANDSHAKES_BURST), HANDSHAKES_BURST);
-    // The bucket is full again after a time, and not more than full.
+    // The bucket is full again after some time, and never more than full.
     let later = second * 1000;
     assert_eq!(begun(&mut peers, peer(1), later, later, tries), HANDSHAKES_BURST);
 }
@@ -51,7 +52,7 @@ fn peers_are_bounded_and_further_ones_share_a_limit() {
     assert_eq!(peers.full_at.len(), HANDSHAKE_PEERS_MAX);
     assert_eq!(waits[0], Duration::ZERO);
     assert!(*waits.last().unwrap() > Duration::from_secs(1));
-    // Peers whose bucket is full are forgotten.
+    // Peers with a full bucket are removed.
     assert_eq!(peers.take(peer(number), Duration::from_secs(60)), Duration::ZERO);
     assert_eq!(peers.full_at.len(), 1);
 }
@@ -76,7 +77,7 @@ async fn one_handshake_is_computed_at_a_time_and_one_that_waits_for_its_peer_del
             tokio::spawn(async move {
                 limits
                     .run(peer(of), async {
-                        // Two flights of the client.
+                        // The handshake has two flights of the client.
                         for _ in 0..2 {
                             most.fetch_max(
                                 running.fetch_add(1, Ordering::SeqCst) + 1,

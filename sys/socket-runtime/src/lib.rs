@@ -3,19 +3,22 @@
 //! - [`SocketRuntime`]: a fixed number of worker threads that run one task per device or
 //!   connection, and threads for blocking calls.
 //! - [`Task`]: one task, which its owner can stop and join.
-//! - [`blocking`]: runs a call that blocks, such as handing a queue to a worker of the data plane,
-//!   so that the tasks of other devices proceed. [`blocking_on`]: the same for a call on a value
-//!   that the task keeps. [`blocking_detached`]: the same for a call whose end is not awaited.
-//! - [`ReconnectPause`], [`LogRateLimit`], [`RejectionRateLimit`]: limits on the costs that peers cause.
+//! - [`blocking`]: runs a call that blocks, such as handing a queue to a worker of the data
+//!   plane, so that the tasks of other devices proceed. [`blocking_on`]: the same for a call on a
+//!   value that the task retains. [`blocking_detached`]: the same without waiting for the end of
+//!   the call.
+//! - [`ReconnectPause`], [`LogRateLimit`], [`RejectionRateLimit`]: limits on the costs that peers
+//!   cause.
 //! - [`HandshakeLimits`]: limits on the CPU time that TLS handshakes cost.
 //! - [`PeerGuard`]: protection from descriptors that peers attach to their data.
 //! - [`Watched`]: a descriptor whose readiness a task awaits.
 //!
 //! Bounds
 //! - Worker threads: the number given to [`SocketRuntime::new`], for any number of tasks.
-//! - Threads for blocking calls: one per call in execution, at most [`BLOCKING_MAX`]. An unused one
-//!   ends after [`BLOCKING_IDLE`]. No call may block for as long as a store stalls or a peer is
-//!   inactive: a task that waits for such a condition sleeps, and polls.
+//! - Threads for blocking calls: one per call in execution, at most [`BLOCKING_MAX`]. An unused
+//!   thread ends after [`BLOCKING_IDLE`]. No call may block for the duration of a stall of a store
+//!   or of a peer's inactivity. A task that waits for such a condition polls it and sleeps in
+//!   between.
 //! - Values dropped by [`SocketRuntime::drop_later`]: at most [`DROPPING_MAX`] at once.
 //!
 //! Confinement: every worker thread calls the [`ThreadStart`] of its runtime first. Threads for

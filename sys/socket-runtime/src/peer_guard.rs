@@ -1,5 +1,5 @@
-//! Protection from descriptors that peers attach to their data, on kernels that cannot refuse them
-//! (before Linux 6.16).
+//! Protection from file descriptors that peers attach to their data, on kernels that cannot refuse
+//! them (before Linux 6.16).
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -9,9 +9,9 @@ use suimon_unix_socket::{receive, refuse_descriptors};
 
 use crate::runtime::SocketRuntime;
 
-/// Owner of a peer's Unix socket and of the descriptors received through it. Their last close,
-/// which may block, is left to a thread for blocking calls. Must be dropped after all other
-/// descriptors of the socket.
+/// Owner of a peer's Unix socket and of the descriptors received through it. A thread for blocking
+/// calls performs their last close, which may block. Must be dropped after all other descriptors of
+/// the socket.
 #[derive(Debug)]
 pub struct PeerGuard {
     runtime: SocketRuntime,
@@ -20,8 +20,8 @@ pub struct PeerGuard {
 }
 
 impl PeerGuard {
-    /// Makes the kernel refuse descriptors on a socket, or creates the guard of the socket if the
-    /// kernel cannot.
+    /// Configures the kernel to refuse descriptors on a socket. If the kernel does not support
+    /// that, creates a guard of the socket.
     ///
     /// # Errors
     /// The host has no descriptor left.
@@ -41,7 +41,8 @@ impl PeerGuard {
     /// Receives data without blocking.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`]: the peer attached a descriptor. Else the error of recvmsg(2).
+    /// [`io::ErrorKind::InvalidData`]: the peer attached a descriptor. Otherwise the error of
+    /// recvmsg(2).
     pub fn receive(
         &self,
         socket: BorrowedFd<'_>,

@@ -1,10 +1,10 @@
-//! Limits on the costs of a peer that connects, sends or fails repeatedly.
+//! Limits on the costs that a peer causes by connecting, sending or failing repeatedly.
 //!
-//! Time is an argument of each, so that tests need no clock.
+//! No limit reads a clock: time is an argument.
 
 use std::time::{Duration, Instant};
 
-/// Duration below which a served peer causes a pause.
+/// Maximum duration of a connection that causes a pause.
 const SOON: Duration = Duration::from_secs(1);
 
 /// Pause before the next peer of a device is served. It doubles from 5 ms to 100 ms with each
@@ -31,7 +31,7 @@ impl ReconnectPause {
     }
 }
 
-/// Rate limit for log entries that a peer can cause at will: at most one in [`EVERY`](Self::EVERY).
+/// Rate limit for log entries that a peer can cause: at most one in [`EVERY`](Self::EVERY).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogRateLimit {
     last: Option<Instant>,
@@ -55,8 +55,8 @@ impl LogRateLimit {
 }
 
 /// Rate limit for connections that are accepted only to close them: at most [`MAX`](Self::MAX) in
-/// [`PERIOD`](Self::PERIOD). Others stay in the socket's backlog, where they only delay their
-/// peers.
+/// [`PERIOD`](Self::PERIOD). Further connections remain in the socket's backlog, which delays only
+/// their peers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RejectionRateLimit {
     began: Option<Instant>,
@@ -66,7 +66,7 @@ pub struct RejectionRateLimit {
 impl RejectionRateLimit {
     /// Maximum number of connections in a period.
     pub const MAX: u32 = 4;
-    /// Length of a period.
+    /// Length of a period of the rate limit.
     pub const PERIOD: Duration = Duration::from_millis(100);
 
     /// Returns the time until the next connection may be accepted.
@@ -80,7 +80,7 @@ impl RejectionRateLimit {
         }
     }
 
-    /// Records a connection that was closed.
+    /// Records a connection that was rejected by closing it.
     pub fn note(&mut self, now: Instant) {
         let is_over = |began: Instant| now.saturating_duration_since(began) >= Self::PERIOD;
         if self.began.is_none_or(is_over) {

@@ -1,4 +1,4 @@
-//! Threads of a runtime.
+//! Threads that a runtime consists of.
 
 use core::fmt;
 use std::io;
@@ -23,10 +23,10 @@ pub const BLOCKING_IDLE: Duration = Duration::from_secs(10);
 /// Maximum number of values that [`SocketRuntime::drop_later`] drops at once. Further ones are
 /// queued.
 pub const DROPPING_MAX: usize = 64;
-/// Time until the next attempt to drop a value if the host has no thread left for it.
+/// Interval of the attempts to drop a value while the host has no thread left.
 const SHORTAGE: Duration = Duration::from_millis(200);
 
-/// Functions that threads of a runtime call before anything else.
+/// Functions that each thread of the runtime calls first.
 #[derive(Clone)]
 pub struct ThreadHooks {
     /// Called by each worker thread. If it fails, [`SocketRuntime::new`] fails.
@@ -36,7 +36,7 @@ pub struct ThreadHooks {
 }
 
 impl Default for ThreadHooks {
-    /// Hooks that do nothing.
+    /// Returns hooks without any effect.
     fn default() -> Self {
         Self { on_worker_start: Arc::new(|| Ok(())), on_blocking_start: Arc::new(|| {}) }
     }
@@ -57,12 +57,13 @@ struct Inner {
     handle: Handle,
     /// `None` only during the drop.
     runtime: Option<Runtime>,
-    /// Permits for drops in progress.
+    /// Permits that limit the number of concurrent drops.
     dropping: Arc<Semaphore>,
 }
 
 impl SocketRuntime {
-    /// Starts `workers` threads (at least one) named `name`, of which the kernel shows 15 bytes.
+    /// Starts `workers` threads (at least one) named `name`. The kernel truncates the name to 15
+    /// bytes.
     ///
     /// # Errors
     /// The host has no thread or descriptor left, or the error of `hooks.on_worker_start`.
@@ -104,15 +105,15 @@ impl SocketRuntime {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Runs a task that ends by itself. It is dropped if the runtime ends before.
+    /// Runs a task that ends by itself. If the runtime ends before, the task is dropped.
     pub fn spawn_detached(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.0.handle.spawn(task);
     }
 
-    /// Drops a value in a thread for blocking calls: for descriptors of a peer, whose close may
-    /// block. Does not block, and may be called by any thread. The caller bounds the number of
-    /// values, for example by counting a connection until the value is dropped. If the runtime has
-    /// ended, the calling thread drops the value.
+    /// Drops a value in a thread for blocking calls. Intended for descriptors of a peer, because
+    /// closing them may block. Does not block, and may be called by any thread. The caller must
+    /// bound the number of values, for example by counting a connection until the value is dropped.
+    /// If the runtime has ended, the calling thread drops the value.
     pub fn drop_later(&self, value: impl Send + 'static) {
         let dropping = Arc::clone(&self.0.dropping);
         self.spawn_detached(async move {
@@ -127,7 +128,7 @@ impl SocketRuntime {
         });
     }
 
-    /// Returns the handle that starts tasks.
+    /// Returns Tokio's handle, which starts tasks.
     pub(crate) fn handle(&self) -> &Handle {
         &self.0.handle
     }
@@ -141,18 +142,18 @@ impl SocketRuntime {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The last handle may be dropped by a thread that may not block.
+        // The last handle may be dropped by a thread that must not block.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Starts and ends as many threads as the runtime will have. Tokio blocks forever if it cannot
-/// start all of its worker threads.
+/// Checks that the host can start the threads of a runtime, by starting and ending the same number.
+/// Tokio blocks forever if it cannot start all of its worker threads.
 ///
 /// # Errors
-/// The host cannot start that many threads.
+/// The host cannot start this number of threads.
 fn check_threads(count: usize) -> io::Result<()> {
     let (hold, held) = sync_channel::<()>(0);
     let held = Arc::new(Mutex::new(held));
@@ -161,7 +162,7 @@ fn check_threads(count: usize) -> io::Result<()> {
     for _ in 0..count {
         let held = Arc::clone(&held);
         let wait = move || {
-            // Ends when `hold` is dropped.
+            // The thread ends when `hold` is dropped.
             let _ = held.lock().unwrap_or_else(PoisonError::into_inner).recv();
         };
         match thread::Builder::new().spawn(wait) {
@@ -185,8 +186,8 @@ fn no_thread() -> io::Error {
 }
 
 /// Returns the function that each thread of the runtime calls first. The first `workers` threads
-/// are worker threads, because tasks start the others. `report` receives the result of each worker
-/// thread.
+/// are worker threads, because the other threads are started by tasks. `report` receives the result
+/// of each worker thread.
 fn thread_start(
     workers: usize,
     hooks: ThreadHooks,
@@ -197,7 +198,7 @@ fn thread_start(
         if started.fetch_add(1, Ordering::Relaxed) < workers {
             let outcome = (hooks.on_worker_start)();
             let report = report.lock().unwrap_or_else(PoisonError::into_inner);
-            // The receiver is gone if another worker thread has failed before.
+            // The receiver was dropped if another worker thread has failed before.
             let _ = report.send(outcome);
         } else {
             (hooks.on_blocking_start)();

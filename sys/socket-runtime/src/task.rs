@@ -1,4 +1,4 @@
-//! Tasks of a runtime.
+//! Tasks that a runtime executes.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use crate::runtime::SocketRuntime;
 
-/// A task of a [`SocketRuntime`](crate::SocketRuntime). Dropping it stops and joins it.
+/// Task of a [`SocketRuntime`](crate::SocketRuntime). Dropping it stops and joins it.
 pub struct Task {
     stop: watch::Sender<bool>,
     /// Disconnected when the task has ended.
@@ -15,12 +15,12 @@ pub struct Task {
     _runtime: SocketRuntime,
 }
 
-/// Signal to a task to end. Clones refer to the same signal.
+/// Signal that requests the end of a task. Clones refer to the same signal.
 #[derive(Clone, Debug)]
 pub struct Stop(watch::Receiver<bool>);
 
 impl SocketRuntime {
-    /// Runs a task. `task` receives the signal that its owner sets to end it.
+    /// Runs a task. The argument of `task` is the signal with which the owner ends it.
     pub fn spawn<F>(&self, task: impl FnOnce(Stop) -> F) -> Task
     where
         F: Future<Output = ()> + Send + 'static,
@@ -29,7 +29,7 @@ impl SocketRuntime {
         let (guard, ended): (SyncSender<()>, _) = sync_channel(0);
         let task = task(Stop(stopped));
         self.handle().spawn(async move {
-            // Dropped when the task ends, panics, or its runtime ends.
+            // The sender is dropped when the task ends or panics, or when its runtime ends.
             let _guard = guard;
             task.await;
         });
@@ -38,7 +38,7 @@ impl SocketRuntime {
 }
 
 impl Task {
-    /// Signals the task to end, without waiting for it.
+    /// Signals the task to end. Does not wait for the end.
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }
@@ -53,13 +53,13 @@ impl Drop for Task {
 }
 
 impl Stop {
-    /// Waits until the task has to end. Cancel safe.
+    /// Waits for the signal to end. Cancel safe.
     pub async fn wait(&mut self) {
         // The sender is dropped only after it has sent `true`.
         let _ = self.0.wait_for(|is_stopped| *is_stopped).await;
     }
 
-    /// Returns true if the task has to end.
+    /// Returns true if the signal to end is set.
     #[must_use]
     pub fn is_set(&self) -> bool {
         *self.0.borrow()

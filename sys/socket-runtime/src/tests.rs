@@ -76,7 +76,7 @@ fn a_task_is_stopped_and_joined_when_it_is_dropped() {
         blocking(|| std::thread::sleep(Duration::from_millis(20))).await.unwrap();
         ended.send(()).unwrap();
     });
-    // The task keeps its threads alive.
+    // The task keeps the threads of its runtime alive.
     drop(runtime);
     begins.recv_timeout(LIMIT).unwrap();
     assert!(ends.try_recv().is_err());
@@ -92,7 +92,7 @@ fn calls_that_block_keep_no_other_task_from_running() {
         .map(|_| {
             let all = Arc::clone(&all);
             runtime.spawn(|_| async move {
-                // Returns only if all 33 calls run concurrently.
+                // This returns only if all 33 calls run concurrently.
                 blocking(move || all.wait()).await.unwrap();
             })
         })
@@ -187,7 +187,7 @@ fn a_spurious_readiness_is_waited_out() {
     });
     ours.write_all(b"x").unwrap();
     wait_for("the second byte to be noticed", || {
-        // Fails once the task has ended and closed its side.
+        // This fails after the task has ended and closed its side.
         let _ = ours.write_all(b"x");
         matches!(tells.try_recv(), Ok(4))
     });
@@ -252,7 +252,7 @@ fn a_call_for_which_there_is_no_thread_is_dropped_and_not_executed_later() {
     let next = || tells.recv_timeout(LIMIT).unwrap();
     assert_eq!([next(), next()], ["dropped", "Err(Interrupted)"]);
     assert_eq!(next(), "Err(Interrupted) Some(7)");
-    // This thread can start one, which executes all queued calls first.
+    // This thread can start one, and that thread executes all queued calls first.
     let (done, is_done) = channel();
     let _guard = runtime.enter();
     tokio::task::spawn_blocking(move || done.send(()).unwrap());
@@ -306,7 +306,7 @@ fn at_most_so_many_blocking_calls_are_executed_at_once() {
             })
         })
         .collect();
-    // Joined; a call that has started is completed.
+    // The task was joined. A call that has started is completed.
     drop(tasks);
     assert!(most.load(Ordering::Relaxed) <= 2);
 }

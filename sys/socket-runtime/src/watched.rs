@@ -1,4 +1,4 @@
-//! Descriptors whose readiness tasks await.
+//! Descriptors for which tasks wait until they are ready.
 #![allow(unsafe_code, reason = "registers owned descriptors with Tokio")]
 
 use std::io;
@@ -50,8 +50,8 @@ impl Watched {
 
     /// Calls `read` now, and then whenever the descriptor may be readable, until it returns
     /// something other than `WouldBlock` or `Interrupted`. Completes at once if the descriptor is
-    /// readable. Of several such calls in a biased `select!`, the first one that can complete
-    /// therefore does. Cancel safe: nothing is awaited after such a call.
+    /// readable. In a biased `select!` of several such calls, the first one that can complete
+    /// therefore completes. Cancel safe: nothing is awaited after such a call.
     ///
     /// # Errors
     /// The error of `read`.
@@ -96,9 +96,9 @@ impl Watched {
                 }
             }
         };
-        // A peer that always has data to read must not prevent other tasks from running.
+        // Yields: a peer that always has data to read must not prevent other tasks from running.
         tokio::task::coop::consume_budget().await;
-        // The runtime detects the readiness only at its next poll.
+        // The runtime detects the readiness of other descriptors only at its next poll.
         match attempt(self.0.get_ref()) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             result => return result,

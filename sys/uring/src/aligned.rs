@@ -1,7 +1,7 @@
-//! Page-aligned buffers for direct I/O.
+//! Page-aligned buffers.
 #![allow(unsafe_code, reason = "sees pages as bytes")]
 
-/// Alignment in bytes that every device accepts for buffers.
+/// Alignment in bytes that every device accepts for the memory of direct I/O.
 pub(crate) const PAGE: usize = 4096;
 
 #[derive(Clone, Copy)]
@@ -24,12 +24,12 @@ impl AlignedBytes {
         Self { pages: vec![Page::ZEROS; len.div_ceil(PAGE)], len }
     }
 
-    /// Returns the number of bytes of the memory.
+    /// Returns the capacity in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.pages.len() * PAGE
     }
 
-    /// Sets the length, at most the capacity. Bytes of the memory keep their contents.
+    /// Sets the length, at most the capacity. The contents of the memory do not change.
     pub(crate) fn set_len(&mut self, len: usize) {
         self.len = len.min(self.capacity());
     }

@@ -1,7 +1,8 @@
-//! Reused buffers of operations: bounce buffers of misaligned payloads, and the engine's own bytes.
+//! Reused buffers of operations: bounce buffers for misaligned payloads, and buffers for the
+//! engine's own data.
 //!
-//! A buffer keeps the bytes of its last use, so that no memory is zeroed per operation. Each operation
-//! overwrites the part of its buffer that it passes on.
+//! A buffer retains the bytes of its last use, so that no memory is zeroed per operation. Each
+//! operation overwrites the part of its buffer that it passes on.
 
 use crate::aligned::{AlignedBytes, PAGE};
 
@@ -15,7 +16,7 @@ const KEPT_BYTES_MAX: usize = 8 << 20;
 pub(crate) struct Buffers {
     kept: [Vec<AlignedBytes>; CLASS_MAX + 1],
     kept_bytes: usize,
-    /// Bytes of memory that was allocated because no kept buffer was large enough.
+    /// Bytes of memory allocated so far because no kept buffer was large enough.
     #[cfg(test)]
     pub(crate) allocated_bytes: usize,
 }
@@ -27,7 +28,7 @@ fn class(len: usize) -> Option<usize> {
 }
 
 impl Buffers {
-    /// Returns a buffer of `len` bytes with any contents.
+    /// Returns a buffer of `len` bytes with undefined contents.
     pub(crate) fn take(&mut self, len: usize) -> AlignedBytes {
         let kept = class(len).and_then(|class| self.kept.get_mut(class)?.pop());
         if let Some(mut buffer) = kept {

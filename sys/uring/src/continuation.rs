@@ -1,4 +1,4 @@
-//! Continuation of an operation after one of its steps.
+//! Next step of an operation after the kernel has completed one.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use suimon_ports::DiskFile;
 use crate::host_file::HostFile;
 use crate::operation::{Operation, OperationKind};
 
-/// How an operation continues after one of its steps.
+/// Next step of an operation.
 pub(crate) enum Next {
     /// Another step of the same operation.
     Poll,
@@ -15,7 +15,7 @@ pub(crate) enum Next {
     End(io::Result<()>),
 }
 
-/// Determines how far an appending extension has come.
+/// Determines whether an extension that appends zeros has reached the new length.
 pub(crate) fn next_append(operation: &mut Operation, file: Option<&HostFile>) -> Next {
     let Some(file) = file else { return Next::End(Err(io::ErrorKind::NotFound.into())) };
     file.handle_no_allocation();
@@ -26,7 +26,7 @@ pub(crate) fn next_append(operation: &mut Operation, file: Option<&HostFile>) ->
     }
 }
 
-/// Determines how an operation continues after a step with this result of the kernel.
+/// Determines the next step of an operation from the kernel's result for the previous one.
 pub(crate) fn next(operation: &mut Operation, result: i32) -> Next {
     let Ok(moved) = u64::try_from(result) else {
         let error = io::Error::from_raw_os_error(-result);
@@ -109,7 +109,7 @@ mod tests {
         let mut operation = extending(3 << 20, 9 << 20);
         assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Poll));
         assert_eq!((operation.offset, operation.len), (1 << 20, 2 << 20));
-        // The rest of the length becomes a hole.
+        // The remainder of the length becomes a hole.
         assert!(matches!(next(&mut operation, 0), Next::Poll));
         assert!(matches!(operation.kind, OperationKind::ExtendByHole));
         assert_eq!((operation.offset, operation.len), ((9 << 20) - 4096, 4096));
@@ -128,11 +128,11 @@ mod tests {
         assert!(matches!(next(&mut operation, -libc::EOPNOTSUPP), Next::Poll));
         assert!(matches!(operation.kind, OperationKind::Append { .. }));
         assert!(matches!(next(&mut operation, 4096), Next::Poll));
-        // Another operation has written behind the zeros meanwhile.
+        // Another operation has written to the range meanwhile.
         assert!(!operation.handle_end(4 << 20));
         assert_eq!((operation.start(), operation.len), (4 << 20, 5 << 20));
         assert!(operation.handle_end(9 << 20));
-        // Also where only the last unit was to be allocated.
+        // This also applies if only the last unit was to be allocated.
         let mut operation = extending(1 << 20, 9 << 20);
         operation.handle_extended(false);
         assert!(matches!(next(&mut operation, -libc::EOPNOTSUPP), Next::Poll));

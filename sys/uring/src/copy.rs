@@ -1,7 +1,7 @@
 //! Copies between the pieces of a payload and buffers of this process.
 //!
-//! The pieces come from [`PayloadTable::part`](crate::PayloadTable). An operation keeps them valid
-//! by holding their memory.
+//! The pieces come from [`PayloadTable::part`](crate::PayloadTable). They are valid while the
+//! operation holds the memory that contains them.
 #![allow(unsafe_code, reason = "copies from and to memory that is shared with a client")]
 
 /// Copies the pieces into `to`, up to its length.

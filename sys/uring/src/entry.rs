@@ -5,8 +5,8 @@ use io_uring::{opcode, squeue, types};
 use crate::aligned::AlignedBytes;
 use crate::operation::{Operation, OperationKind, ZEROS_BYTES};
 
-/// Creates the entry for an operation's next step. It points to memory held by the operation, and
-/// to `zeros`.
+/// Creates the submission queue entry for an operation's next step. The entry points to memory held
+/// by the operation, and to `zeros`.
 pub(crate) fn entry(operation: &Operation, zeros: &AlignedBytes) -> squeue::Entry {
     let file = types::Fixed(operation.file.0);
     let offset = operation.start();

@@ -1,4 +1,4 @@
-//! File I/O of one worker by io_uring (`io_uring(7)`).
+//! File I/O of one worker by io_uring (io_uring(7)).
 #![allow(unsafe_code, reason = "hands pointers to the kernel")]
 
 use std::collections::VecDeque;
@@ -21,11 +21,11 @@ use crate::operation::{Operation, OperationKind, ZEROS_BYTES};
 use crate::restrictions::restrict;
 use crate::synchronous;
 
-/// Time for which dropping the ring waits for operations in flight.
+/// Longest time for which dropping the ring waits for operations in flight.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
-/// Ratio of submitted operations to those in the ring above which the ring is not submitted early.
+/// Ratio of submitted operations to unsubmitted ones above which the ring is not submitted early.
 const SENT_PER_UNSENT: usize = 2;
-/// Maximum size in bytes of one read or write of the engine itself.
+/// Maximum size in bytes of one read or write of the engine's own data.
 const OWN_BYTES_MAX: u64 = 64 << 20;
 
 /// File I/O by io_uring. Files are registered with the ring, so that operations need no descriptor
@@ -37,13 +37,13 @@ pub struct UringFileIo {
     ring: IoUring,
     files: Vec<Option<Arc<dyn DiskFile>>>,
     operations: Vec<Option<Operation>>,
-    /// Indices of unused operations.
+    /// Indices of free slots in the table of operations.
     free: Vec<u32>,
-    /// Operations to continue that have no place in the submission queue yet.
+    /// Operations with a next step for which the submission queue had no room.
     waiting: VecDeque<u32>,
-    /// Completions of operations executed without the kernel.
+    /// Completions of operations that were executed without the ring.
     ended: Vec<FileCompletion>,
-    /// Unused lists of pieces, kept to avoid allocations.
+    /// Unused lists of pieces, kept for reuse without an allocation.
     spare_pieces: Vec<Vec<libc::iovec>>,
     pub(crate) buffers: Buffers,
     zeros: AlignedBytes,
@@ -62,7 +62,8 @@ impl UringFileIo {
     pub fn new(capacity: u16, files: u32) -> io::Result<Self> {
         let capacity = u32::from(capacity.clamp(1, 4096));
         let mut builder = IoUring::builder();
-        // Completions are processed when this thread enters the kernel, without interrupting it.
+        // The kernel delivers completions when this thread enters it, without interrupting the
+        // thread.
         builder.setup_coop_taskrun().setup_taskrun_flag().setup_submit_all().dontfork();
         builder.setup_r_disabled();
         let ring = builder.build(capacity)?;
@@ -81,7 +82,7 @@ impl UringFileIo {
         })
     }
 
-    /// Creates an operation, which has not begun.
+    /// Creates an operation without starting it.
     ///
     /// # Errors
     /// There is no such file or payload, or the operation is not possible.
@@ -138,7 +139,7 @@ impl UringFileIo {
                 new(OperationKind::Zero { may_unmap, only_if_fast }, range.offset(), range.len())
             }
             FileRequest::Extend { len, required: needed } => {
-                // Holes in the existing part stay holes.
+                // Existing holes are preserved.
                 let end = file_end(file)?.min(len);
                 if !file.can_allocate() {
                     let mut operation = new(OperationKind::Append { len }, end, len - end);
@@ -160,7 +161,7 @@ impl UringFileIo {
         host_file(&self.files, slot)
     }
 
-    /// Starts an operation. Returns false if as many are in flight as there is room for.
+    /// Starts an operation. Returns false if the maximum number of operations is in flight.
     pub(crate) fn start(&mut self, operation: Operation) -> bool {
         let Some(index) = self.free.pop() else { return false };
         if let Some(place) = self.operations.get_mut(index as usize) {
@@ -263,8 +264,8 @@ impl UringFileIo {
         }
     }
 
-    /// Returns the number of completions that were not reported yet of operations executed without
-    /// the kernel.
+    /// Returns the number of unreported completions of operations that were executed without the
+    /// ring.
     #[cfg(test)]
     pub(crate) fn ended_here(&self) -> usize {
         self.ended.len()
@@ -280,8 +281,8 @@ fn host_file(files: &[Option<Arc<dyn DiskFile>>], slot: FileSlot) -> Option<&Hos
 }
 
 /// Returns true if unsubmitted operations must be submitted early, given the number of submitted
-/// ones. A device with little work gets the next operation at once and works while others are
-/// prepared. One with much work gets larger batches, which cost less.
+/// ones. A device with few operations receives the next one at once, and executes it while further
+/// ones are prepared. For a device with many operations, larger batches cost less.
 const fn should_submit_early(unsent: usize, sent: usize) -> bool {
     unsent * SENT_PER_UNSENT >= sent
 }
@@ -313,15 +314,15 @@ impl FileIo for UringFileIo {
 
     fn remove_file(&mut self, slot: FileSlot) {
         if let Some(place) = self.files.get_mut(slot.0 as usize) {
-            // The kernel keeps a file with operations in flight open; a failure only leaves the
-            // file open.
+            // The kernel keeps a file with operations in flight open. If this fails, the file
+            // remains open.
             let _ = self.ring.submitter().register_files_update(slot.0, &[-1]);
             *place = None;
         }
     }
 
     fn submit(&mut self, file: FileSlot, op: FileRequest<'_>, token: u64) -> bool {
-        // A completion executed without the kernel counts until it was reported.
+        // A completion without the ring counts as in flight until it is reported.
         if self.in_flight() >= self.operations.len() {
             return false;
         }
@@ -343,7 +344,7 @@ impl FileIo for UringFileIo {
         }
         match self.ring.submit() {
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => Ok(()),
-            // The kernel has no room until completions were received.
+            // The kernel accepts no further operations until completions are received.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Ok(()),
             result => result.map(|_| ()),
         }
@@ -353,7 +354,7 @@ impl FileIo for UringFileIo {
         let before = done.len();
         done.append(&mut self.ended);
         if self.ring.completion().is_empty() && self.ring.submission().taskrun() {
-            // Completions wait for this thread to enter the kernel. A failure recurs.
+            // Completions are delivered when this thread enters the kernel. A failure recurs.
             let _ = self.ring.submitter().submit_and_wait(0);
         }
         for _ in 0..self.operations.len() {
@@ -405,8 +406,8 @@ impl FileIo for UringFileIo {
 
 impl Drop for UringFileIo {
     fn drop(&mut self) {
-        // Memory that the kernel may still write must not be freed, and the locks of files that it
-        // may still write must be kept.
+        // Memory that the kernel may still write to must not be freed. The locks of files that it
+        // may still write to must be kept.
         if !self.drain(LAST_PATIENCE) {
             std::mem::forget(std::mem::take(&mut self.files));
             std::mem::forget(std::mem::take(&mut self.operations));

@@ -158,14 +158,14 @@ fn payloads_go_to_the_file_and_back_however_they_lie_in_memory() {
     }
 }
 
-/// Requests with misaligned payloads use the same few buffers again. A read that ends beyond the end of
-/// the file returns none of a buffer's former bytes.
+/// Requests with misaligned payloads reuse a small number of buffers. A read beyond the end of the
+/// file returns none of a buffer's former bytes.
 #[test]
 fn misaligned_payloads_share_buffers() {
     const LEN: u64 = 256 << 10;
     for mut bench in [Bench::new(8, 4096), Bench::in_memory(8, 4096)] {
         if bench.file.memory_alignment() == 1 {
-            // Nothing is misaligned through the page cache, except lists that are too long.
+            // Through the page cache, no payload is misaligned, except for lists that are too long.
             continue;
         }
         let bytes = sample(LEN as usize);
@@ -283,7 +283,7 @@ fn what_cannot_be_begun_ends_as_failed_and_leaves_its_place() {
     assert_eq!(nowhere.result.unwrap_err().kind(), std::io::ErrorKind::NotFound);
     let huge = ByteRange::new(0, u64::MAX).unwrap();
     assert!(bench.run(|_| FileRequest::ReadBytes(huge)).result.is_err());
-    // Both slots are free again, and there is no third.
+    // Both slots are free again, and there is no third slot.
     assert!(bench.io.submit(bench.slot, FileRequest::Flush, 1));
     assert!(bench.io.submit(bench.slot, FileRequest::Flush, 2));
     assert!(!bench.io.submit(bench.slot, FileRequest::Flush, 3));
@@ -298,7 +298,7 @@ fn a_ring_has_no_more_files_and_operations_than_it_was_created_for() {
     let slots: Vec<FileSlot> = (0..3).map(|_| add(&mut bench).unwrap()).collect();
     let error = add(&mut bench).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::QuotaExceeded);
-    // The slots of removed files are used again.
+    // The slots of removed files are reused.
     for _ in 0..100 {
         bench.io.remove_file(slots[1]);
         assert_eq!(add(&mut bench).unwrap(), slots[1]);
@@ -347,7 +347,7 @@ fn what_is_short_and_on_a_file_in_memory_has_ended_when_it_was_submitted() {
     assert_eq!((bench.io.in_flight(), bench.io.arm()), (4, ArmResult::Pending));
     assert_eq!(bench.io.poll_done(&mut done), 4);
     assert!(done.drain(..).all(|done| done.result.is_ok()));
-    // Large operations are left to kernel threads.
+    // Large operations are executed by kernel threads.
     let from = part(&bench.table, 1, 0, 512 << 10);
     let write = FileRequest::Write { offset: 0, from, is_durable: false };
     assert!(bench.io.submit(bench.slot, write, 5));
@@ -431,7 +431,8 @@ fn dropping_it_waits_for_what_is_under_way() {
     drop(folder);
 }
 
-/// Zeros written at fixed offsets would overwrite what other operations have written meanwhile.
+/// Zeros written at fixed offsets would overwrite data that other operations have written
+/// meanwhile.
 #[test]
 fn an_extension_overwrites_nothing_that_was_written_meanwhile() {
     const END: u64 = 1 << 20;

@@ -2,9 +2,9 @@
 
 /// tmpfs: in memory, supports holes.
 pub(crate) const TMPFS: u64 = 0x0102_1994;
-/// ramfs: in memory.
+/// ramfs: in memory, without limits on space.
 pub(crate) const RAMFS: u64 = 0x8584_58f6;
-/// XFS: supports holes.
+/// XFS: on a block device, supports holes.
 pub(crate) const XFS: u64 = 0x5846_5342;
-/// Btrfs: supports holes.
+/// Btrfs: on block devices, supports holes.
 pub(crate) const BTRFS: u64 = 0x9123_683e;

@@ -1,7 +1,7 @@
 //! Detection of support for holes, and modification times, which the detection preserves.
 //!
-//! The kernel accepts a hole in a block device without support of the device, and fails it only when it
-//! is executed. Support is therefore read from the limits of the device
+//! The kernel accepts the punching of a hole in a block device that does not support it, and
+//! reports the error only on execution. Support is therefore read from the limits of the device
 //! (`Documentation/ABI/stable/sysfs-block`).
 
 use std::io;
@@ -21,14 +21,14 @@ pub(crate) fn can_punch(fd: &OwnedFd, opened: &Stat, system: u64, len: u64) -> b
         if [TMPFS, XFS, BTRFS].contains(&system) {
             return true;
         }
-        // A probe changes the modification time. If it cannot be restored, support is assumed:
-        // zeros are written if a hole fails.
+        // A probe changes the modification time. If the time cannot be restored, support is
+        // assumed: zeros are written if punching a hole fails.
         let modified = modified_of(opened);
         if set_modified(fd, modified).is_err() {
             return true;
         }
         let can_punch = probe_punch(fd, len);
-        // Cannot fail: it succeeded just now.
+        // This cannot fail: the same call succeeded before.
         let _ = set_modified(fd, modified);
         return can_punch;
     }
@@ -39,12 +39,12 @@ pub(crate) fn can_punch(fd: &OwnedFd, opened: &Stat, system: u64, len: u64) -> b
 /// Folder of the block devices by their numbers.
 const DEVICES: &str = "/sys/dev/block";
 
-/// Returns true if a device zeroes ranges without a transfer of zeros, which is how the kernel punches
-/// a hole (`blkdev_fallocate`). A device that only discards has no such operation, because discarded
-/// sectors may keep their contents. `devices`: [`DEVICES`].
+/// Returns true if a device zeroes ranges without a transfer of zeros, which is how the kernel
+/// punches a hole (`blkdev_fallocate`). A device with discard only does not support this, because
+/// discarded sectors may keep their contents. `devices`: [`DEVICES`].
 fn can_zero_device(devices: &Path, major: u32, minor: u32) -> bool {
     let device = devices.join(format!("{major}:{minor}"));
-    // The queue of a partition is its device's.
+    // A partition uses the queue of its device.
     let limits =
         ["queue", "../queue"].map(|queue| device.join(queue).join("write_zeroes_max_bytes"));
     let limit = limits.iter().find_map(|limit| std::fs::read_to_string(limit).ok());
@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes the limit of a device or partition, as sysfs shows it.
+    /// Writes a queue limit of a device or partition to a file in the format of sysfs.
     #[test]
     fn a_device_punches_holes_if_it_zeroes_ranges() {
         let root = tempfile::tempdir().unwrap();

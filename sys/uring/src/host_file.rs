@@ -31,23 +31,23 @@ pub(crate) const NEW_FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Intended access to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAccess {
-    /// Read only.
+    /// Read access without write access.
     Read,
-    /// Read and write.
+    /// Read and write access to an existing file.
     Write,
-    /// Read and write; the file must not exist yet.
+    /// Read and write access to a new file, which must not exist.
     Create,
 }
 
 /// File or block device that contains an image. I/O is direct if the device's alignment fits the
-/// image; otherwise all of it uses the page cache. The two are never mixed, because cached and
-/// direct writes of neighbouring bytes would overwrite each other.
+/// image; otherwise all I/O uses the page cache. Both are never mixed, because cached and direct
+/// writes of neighbouring bytes would overwrite each other.
 #[derive(Debug)]
 pub struct HostFile {
     fd: OwnedFd,
     properties: FileProperties,
     memory_alignment: u32,
-    /// True if locks must be released when it is dropped.
+    /// True if image locks must be released on drop.
     is_locked: bool,
     is_in_memory: bool,
     /// Mapping of a file in memory.
@@ -124,13 +124,13 @@ impl HostFile {
         self
     }
 
-    /// Returns the offset up to which space is to be allocated in a file that ends at `end` and
-    /// becomes `len` bytes long: `len`, `needed` or `end`, depending on the room of the store.
+    /// Returns the end of the space to allocate for a file that ends at `end` and becomes `len`
+    /// bytes long: `len`, `needed` or `end`, depending on the free space of the store.
     pub(crate) fn claim_room(&self, end: u64, needed: u64, len: u64) -> u64 {
         self.capacity.as_ref().map_or(len, |room| room.claim(end, needed, len))
     }
 
-    /// Returns false if the file system has refused to allocate space, as NFS before 4.2 and some FUSE
+    /// Returns false if the file system has refused to allocate space. NFS before 4.2 and some FUSE
     /// file systems do.
     pub(crate) fn can_allocate(&self) -> bool {
         !self.cannot_allocate.load(Ordering::Relaxed)
@@ -171,14 +171,14 @@ impl HostFile {
         self.mapped.as_ref()
     }
 
-    /// Records a write by the kernel.
+    /// Updates the mapping after the kernel has written to the file.
     pub(crate) fn handle_written(&self, offset: u64, len: u64) {
         if let Some(mapped) = &self.mapped {
             mapped.handle_written(offset, len);
         }
     }
 
-    /// Records that a range is about to be zeroed and may become a hole.
+    /// Updates the mapping before a range is zeroed and possibly becomes a hole.
     pub(crate) fn handle_zeroing(&self, offset: u64, len: u64) {
         if let Some(mapped) = &self.mapped {
             mapped.handle_zeroing(offset, len);
@@ -223,7 +223,7 @@ impl HostFile {
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
-            // The rest of the unit is beyond the end of the file.
+            // The remainder of the unit is beyond the end of the file.
             if done as u64 % u64::from(self.properties.alignment) != 0 {
                 break;
             }
@@ -260,8 +260,8 @@ impl HostFile {
     }
 }
 
-/// Disables updates of the access time, whose check would cost time for each request. Only the
-/// file's owner may do so; for others nothing changes.
+/// Disables updates of the access time, which would cost time for each request. Only the file's
+/// owner is permitted to do so; without the permission, nothing changes.
 fn forgo_access_times(fd: &OwnedFd) {
     if let Ok(flags) = rustix::fs::fcntl_getfl(fd) {
         let _ = rustix::fs::fcntl_setfl(fd, flags | OFlags::NOATIME);
@@ -331,8 +331,8 @@ impl DiskFile for HostFile {
         Some(&self.flush_failure)
     }
 
-    /// Uses `posix_fadvise(2)`. Direct I/O leaves nothing in the cache, and files in memory have no
-    /// other place.
+    /// Uses posix_fadvise(2). No effect for direct I/O, which leaves nothing in the cache, and for
+    /// files in memory, which exist only there.
     fn drop_cached(&self) -> io::Result<()> {
         if self.properties.is_direct || self.is_in_memory {
             return Ok(());
@@ -422,7 +422,7 @@ impl ImageFile for HostFile {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(&self.fd, flags, offset, len) {
             Ok(()) => Ok(()),
-            // Unsupported by the file system, or not for units of this size.
+            // The file system does not support the operation, or not for units of this size.
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => self.write_zeros(offset, len),
             Err(errno) => Err(io::Error::from(errno).into()),
         }

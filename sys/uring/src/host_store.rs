@@ -41,7 +41,7 @@ pub struct HostStore {
     capacity: Arc<StoreRoom>,
 }
 
-/// Opens stores of this host.
+/// Opener of stores of this host.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostStores;
 
@@ -75,7 +75,7 @@ impl HostStore {
             }
         };
         let store = Self { path: path.to_owned(), root: place, capacity: Arc::default() };
-        // Initialises the free space. If it is unknown, as little as possible is allocated.
+        // Initialises the free space. If it is unknown, no space is allocated ahead.
         let _ = store.space();
         Ok(store)
     }
@@ -158,7 +158,8 @@ impl HostStore {
             let entry = entry.map_err(fault)?;
             let Ok(last) = entry.file_name().to_str() else { continue };
             let Ok(name) = FileName::new(&format!("{prefix}{last}")) else { continue };
-            // Not every file system reports the type, and an entry may have been removed meanwhile.
+            // Some file systems do not report the type, and an entry may have been removed
+            // meanwhile.
             let Ok(found) = rustix::fs::statat(folder, last, AtFlags::SYMLINK_NOFOLLOW) else {
                 continue;
             };
@@ -307,7 +308,8 @@ impl StoreFiles for HostStore {
         let told = rustix::fs::fstatvfs(folder).map_err(failed)?;
         let free_bytes = told.f_bavail.saturating_mul(told.f_frsize);
         self.capacity.set(free_bytes);
-        // Blocks that only a privileged process may allocate are neither free nor used, as for df(1).
+        // As for df(1), blocks that only a privileged process may allocate are neither free nor
+        // used.
         let used_blocks = told.f_blocks.saturating_sub(told.f_bfree);
         let total_blocks = used_blocks.saturating_add(told.f_bavail);
         Ok(StoreSpace { total_bytes: total_blocks.saturating_mul(told.f_frsize), free_bytes })

@@ -1,4 +1,4 @@
-//! Names stay within the store, only regular files are opened, and an image has one writer.
+//! Names do not lead out of the store, only regular files are opened, and an image has one writer.
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -102,7 +102,7 @@ fn a_store_is_a_directory_or_a_block_device() {
     assert_eq!(fault(store.open_device(FileLockMode::Read, 512)), "WrongStore");
     let space = store.space().unwrap();
     assert!(space.total_bytes > space.free_bytes && space.free_bytes > 0, "{space:?}");
-    // The sum is constant, whatever others write meanwhile.
+    // The sum is constant regardless of concurrent writes to the file system.
     let df = Command::new("df").args(["-B1", "--output=used,avail"]).arg(folder.path()).output();
     let df = String::from_utf8(df.unwrap().stdout).unwrap();
     let sum: u64 = df.split_whitespace().filter_map(|word| word.parse::<u64>().ok()).sum();
@@ -141,7 +141,7 @@ fn a_lock_ends_with_its_file_while_processes_are_started() {
     drop(store.create(&image, 512).unwrap());
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Each process has a copy of all descriptors for a moment.
+        // Each forked process has a copy of all descriptors for a short time.
         scope.spawn(|| {
             while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
                 Command::new("true").status().unwrap();
@@ -185,7 +185,7 @@ fn qemu_keeps_off_what_is_open_here_and_the_other_way_round() {
     assert!(qemu("qemu-io", &read, &folder));
     assert!(qemu("qemu-img", &["check", "-f", "vhdx"], &folder));
     drop(reader);
-    // QEMU holds the image until its input ends.
+    // QEMU keeps the image locked until its input ends.
     let mut child = Command::new("qemu-io")
         .args(["-f", "vhdx"])
         .arg(&path)

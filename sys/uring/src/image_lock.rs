@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use suimon_ports::FileLockMode;
 
-/// First byte of the locks for used permissions, and for unshared ones.
+/// First byte of the locks for used permissions, and first byte of those for unshared permissions.
 const DOES: i64 = 100;
 const KEEPS_OFF: i64 = 200;
 
@@ -23,7 +23,7 @@ const RESIZE: i64 = 3;
 const ALL: [(i64, &str); 4] =
     [(READ, "reads"), (WRITE, "writes"), (WRITE_UNCHANGED, "rewrites"), (RESIZE, "resizes")];
 
-/// Returns the permissions that a use needs, and those that it does not share.
+/// Returns the permissions that a kind of use needs, and those that it does not share.
 const fn claims(used: FileLockMode) -> (&'static [i64], &'static [i64]) {
     match used {
         FileLockMode::Read => (&[READ], &[WRITE, RESIZE]),
@@ -31,8 +31,8 @@ const fn claims(used: FileLockMode) -> (&'static [i64], &'static [i64]) {
     }
 }
 
-/// Acquires the locks for a use. Returns `Some` with a description of the conflict if another user
-/// holds the file; no lock is kept then.
+/// Acquires the locks for a use. If another user of the file holds a conflicting lock, returns
+/// `Some` with a description, and no lock is kept.
 pub(crate) fn lock(file: impl AsFd, used: FileLockMode) -> io::Result<Option<String>> {
     let outcome = take(file.as_fd().as_raw_fd(), used);
     if !matches!(outcome, Ok(None)) {
@@ -67,15 +67,15 @@ fn take(file: i32, used: FileLockMode) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// Releases all locks. Closing the descriptor does so only after every process that was just forked
-/// has closed its copy.
+/// Releases all locks. Closing the descriptor is not sufficient: a process forked just before may
+/// still have a copy of it.
 pub(crate) fn unlock(file: impl AsFd) {
     let mut all = libc::flock { l_len: 0, ..of_byte(0, libc::F_UNLCK) };
-    // Cannot fail on a descriptor that had locks.
+    // This cannot fail for a descriptor that had locks.
     let _ = fcntl(file.as_fd().as_raw_fd(), libc::F_OFD_SETLK, &mut all);
 }
 
-/// Returns true if another user has a lock on a byte.
+/// Returns true if another user of the file has a lock on a byte.
 fn is_held(file: i32, byte: i64) -> io::Result<bool> {
     let mut asked = of_byte(byte, libc::F_WRLCK);
     fcntl(file, libc::F_OFD_GETLK, &mut asked)?;

@@ -1,5 +1,5 @@
-//! Files in memory behave as arrays of bytes with several writers, and use space only where data
-//! was written.
+//! Files in memory behave as arrays of bytes with several writers, and occupy space only for
+//! written data.
 
 use proptest::prelude::*;
 use rustix::io::pwrite;

@@ -1,7 +1,7 @@
 //! Files of disk images, and io_uring on them.
 //!
-//! - [`HostFile`]: a file or block device, a [`DiskFile`](suimon_ports::DiskFile), with direct I/O
-//!   where the device's alignment permits it.
+//! - [`HostFile`]: a file or block device, a [`DiskFile`](suimon_ports::DiskFile), with direct
+//!   I/O where the device's alignment permits it.
 //! - [`HostStore`]: a directory or block device that contains images, a
 //!   [`StoreFiles`](suimon_ports::StoreFiles).
 //! - [`UringFileIo`]: a worker's I/O on such files, a [`FileIo`](suimon_ports::FileIo).
@@ -20,9 +20,9 @@
 //!         │           method (zeros that are written)      │
 //!         └─► executed at once, on a file in memory ───────┘
 //! ```
-//! The kernel receives operations before all of a round are in the ring if the device would be
-//! idle. Reads and writes of files in memory (tmpfs) complete in `submit`, without the ring, and
-//! without a system call on pages that the file has.
+//! If the device would be idle, the kernel receives operations before the ring contains all
+//! operations of an iteration of the worker. Reads and writes of files in memory (tmpfs) complete
+//! in `submit`, without the ring, and without a system call for allocated pages.
 //!
 //! Invariants
 //! - Memory that the kernel accesses is held by the operation until its completion was received,
@@ -31,11 +31,11 @@
 //! - Bytes beyond the end of a file read as zeros.
 //! - Reading a hole allocates no page, and a file that another process truncates affects only its
 //!   own disk.
-//! - A ring performs I/O on registered files and no other operation of io_uring, whatever is
-//!   written into its memory.
+//! - A ring performs I/O on registered files only and no other operation of io_uring, regardless
+//!   of the contents of its memory.
 //! - No name leads out of a store, and only regular files are opened in one.
-//! - In steady state no operation of up to 1 MiB allocates memory, except that bytes that the engine
-//!   reads are returned in memory of their own. A worker keeps at most 8 MiB of unused buffers for
+//! - In steady state, no operation of up to 1 MiB allocates memory, except for the buffers in
+//!   which the engine's own reads are returned. A worker keeps at most 8 MiB of unused buffers for
 //!   payloads whose memory is not aligned.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]

@@ -1,11 +1,11 @@
-//! Mapping of a file in memory: its pages are copied without a system call.
+//! Mapping of a file in memory, through which its pages are copied without a system call.
 //!
 //! Only pages that the file is known to have are accessed. Reading a hole through a mapping would
-//! allocate a page, and writing one would raise `SIGBUS` if the file system is full, so holes are
-//! left to system calls. The set of pages is determined when the file is opened and updated with
-//! the operations of this process. Concurrent changes by other processes cost memory or a system
-//! call, but never corrupt data: if they truncate the file, the mapping is abandoned
-//! ([`TruncationGuard`]).
+//! allocate a page. Writing to a hole would raise `SIGBUS` if the file system is full. Holes are
+//! therefore accessed by system calls. The set of allocated pages is determined when the file is
+//! opened, and updated by the operations of this process. Concurrent changes by other processes
+//! cost memory or a system call, but never corrupt data. If another process truncates the file, the
+//! mapping is abandoned ([`TruncationGuard`]).
 #![allow(unsafe_code, reason = "maps files and copies from and to memory that clients share")]
 
 use core::ffi::c_void;
@@ -30,10 +30,10 @@ const PIECES_MAX: usize = 16_384;
 pub(crate) struct MappedFile {
     base: NonNull<u8>,
     can_write: bool,
-    /// Pages that the file has.
+    /// Pages that the file is known to have.
     pages: Pages,
-    /// Lower bound of the file's length. A page's bytes beyond the end exist in memory but are not
-    /// part of the file.
+    /// Lower bound of the file's length. Bytes of a page beyond the end exist in memory but do not
+    /// belong to the file.
     end: AtomicU64,
     /// Guard against truncation; dropped before the mapping.
     guard: Option<TruncationGuard>,
@@ -70,7 +70,7 @@ impl MappedFile {
             end: AtomicU64::new(len),
             guard: None,
         };
-        // Child processes do not need it, and core dumps must not contain it.
+        // Child processes do not need the mapping, and core dumps must not contain it.
         for advice in [Advice::LinuxDontFork, Advice::LinuxDontDump] {
             // SAFETY: does not change what the mapping contains for this process.
             let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), MAPPED_BYTES, advice) };
@@ -102,8 +102,8 @@ impl MappedFile {
         let Some(place) = self.offset_of(offset, bytes_of(pieces)) else { return false };
         let mut from = place;
         for piece in pieces {
-            // SAFETY: `offset_of` ensures that as many bytes are mapped as the pieces have; the mapping
-            // overlaps no other memory.
+            // SAFETY: `offset_of` ensures that as many bytes are mapped as the pieces have; the
+            // mapping overlaps no other memory.
             unsafe {
                 piece.iov_base.cast::<u8>().copy_from_nonoverlapping(from, piece.iov_len);
                 from = from.add(piece.iov_len);
@@ -135,7 +135,7 @@ impl MappedFile {
         !self.is_given_up()
     }
 
-    /// Returns the address of a range if the file has all of its pages.
+    /// Returns the address of a range if the file is known to have all of its pages.
     #[inline]
     fn offset_of(&self, offset: u64, len: u64) -> Option<*mut u8> {
         if self.is_given_up() || !self.pages.has(offset, len) {
@@ -145,23 +145,24 @@ impl MappedFile {
         Some(unsafe { self.base.as_ptr().add(offset as usize) })
     }
 
-    /// Returns true if the file was found to be truncated by another process.
+    /// Returns true if the mapping was abandoned because another process has truncated the file.
     fn is_given_up(&self) -> bool {
         self.guard.as_ref().is_none_or(TruncationGuard::is_truncated)
     }
 
-    /// Records a write by the kernel, which has allocated the pages.
+    /// Adds the pages of a range that the kernel has written to.
     pub(crate) fn handle_written(&self, offset: u64, len: u64) {
         self.end.fetch_max(offset.saturating_add(len), Ordering::Relaxed);
         self.pages.add(offset, len);
     }
 
-    /// Records that a range is about to become a hole or to be zeroed otherwise.
+    /// Removes the pages of a range that is about to become a hole or to be zeroed otherwise.
     pub(crate) fn handle_zeroing(&self, offset: u64, len: u64) {
         self.pages.remove(offset, len);
     }
 
-    /// Records a truncation to `len`. A longer file is recognised only where data is written.
+    /// Updates the length after a truncation to `len`. An increased length takes effect only when
+    /// data is written.
     pub(crate) fn handle_len(&self, len: u64) {
         self.end.fetch_min(len, Ordering::Relaxed);
         self.pages.remove(len, u64::MAX);

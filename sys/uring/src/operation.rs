@@ -1,5 +1,5 @@
-//! State of one operation. It may take several steps in the kernel: a partly completed transfer
-//! continues, and an unsupported operation is replaced by another.
+//! State of one operation, which may take several steps in the kernel. A partly completed transfer
+//! is continued. An operation that the file does not support is replaced by another.
 
 use std::any::Any;
 use std::io;
@@ -22,35 +22,37 @@ pub(crate) enum OperationKind {
         is_durable: bool,
     },
     Flush,
-    /// Punches a hole whose former contents need not be zeroed. Nothing happens where the file system
-    /// or device cannot punch holes.
+    /// Punch of a hole. The former contents need not be zeroed. No effect if the file system or
+    /// device cannot punch holes.
     Discard,
-    /// Punches a hole, or zeros a range and keeps its space.
+    /// Punch of a hole, or zeroing of a range that keeps its space.
     Zero {
         may_unmap: bool,
         /// True if the operation fails where zeros would have to be written.
         only_if_fast: bool,
     },
-    /// Writes zeros, because the file system cannot zero the range.
+    /// Write of zeros, because the file system cannot zero the range.
     WriteZeros,
-    /// Allocates space beyond the end of the file. A part that cannot be allocated becomes a hole.
+    /// Allocation of space beyond the end of the file. A part that cannot be allocated becomes a
+    /// hole.
     Extend {
-        /// End of the part that is needed soon; space beyond it is allocated ahead.
+        /// End of the part that is needed soon. Space beyond it is allocated ahead.
         required: u64,
         /// New length of the file.
         len: u64,
     },
-    /// Allocates the last unit of the new length, which leaves a hole before it.
+    /// Allocation of the last unit of the new length, with a hole before it.
     ExtendByHole,
-    /// Appends zeros up to the new length, because the file system cannot allocate space. Zeros at
-    /// fixed offsets would overwrite what other operations have written there meanwhile.
+    /// Appending of zeros up to the new length, because the file system cannot allocate space.
+    /// Zeros at fixed offsets would overwrite data that other operations have written there
+    /// meanwhile.
     Append {
         /// New length of the file.
         len: u64,
     },
 }
 
-/// Operation on a file.
+/// Operation on a file, with its progress and memory.
 pub(crate) struct Operation {
     pub(crate) file: FileSlot,
     pub(crate) token: u64,
@@ -59,11 +61,11 @@ pub(crate) struct Operation {
     pub(crate) len: u64,
     /// Required alignment of offsets and lengths in bytes.
     pub(crate) unit: u32,
-    /// Bytes transferred so far.
+    /// Number of bytes transferred so far.
     pub(crate) done: u64,
     /// Memory that the kernel accesses; its address does not change while the operation lasts.
     pub(crate) pieces: Vec<libc::iovec>,
-    /// Buffer of the operation, if the payload's memory cannot be used or there is none.
+    /// Separate buffer, if the payload's memory cannot be used or there is no payload.
     pub(crate) own: Option<AlignedBytes>,
     /// Pieces of the payload for which `own` is a bounce buffer.
     pub(crate) bounce_iovecs: Vec<libc::iovec>,
@@ -72,8 +74,8 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// Uses part of a payload. Unaligned memory is replaced by a bounce buffer of `buffers`; `lists` are
-    /// unused lists of pieces.
+    /// Uses part of a payload. Unaligned memory is replaced by a bounce buffer of `buffers`;
+    /// `lists` are unused lists of pieces.
     ///
     /// # Errors
     /// The payload does not exist.
@@ -103,7 +105,7 @@ impl Operation {
         if !is_aligned || self.pieces.len() > libc::UIO_MAXIOV as usize {
             let empty = lists.pop().unwrap_or_default();
             self.bounce_iovecs = std::mem::replace(&mut self.pieces, empty);
-            // The payload has `part.len` bytes, so that none of the buffer's former bytes remain.
+            // The payload has `part.len` bytes, so it overwrites all former bytes of the buffer.
             let mut own = buffers.take(usize::try_from(part.len).unwrap_or(0));
             if usage == PayloadUse::Source {
                 crate::copy::gather(&self.bounce_iovecs, own.as_mut_slice());
@@ -122,7 +124,7 @@ impl Operation {
         self
     }
 
-    /// Returns the memory if it is in one piece, which the kernel handles faster than a list.
+    /// Returns the memory if it is contiguous. The kernel handles that faster than a list.
     pub(crate) fn only_piece(&self) -> Option<(*mut u8, u32)> {
         let [piece] = self.pieces[..] else { return None };
         Some((piece.iov_base.cast(), u32::try_from(piece.iov_len).ok()?))
@@ -161,8 +163,8 @@ impl Operation {
         self.done >= self.len
     }
 
-    /// Returns true if a step reached the end of the file, because it transferred nothing or no
-    /// whole unit; the rest of the memory is then zeroed.
+    /// Returns true if a step reached the end of the file: it transferred nothing, or no whole
+    /// unit. The remainder of the memory is then zeroed.
     pub(crate) fn handle_end_of_file(&mut self, moved: u64) -> bool {
         let has_ended = moved == 0 || moved % u64::from(self.unit.max(1)) != 0;
         if has_ended {
@@ -171,9 +173,9 @@ impl Operation {
         has_ended
     }
 
-    /// Determines the next step of an extension: the part that is needed soon if space ahead of it
-    /// could not be allocated, otherwise a hole up to the new end. `is_allocated` is true if the
-    /// last step succeeded. Returns true if the file is long enough.
+    /// Determines the next step of an extension. If space ahead could not be allocated, the next
+    /// step allocates the part that is needed soon; after that, a hole up to the new end.
+    /// `is_allocated` is true if the last step succeeded. Returns true if the file is long enough.
     pub(crate) fn handle_extended(&mut self, is_allocated: bool) -> bool {
         let OperationKind::Extend { required: needed, len } = self.kind else { return true };
         let tried = self.offset.saturating_add(self.len);
@@ -184,7 +186,7 @@ impl Operation {
             self.len = needed - self.offset;
             return false;
         }
-        // Allocation changes no contents, and sets the length.
+        // The allocation sets the length and changes no contents.
         let unit = u64::from(self.unit.max(1)).min(len - self.offset);
         (self.offset, self.len) = (len - unit, unit);
         self.kind = OperationKind::ExtendByHole;
@@ -200,15 +202,15 @@ impl Operation {
         self.kind = OperationKind::Append { len };
     }
 
-    /// Records the end of the file during an appending extension. Returns true if the file is long
-    /// enough.
+    /// Sets the end of the file during an extension that appends zeros. Returns true if the file is
+    /// long enough.
     pub(crate) fn handle_end(&mut self, end: u64) -> bool {
         let OperationKind::Append { len } = self.kind else { return true };
         (self.offset, self.len, self.done) = (end, len.saturating_sub(end), 0);
         end >= len
     }
 
-    /// Returns true if there is nothing to do.
+    /// Returns true if the operation has no effect.
     pub(crate) fn is_nothing(&self) -> bool {
         self.len == 0 && self.kind != OperationKind::Flush
     }

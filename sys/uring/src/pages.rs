@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
-/// Bits per word.
+/// Bits per word of the bitmap.
 const BITS: u64 = 64;
 /// Words per part. Parts without pages are not allocated.
 const PART_WORDS: u64 = 512;
@@ -70,7 +70,7 @@ impl Pages {
 
 /// Iterator over the words of a range of bytes, with masks of its pages.
 struct Masks {
-    /// Next page, and end of the range in pages.
+    /// Next page and end of the range, in pages.
     page: u64,
     end: u64,
 }
@@ -116,7 +116,7 @@ mod tests {
                 0 => 0..0,
                 _ => offset / Pages::BYTES..(offset + len).div_ceil(Pages::BYTES),
             };
-            // Two parts: some ranges are partly or entirely beyond them.
+            // The bitmap has two parts. Some ranges are partly or entirely beyond them.
             let pages = Pages::new(PART_PAGES * 2 * Pages::BYTES);
             let mut model = BTreeSet::new();
             for (is_added, offset, len) in changes.clone() {

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use crate::aligned::{PAGE, Page};
 use crate::copy::{gather, scatter};
 
-/// Contiguous piece of memory.
+/// Contiguous piece of a payload's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
     /// Address of the first byte.
     pub pointer: *mut u8,
-    /// Length in bytes.
+    /// Length of the piece in bytes.
     pub len: usize,
 }
 
-/// Direction of a payload.
+/// Direction in which a payload is transferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PayloadUse {
     /// The payload is read from memory: a write to the disk.
@@ -57,7 +57,7 @@ impl PayloadTable {
         Self { memory, slots: (0..tags).map(|_| slot()).collect() }
     }
 
-    /// Creates a table with its own memory, for queues whose client is in this process. The payload
+    /// Creates a table that owns its memory, for queues with a client in this process. The payload
     /// of each tag has `bytes` zeros, starts at a page, and has the direction that `usage` returns.
     #[must_use]
     pub fn with_memory(tags: u32, bytes: usize, usage: impl Fn(u32) -> PayloadUse) -> Self {
@@ -77,12 +77,13 @@ impl PayloadTable {
         table
     }
 
-    /// Sets the location of a request's payload. More pieces than the table has room for cost an
-    /// allocation. A tag out of range is ignored.
+    /// Sets the location of a request's payload. If the table has no room for all pieces, memory is
+    /// allocated. A tag out of range is ignored.
     ///
     /// # Safety
     /// While the table's memory is held, each piece must be valid for reads, and for writes if it
-    /// is a destination. Other parties may access it concurrently; no reference into it may exist.
+    /// is a destination. Guests or other processes may access it concurrently. No reference into it
+    /// may exist.
     pub unsafe fn set(
         &mut self,
         tag: u32,

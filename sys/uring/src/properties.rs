@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Alignment for direct I/O.
+/// Alignment that direct I/O on a file requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DirectAlignment {
     /// Alignment of memory in bytes.
@@ -38,8 +38,8 @@ pub(crate) fn direct_alignment(file: impl AsFd) -> io::Result<Option<DirectAlign
     // them.
     let told = unsafe { told.assume_init() };
     if told.stx_mask & libc::STATX_DIOALIGN == 0 {
-        // The file was opened for direct I/O, so it is supported; the file system does not report
-        // the alignment.
+        // The file was opened for direct I/O, which is therefore supported, but the file system
+        // does not report the alignment.
         return Ok(Some(SAFE));
     }
     let (memory, offset) = (told.stx_dio_mem_align, told.stx_dio_offset_align);

@@ -1,8 +1,8 @@
 //! Restriction of a ring to I/O on registered files.
 //!
-//! The kernel executes operations in a ring's memory with the rights of the thread that enters it,
-//! without its system call filter. A restricted ring cannot open files, connect or start anything
-//! (`io_uring_register(2)`, `IORING_REGISTER_RESTRICTIONS`).
+//! The kernel executes the operations in a ring's memory with the rights of the thread that enters
+//! it, but without applying the thread's seccomp filter. A restricted ring cannot open files,
+//! connect or start anything (`io_uring_register(2)`, `IORING_REGISTER_RESTRICTIONS`).
 
 use std::io;
 
@@ -41,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the kernel's result of an operation.
+    /// Submits one operation and returns the kernel's result.
     fn answer(ring: &mut IoUring, entry: &squeue::Entry) -> i32 {
         // SAFETY: none of the operations in these tests refers to memory that does not live as
         // long.

@@ -7,10 +7,10 @@ use suimon_ports::{FileIo, FileIoSource};
 
 use crate::UringFileIo;
 
-/// Maximum number of operations of a worker in flight. Further operations of disks stay queued in
-/// the engine.
+/// Maximum number of operations of a worker in flight. Further operations remain queued in the
+/// engine.
 const OPERATIONS: u16 = 1024;
-/// Maximum number of files of a worker's disks: the number of a store's disks, in one chain each.
+/// Maximum number of registered files per worker.
 const FILES_MAX: u64 = 4096;
 
 /// Creates an io_uring for each worker.

@@ -1,17 +1,17 @@
-//! Free space of a store, as far as it is known without a query of the file system.
+//! Estimate of a store's free space that needs no query of the file system.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Inverse of the largest part of the free space that is allocated ahead.
+/// Inverse of the largest fraction of the free space that is allocated ahead.
 const AHEAD_SHARE: u64 = 32;
-/// Inverse of the largest part of the free space that is allocated for data needed soon.
+/// Inverse of the largest fraction of the free space that is allocated for data needed soon.
 const NEEDED_SHARE: u64 = 4;
 
-/// Free bytes of a store at the last query, minus what its files have allocated since.
+/// Free bytes of a store at the last query, minus the bytes that its files have allocated since.
 ///
-/// An estimate: other programs use the file system as well. It only determines how much is
-/// allocated beyond what is written. A query of the file system may block, so I/O threads do not
-/// make one.
+/// The value is an estimate: other programs use the file system as well. It only determines how
+/// much space is allocated ahead of writes. A query of the file system may block, so I/O threads do
+/// not make one.
 #[derive(Debug, Default)]
 pub(crate) struct StoreRoom(AtomicU64);
 
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(room.claim(MIB, 2 * MIB, 5 * MIB), 2 * MIB);
         room.set(1000 * MIB);
         assert_eq!(room.claim(MIB, 2 * MIB, 33 * MIB), 33 * MIB);
-        // The allocated space is no longer free.
+        // The allocated space is not free any more.
         assert_eq!(room.claim(MIB, 2 * MIB, 33 * MIB), 2 * MIB);
         room.set(3 * MIB);
         assert_eq!(room.claim(MIB, 2 * MIB, 2 * MIB), MIB);

@@ -1,11 +1,11 @@
 //! Synchronous reads, writes and flushes of files in memory, without the ring.
 //!
-//! Where the file has pages, they are copied directly ([`MappedFile`](crate::mapped_file)); the
-//! rest is transferred by system calls.
+//! Allocated pages of a file are copied directly ([`MappedFile`](crate::mapped_file)). The
+//! remainder is transferred by system calls.
 //!
-//! The kernel cannot tell whether an operation on tmpfs would block. Therefore it hands each one
-//! submitted by io_uring to a kernel thread, which costs several times the copy itself. A
-//! synchronous operation blocks only if the host swaps, for its swap device.
+//! For tmpfs, the kernel cannot determine whether an operation would block. It therefore passes
+//! each operation submitted by io_uring to a kernel thread, which costs several times the copy
+//! itself. A synchronous operation blocks only if the host swaps, on the swap device.
 #![allow(unsafe_code, reason = "hands pointers to the kernel")]
 
 use std::io;
@@ -32,7 +32,7 @@ pub(crate) fn is_at_once(file: &HostFile, operation: &Operation) -> bool {
 /// number, like a completion of io_uring.
 pub(crate) fn step(file: &HostFile, operation: &Operation) -> i32 {
     if operation.kind == OperationKind::Flush {
-        // There is nothing to flush to.
+        // A file in memory has no device to flush.
         return 0;
     }
     let place = operation.start();
@@ -47,8 +47,8 @@ pub(crate) fn step(file: &HostFile, operation: &Operation) -> i32 {
     moved
 }
 
-/// Copies the rest of an operation from or to the file's mapped pages. Returns false if not all
-/// pages are mapped, or the file was truncated.
+/// Copies the remainder of an operation from or to the file's mapped pages. Returns false if not
+/// all pages are mapped, or the file was truncated.
 fn is_copied(file: &HostFile, operation: &Operation, place: u64) -> bool {
     let Some(mapped) = file.mapped() else { return false };
     // SAFETY: the memory of the pieces is valid for reads, and for writes if the operation reads;
@@ -56,7 +56,7 @@ fn is_copied(file: &HostFile, operation: &Operation, place: u64) -> bool {
     unsafe {
         match operation.kind {
             OperationKind::Read => mapped.read(place, &operation.pieces),
-            // Writes to memory are as durable as this file can be.
+            // A write to memory is as durable as this file can be.
             OperationKind::Write { .. } => mapped.write(place, &operation.pieces),
             _ => false,
         }

@@ -1,4 +1,4 @@
-//! Tests with a server whose responses the test determines byte by byte: split lines, broken
+//! Tests with a server for which the test determines the response bytes: split lines, broken
 //! connections, responses that are not JSON.
 #![allow(clippy::indexing_slicing, reason = "tests")]
 

@@ -10,7 +10,7 @@ use crate::text::{STRING_BYTES_MAX, truncate};
 
 use super::handshake_error::ClientHandshakeError;
 
-/// `NBDMAGIC`, `IHAVEOPT`.
+/// Magic numbers at the start of a connection: `NBDMAGIC` and `IHAVEOPT`.
 const GREETING_MAGIC: [u8; 16] = *b"NBDMAGICIHAVEOPT";
 const GREETING_BYTES: usize = 18;
 /// `NBD_FLAG_FIXED_NEWSTYLE`.
@@ -51,10 +51,10 @@ pub struct RemoteExport {
 /// Result of processing input bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientProgress {
-    /// Number of input bytes consumed, from the front. Pass the others again in the next call,
-    /// unless `step` says otherwise.
+    /// Number of consumed bytes at the front of the input. Pass the others again in the next call,
+    /// unless `step` states otherwise.
     pub consumed: usize,
-    /// Next step, after the output was sent.
+    /// Next step. Take it after the output was sent.
     pub step: ClientStep,
 }
 
@@ -110,8 +110,8 @@ impl ClientHandshake {
         })
     }
 
-    /// Processes one message of the server and appends the response to `output`. Call again with
-    /// the remaining input until more input is required or the export is agreed on.
+    /// Processes one message of the server and appends the response to `output`. Repeat the call
+    /// with the remaining input until more input is required or the export is negotiated.
     ///
     /// # Errors
     /// The server is incompatible or violated the protocol; close the connection.
@@ -236,7 +236,7 @@ impl ClientHandshake {
                     self.allocation = Some(number);
                 }
             }
-            // Without allocation status, every range counts as data.
+            // Without allocation status, every range is treated as data.
             (State::Context, kind) if kind == ACK || kind & ERROR != 0 => self.go(output),
             (State::Go, INFO) => self.handle_info(data).ok_or_else(senseless)?,
             (State::Go, ACK) => {

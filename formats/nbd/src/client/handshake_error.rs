@@ -31,7 +31,7 @@ pub enum ClientHandshakeError {
     /// Wrong magic number at the start of a reply.
     #[error("magic of a reply to {option} is {found:#018x}; close the connection")]
     Magic {
-        /// Option that awaits its reply.
+        /// Option with an outstanding reply.
         option: OptionCode,
         /// Magic number that was received.
         found: u64,
@@ -39,7 +39,7 @@ pub enum ClientHandshakeError {
     /// The reply refers to another option.
     #[error("the reply to {option} names option {found}; close the connection")]
     UnexpectedOption {
-        /// Option that awaits its reply.
+        /// Option with an outstanding reply.
         option: OptionCode,
         /// Option that the reply refers to.
         found: u32,

@@ -17,7 +17,7 @@ pub(crate) const META_CONTEXT: u32 = 4;
 
 /// Appends an option reply with the concatenation of `parts` as data.
 pub(crate) fn reply(output: &mut Vec<u8>, option: OptionCode, kind: u32, parts: &[&[u8]]) {
-    // Fields and bounded strings: the total fits into 32 bits.
+    // The data consists of fields and bounded strings, so its length fits into 32 bits.
     let bytes: usize = parts.iter().map(|part| part.len()).sum();
     output.extend_from_slice(&REPLY_MAGIC.to_be_bytes());
     output.extend_from_slice(&option.0.to_be_bytes());

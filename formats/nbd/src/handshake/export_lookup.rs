@@ -1,4 +1,4 @@
-//! Export that an option names.
+//! Lookup of the export that an option names.
 
 use crate::export::Export;
 use crate::export_list::ExportList;
@@ -15,8 +15,8 @@ pub(crate) fn find<'a>(
     exports.export(name).ok_or_else(unknown)
 }
 
-/// Returns the export if the client can use it: block sizes were requested, or the defaults
-/// suffice.
+/// Returns the export if the client can use it. This requires that the client requested block
+/// sizes, or that the defaults suffice.
 pub(crate) fn check_block_sizes(
     option: OptionCode,
     export: &Export,

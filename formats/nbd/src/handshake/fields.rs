@@ -57,7 +57,7 @@ impl<'a> Fields<'a> {
         text(octets).ok_or(OptionError::NotText { option, field, offset })
     }
 
-    /// Reads the rest of the data as one string.
+    /// Reads the remaining data as one string.
     pub(crate) fn last_string(mut self, field: &'static str) -> Result<&'a str, OptionError> {
         self.string_of(field, self.reader.remaining())
     }

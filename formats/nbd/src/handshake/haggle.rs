@@ -63,7 +63,7 @@ impl ServerHandshake {
                 meta::list(self.agreed.framing, exports, data, output)?;
             }
             OptionCode::SET_META_CONTEXT => {
-                // A rejected option deselects earlier contexts, too.
+                // A rejected option also deselects contexts that were selected before.
                 self.agreed.allocation_of = None;
                 self.agreed.allocation_of = meta::set(self.agreed.framing, exports, data, output)?;
             }

@@ -14,7 +14,8 @@ use crate::status::ALLOCATION_CONTEXT;
 pub const QUERIES_MAX: u32 = 64;
 
 pub(crate) const ALLOCATION: &str = "base:allocation";
-/// Query that lists every context of the namespace `base`; selects none.
+/// Query for every context of the namespace `base`. It is valid for listing only, and selects no
+/// context.
 const WILDCARD: &str = "base:";
 
 /// Appends the matching contexts (`NBD_OPT_LIST_META_CONTEXT`).
@@ -27,7 +28,7 @@ pub(crate) fn list(
     let option = OptionCode::LIST_META_CONTEXT;
     let queries = Queries::read(framing, exports, option, data)?;
     if queries.count == 0 || queries.has_wildcard || queries.has_allocation {
-        // Listed contexts have no id; 0 by convention.
+        // Listed contexts have no id, so the field is 0 by convention.
         queries.append_context(option, 0, output);
     }
     Ok(())

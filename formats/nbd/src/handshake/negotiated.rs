@@ -1,4 +1,4 @@
-//! Result of a handshake, and what is negotiated so far.
+//! Result of a handshake, and the state negotiated so far.
 
 use crate::export::Export;
 use crate::flags::TransmissionFlags;

@@ -9,8 +9,8 @@ use crate::header::Header;
 use crate::log::Entry;
 use crate::view::Change;
 
-/// Maximum length of a log to replay, in bytes. The log is in memory during opening; its changes
-/// need at most as much again.
+/// Maximum length in bytes of a log to replay. The log is read into memory for opening. Its changes
+/// need at most the same amount of memory.
 const LOG_BYTES_MAX: u64 = 64 * MB;
 
 /// Changes that must be applied before other structures are read.
@@ -50,7 +50,7 @@ pub(crate) fn find(
         .filter_map(|sector| Some((sector, Entry::parse(&log, sector, header.log_guid)?)))
         .collect();
     if entries.is_empty() && !has_begun(&log, header) {
-        // The header was written but no entry yet.
+        // The header was written, but no log entry followed.
         return Ok(Replay::default());
     }
     let sequence = active(&entries, log.len() / PAGE_LEN);
@@ -81,8 +81,8 @@ pub(crate) fn find(
     Ok(replay)
 }
 
-/// Returns true if log entries may change the range: region tables and everything after them,
-/// except the log.
+/// Returns true if log entries may change the range. They may change region tables and the file
+/// behind them, except for the log.
 fn is_loggable(range: ByteRange, log: ByteRange) -> bool {
     let is_apart = range.end() <= log.offset() || log.end() <= range.offset();
     is_apart && range.offset() >= crate::region::REGION_TABLE_OFFSETS[0]
@@ -96,8 +96,8 @@ fn has_begun(log: &[u8], header: &Header) -> bool {
     })
 }
 
-/// Returns the active sequence. Candidates are gapless sequences ending with an entry that has its
-/// tail in the sequence; the one with the highest last sequence number is active.
+/// Returns the active sequence. Candidates are gapless sequences that end with an entry with its
+/// tail in the sequence. The candidate with the highest last sequence number is active.
 fn active(entries: &BTreeMap<usize, Entry>, sectors: usize) -> Vec<&Entry> {
     let next_of = |entry: &Entry| {
         let next = entries.get(&((entry.start + entry.sectors) % sectors.max(1)))?;

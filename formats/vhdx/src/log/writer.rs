@@ -1,4 +1,4 @@
-//! Writing of log entries, so that a crash at any time leaves a valid one.
+//! Writing of log entries. After a crash at any time, the log contains a valid entry.
 
 use suimon_image::{ByteRange, Step};
 
@@ -59,7 +59,7 @@ impl Writer {
         let spec = EntrySpec {
             guid: self.guid,
             sequence: self.sequence,
-            // The log's length was read from 32 bits.
+            // The length of the log was read from a 32-bit field.
             tail: u32::try_from(start).unwrap_or(0),
             flushed_file_len,
             last_file_len,
@@ -77,8 +77,8 @@ impl Writer {
         count
     }
 
-    /// Continues behind the last durable entry, after which the writer was `then`: further entries may
-    /// or may not have been written. Their sequence numbers are not used again.
+    /// Continues behind the last durable entry; `then` is the writer's state after it. Further
+    /// entries may or may not have been written, so their sequence numbers are not used again.
     pub(crate) fn return_to(&mut self, then: &Self) {
         *self = Self { sequence: self.sequence, ..*then };
     }

@@ -107,8 +107,8 @@ impl Guest {
         }
     }
 
-    /// Commits step by step, and records when the commit becomes durable. Steps that may overlap are
-    /// executed in reverse order, and some of the freed space is zeroed before and after.
+    /// Commits step by step, and records when the commit becomes durable. Steps that may overlap
+    /// are executed in reverse order, and some of the freed space is zeroed before and after.
     fn flush(&mut self, image: &mut Vhdx, request: usize) {
         self.zero_freed(image, request % 2);
         self.commit(image, request);

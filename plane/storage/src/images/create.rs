@@ -43,8 +43,8 @@ pub(crate) struct NewImageSpec {
     pub(crate) logical_sector: u32,
     pub(crate) physical_sector: u32,
     pub(crate) claim: Option<ParentClaim>,
-    /// Identity of another disk whose content the image will have; otherwise a new one is
-    /// generated.
+    /// Identifiers of the new image: those of a disk with the same content, or newly generated
+    /// ones.
     pub(crate) identity: Identity,
 }
 
@@ -77,7 +77,7 @@ pub fn create(
     if exists(files.as_ref(), plan)? {
         return Err(plan.error(StoreFault::Exists));
     }
-    // The parent remains open, so that it cannot be changed meanwhile.
+    // The parent remains open, so that it cannot be changed during the creation.
     let parent = open_parent(files.as_ref(), plan, seeds)?;
     let of_parent = match &parent {
         Some(parent) => Some(parent_of(files.as_ref(), parent, name)?),
@@ -99,7 +99,7 @@ pub fn create(
         })
 }
 
-/// Refuses a fixed disk that is larger than the free space. Reserving more would fill the store
+/// Rejects a fixed disk that is larger than the free space. Reserving more would fill the store
 /// temporarily and affect other disks.
 pub(crate) fn refuse_too_large(
     files: &dyn StoreFiles,
@@ -185,7 +185,7 @@ pub(crate) fn parent_of(
     })
 }
 
-/// Determines the properties that a plan leaves open.
+/// Determines the properties that the plan leaves open.
 pub(crate) fn decide(
     plan: &DiskPlan,
     parent: Option<MakingParent>,

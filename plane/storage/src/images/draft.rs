@@ -1,4 +1,4 @@
-//! Files of images that are not complete.
+//! Incomplete image files.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use super::error::{DiskError, DiskFault};
 /// Suffix of the names of incomplete files; the names begin with a dot.
 pub const DRAFT_ENDING: &str = ".suimon-new";
 
-/// Incomplete file that gets its final name when complete. Dropping it earlier removes the file;
-/// after a crash, [`sweep`] removes it.
+/// Incomplete file that gets its final name when it is complete. Dropping it before that removes
+/// the file. After a crash, [`sweep`] removes it.
 pub(crate) struct Draft {
     files: Arc<dyn StoreFiles>,
     target: FileName,
@@ -20,7 +20,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Creates the file. A file that a crash has left is removed before.
+    /// Creates the file. Removes a file of this name that remained after a crash.
     pub(crate) fn new(
         files: &Arc<dyn StoreFiles>,
         target: &FileName,
@@ -32,7 +32,7 @@ impl Draft {
         Ok(Self { files: Arc::clone(files), target: target.clone(), name, file })
     }
 
-    /// Opens a draft that was left, to continue it; `None` if there is none.
+    /// Opens the draft of an earlier job to continue it; `None` if there is none.
     pub(crate) fn reopen(
         files: &Arc<dyn StoreFiles>,
         target: &FileName,
@@ -49,7 +49,7 @@ impl Draft {
         }
     }
 
-    /// Leaves the draft under its current name for a later continuation.
+    /// Closes the draft without removing it, so that a later job can continue it.
     pub(crate) fn leave(mut self) {
         self.file = None;
     }
@@ -145,8 +145,8 @@ pub fn draft_name(target: &FileName) -> Result<FileName, DiskError> {
     Draft::name_for(target)
 }
 
-/// Removes incomplete images that crashes have left, and returns their names. Files in use remain,
-/// as do those in `kept`, for jobs that continue.
+/// Removes incomplete images that remained after crashes, and returns their names. Files in use
+/// remain, as do the files in `kept`, which jobs will continue.
 ///
 /// # Errors
 /// The store cannot be read, or a file cannot be removed.

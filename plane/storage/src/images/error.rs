@@ -4,7 +4,7 @@ use suimon_image::ImageError;
 use suimon_ports::{FileName, StoreFault, StoreFileError};
 use thiserror::Error;
 
-/// Fault of a disk's files.
+/// Reason why the files of a disk cannot be used.
 #[derive(Debug, Error)]
 pub enum DiskFault {
     /// The plan has an invalid value.
@@ -70,7 +70,7 @@ pub enum DiskFault {
         /// Advice how to resolve the error.
         hint: String,
     },
-    /// A file is its own ancestor.
+    /// The chain of parents contains a file twice.
     #[error("{file} is its own ancestor, because a file in the chain was replaced; restore it")]
     ParentCycle {
         /// File that occurred twice in the chain.
@@ -85,7 +85,7 @@ pub enum DiskFault {
         /// File name of another child.
         child: FileName,
     },
-    /// A further layer would exceed the limit.
+    /// The chain of layers would exceed the limit with a further layer.
     #[error(
         "the disk has {max} layers (its own file and its parents'), the most it can have; merge \
          it into its parent first (`suimon disk merge`), or convert it"
@@ -94,7 +94,7 @@ pub enum DiskFault {
         /// Largest number of layers of a disk.
         max: usize,
     },
-    /// The disk has more layers than are opened.
+    /// The chain of layers exceeds the limit for opening.
     #[error(
         "the disk has more than {max} layers (its own file and its parents'); merge it into its \
          parent (`suimon disk merge`) until it has fewer"
@@ -103,7 +103,8 @@ pub enum DiskFault {
         /// Largest number of layers that are opened.
         max: usize,
     },
-    /// Changes that a killed daemon had completed are not in the image and cannot be added.
+    /// Metadata changes that a killed daemon had recorded are not in the image and cannot be
+    /// applied.
     #[error(
         "completed writes before the exit of the previous daemon are not in the image and cannot \
          be redone: {error}; to use the image without them, remove {record}"
@@ -111,11 +112,11 @@ pub enum DiskFault {
     NotRedone {
         /// File with the record of the changes.
         record: String,
-        /// Error of the image on applying the changes.
+        /// Error of the image when the changes were applied.
         #[source]
         error: ImageError,
     },
-    /// The record of changes that a killed daemon had completed cannot be read.
+    /// The redo record of metadata changes of a killed daemon cannot be read.
     #[error(
         "the redo record of completed writes before the exit of the previous daemon cannot be \
          read: {error}; to use the image without them, remove {record}"
@@ -123,7 +124,7 @@ pub enum DiskFault {
     RecordUnusable {
         /// File with the record of the changes.
         record: String,
-        /// Error on reading the record.
+        /// Error when the record was read.
         #[source]
         error: std::io::Error,
     },
@@ -138,7 +139,7 @@ pub enum DiskFault {
         /// Free bytes of the store.
         free: u64,
     },
-    /// A job copied everything, but could not close the image.
+    /// A job copied all data but could not close the image.
     #[error("all data was copied, but the image could not be closed: {error}; start the job again")]
     NotEnded {
         /// Error on closing the image.
@@ -150,7 +151,7 @@ pub enum DiskFault {
     BackupRefused {
         /// Name of the file with the backup.
         backup: String,
-        /// Mismatch, and advice for the operator.
+        /// Difference between backup and image, with advice for the operator.
         why: String,
     },
     /// A change of metadata failed and could not be reverted.
@@ -174,12 +175,12 @@ pub enum DiskFault {
         /// File with the former metadata.
         backup: String,
     },
-    /// A flush has failed, so that the image was not written any more.
+    /// A flush has failed, so the image was not written to any more.
     #[error(
         "a flush has failed ({error}): writes since the last successful flush may be lost; check the store, and the file systems of the disk's guest"
     )]
     FlushFailed {
-        /// Error of the flush.
+        /// Error with which the flush failed.
         error: String,
     },
     /// The image is damaged or cannot be accessed.
@@ -245,8 +246,8 @@ impl DiskError {
         }
     }
 
-    /// Converts a failure to close the image at the end of a job: it cannot be repeated, even if
-    /// the store was full.
+    /// Converts an error of closing the image at the end of a job. Even if the store was full, a
+    /// repetition cannot succeed.
     pub(crate) fn not_ended(self) -> Self {
         if !self.is_full() {
             return self;

@@ -3,9 +3,9 @@
 /// Format of a disk's image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFormat {
-    /// Raw file without metadata.
+    /// Raw file: the content of the disk without metadata.
     Raw,
-    /// Virtual hard disk (VHD).
+    /// Virtual hard disk, version 1 (VHD).
     Vhd,
     /// Virtual hard disk, version 2 (VHDX).
     Vhdx,

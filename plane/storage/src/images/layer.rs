@@ -54,8 +54,8 @@ impl OpenLayer {
         Self::on(file, name, options, None, seeds)
     }
 
-    /// Repeats the changes that a killed process left of an image that will be read. Children still
-    /// accept the image as their parent.
+    /// Applies the metadata changes that a killed process recorded to an image that will be read.
+    /// Children still accept the image as their parent.
     pub(crate) fn redo_left(
         files: &dyn StoreFiles,
         name: &FileName,
@@ -81,7 +81,8 @@ impl OpenLayer {
 
     /// Uses an opened file as an image. With `content`, a VHDX image that is opened for writing
     /// keeps this content identifier, because the content that children read does not change. If
-    /// the image is opened for writing, changes that a killed process left are repeated.
+    /// the image is opened for writing, the metadata changes that a killed process recorded are
+    /// applied.
     pub(crate) fn on(
         file: Arc<dyn DiskFile>,
         name: &FileName,
@@ -120,7 +121,7 @@ impl OpenLayer {
         }
     }
 
-    /// Returns the kind of the disk; `None` for a raw file, whose kind is not known.
+    /// Returns the allocation kind of the disk; `None` for a raw file, which does not record it.
     pub(crate) fn kind(&self) -> Option<DiskKind> {
         match &self.image {
             Opened::Raw(_) => None,

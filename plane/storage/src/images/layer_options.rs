@@ -10,6 +10,6 @@ pub(crate) struct LayerOptions {
     pub(crate) format: DiskFormat,
     pub(crate) used: FileLockMode,
     pub(crate) unit: u32,
-    /// Logical and physical sector sizes of a raw file; other formats record theirs.
+    /// Logical and physical sector sizes of a raw file in bytes. Other formats record their own.
     pub(crate) sectors: (u32, u32),
 }

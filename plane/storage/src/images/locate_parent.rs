@@ -7,18 +7,18 @@ use super::error::{DiskError, DiskFault};
 use super::layer::{OpenLayer, Opened};
 use super::unix_time;
 
-/// Name under which a parent is searched.
+/// Name to search a parent under.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) name: FileName,
-    /// True if only the last component of a recorded path was used, which another file may have,
-    /// too.
+    /// True if only the last component of a recorded path was used. Another file may have the same
+    /// name.
     pub(crate) is_guess: bool,
 }
 
-/// Returns the names under which the parent of a layer is searched, in this order: recorded paths
-/// relative to the child, then the last component of every recorded path in the child's directory.
-/// The latter finds a parent that was moved together with the child, or comes from another system.
+/// Returns the names to search the parent of a layer under, in this order: recorded paths relative
+/// to the child, then the last component of every recorded path in the child's directory. The
+/// latter finds a parent that was moved together with the child, or was created on another system.
 pub(crate) fn candidates(child: &OpenLayer) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
     let mut add = |name: Option<FileName>, is_guess| {
@@ -49,7 +49,7 @@ pub(crate) fn recorded_paths(child: &OpenLayer) -> Vec<String> {
     found
 }
 
-/// Returns the recorded paths that are relative to the child, and all other recorded paths.
+/// Returns two lists: the recorded paths that are relative to the child, and all others.
 fn paths(image: &Opened) -> (Vec<&str>, Vec<&str>) {
     match image {
         Opened::Raw(_) => (Vec::new(), Vec::new()),
@@ -161,7 +161,7 @@ fn check_vhd(
     let hex = |id: [u8; 16]| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     match claim.check(unique_id, modified) {
         Ok(()) => Ok(()),
-        // Programs that do not know the time record 0.
+        // Some programs record 0 because they do not determine the time.
         Err(ParentMismatch::Modified { expected: 0, .. }) => Ok(()),
         Err(ParentMismatch::UniqueId) => Err(DiskFault::ParentIsAnother {
             field: "Parent Unique ID",

@@ -12,13 +12,13 @@ use thiserror::Error;
 use super::draft::Draft;
 use super::error::{DiskError, DiskFault};
 
-/// Marker file, held open while this value exists. A file that a crash leaves is removed by
-/// [`sweep`](super::sweep).
+/// Marker file, held open while this value exists. After a crash, [`sweep`](super::sweep) removes
+/// the file.
 pub struct StoreMark {
     _draft: Draft,
 }
 
-/// Reason why a store is not known to be the same.
+/// Reason why two stores are not accepted as the same one.
 #[derive(Debug, Error)]
 pub enum MarkFault {
     /// The marker file does not exist.
@@ -42,10 +42,10 @@ impl StoreMark {
         Ok(Self { _draft: Draft::new(files, &target(token)?, 1)? })
     }
 
-    /// Checks for the marker file of another node in a store that may be the same.
+    /// Checks for the marker file of another node, to verify that both nodes access the same store.
     ///
     /// # Errors
-    /// The store is not known to be the same.
+    /// The stores are not verified to be the same one.
     pub fn check(files: &dyn StoreFiles, token: &str) -> Result<(), MarkFault> {
         let name = Draft::name_for(&target(token)?)?;
         match files.open(&name, FileLockMode::Write, 1) {
@@ -98,7 +98,7 @@ mod tests {
         assert!(here.files().is_empty());
     }
 
-    /// Locks that each node keeps by itself: the file exists and appears to be free.
+    /// Locks are local to each node: the file exists and appears to be unlocked.
     #[test]
     fn a_store_without_locks_between_nodes_is_told() {
         let (_, files) = store();

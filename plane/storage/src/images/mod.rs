@@ -58,7 +58,7 @@ pub(crate) use unfinished::{unfinished_backup, unfinished_name};
 
 use suimon_ports::RedoRecords;
 
-/// Inputs from the host for the creation and opening of images.
+/// Random numbers, time and redo records from the host, for creating and opening images.
 pub struct HostInputs<'a> {
     /// Generator of unique random values of 128 bits.
     pub random: &'a mut dyn FnMut() -> [u8; 16],
@@ -67,25 +67,26 @@ pub struct HostInputs<'a> {
     /// Records of metadata changes. Without them, each write to newly allocated space waits for a
     /// commit.
     pub records: Option<&'a dyn RedoRecords>,
-    /// Handling of records that a killed process left of images that are opened.
+    /// Handling of redo records that a killed process left.
     pub left: RemainingRecords,
 }
 
-/// Handling of the record that a killed process left of an image.
+/// Handling of the redo record that a killed process left of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RemainingRecords {
-    /// Changes of the record are repeated.
+    /// The changes of the record are applied.
     #[default]
     Redo,
-    /// The record is discarded, because another host has had the image since.
+    /// The record is discarded, because another host has used the image since.
     Discard,
-    /// The record is kept, and images are read as their files are. Only for images that are opened
+    /// The record is kept, and images are read without its changes. Only for images that are opened
     /// for reading.
     Keep,
 }
 
 impl HostInputs<'_> {
-    /// Returns seeds for reading images whose files must not be written, with any records kept.
+    /// Returns the same inputs with [`RemainingRecords::Keep`], for reading images without writing
+    /// to their files.
     pub(crate) fn keeping_records(&mut self) -> HostInputs<'_> {
         HostInputs {
             random: &mut *self.random,

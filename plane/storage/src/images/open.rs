@@ -18,14 +18,14 @@ use crate::images::layer_options::LayerOptions;
 /// Largest number of layers of a disk, including its own image.
 pub const LAYERS_MAX: usize = 64;
 
-/// Largest number of layers of a disk that is read in order to reduce them.
+/// Largest number of layers of a disk that is opened for reading, in order to merge layers.
 pub(crate) const LAYERS_READ_MAX: usize = 1024;
 
 /// Open disk with its properties.
 pub struct OpenedDisk {
     /// Images for the engine, which returns them for [`close`].
     pub spec: DiskSpec,
-    /// Kind of the disk's own image; for a raw file or block device, the planned kind.
+    /// Kind of the disk's own image. For a raw file or block device, the planned kind.
     pub kind: DiskKind,
     /// Size and sector sizes that a guest sees.
     pub shape: DiskGeometry,
@@ -33,8 +33,8 @@ pub struct OpenedDisk {
     pub allocated_bytes: u64,
     /// Files of the disk: its own, its parent's, and so on. Empty for a block device.
     pub layers: Vec<FileName>,
-    /// Error because of which metadata changes are not recorded, so that each write to newly
-    /// allocated space waits for a commit.
+    /// Error that prevents recording of metadata changes. With it, each write to newly allocated
+    /// space waits for a commit.
     pub unrecorded: Option<io::Error>,
 }
 
@@ -57,7 +57,7 @@ pub fn open(
     open_up_to(files, plan, LAYERS_MAX, seeds)
 }
 
-/// Opens a disk like [`open`], with another limit on the number of layers.
+/// Opens a disk like [`open`], with the given limit on the number of layers.
 pub(crate) fn open_up_to(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
@@ -97,15 +97,15 @@ pub(crate) fn open_up_to(
 /// name in an error.
 ///
 /// # Errors
-/// The file could not be written, or a flush had failed before: then nothing is written, because
-/// metadata would refer to payload that may be lost. The image is repaired at the next opening, as after
-/// a crash of the host.
+/// The file could not be written, or a flush had failed before. In the latter case nothing is
+/// written, because metadata would refer to payload that may be lost. The image is repaired at the
+/// next opening, as after a crash of the host.
 pub fn close(spec: DiskSpec, label: &str) -> Result<(), DiskError> {
     let Some(DiskLayer { mut image, file }) = spec.layers.into_iter().next() else { return Ok(()) };
     if let Some(error) = file.failed_flush() {
         image.handle_flush_failure();
         drop(image);
-        // Otherwise reads would return data that the device may not have.
+        // Without this, reads would return data from the page cache that the device may not have.
         let _ = file.drop_cached();
         return Err(DiskError::new(label, DiskFault::FlushFailed { error: error.to_owned() }));
     }
@@ -178,9 +178,9 @@ fn agree(plan: &DiskPlan, layers: &[OpenLayer]) -> Result<(), DiskError> {
     Ok(())
 }
 
-/// Returns the files of a disk's parents, nearest first, as far as they exist and are the disks
-/// that their children reference. Nothing is written. Each file is opened for reading and closed
-/// again.
+/// Returns the files of a disk's parents, nearest first. The list ends at the first file that is
+/// missing or is not the disk that its child references. Nothing is written. Each file is opened
+/// for reading and closed again.
 ///
 /// # Errors
 /// The disk's own file is missing, in use, or not an image.
@@ -242,8 +242,8 @@ fn add_parents(
 }
 
 /// Opens the first candidate that is the child's parent. If there is none, returns the error of the
-/// first candidate whose file exists: another image under one name does not hide the parent under
-/// another.
+/// first candidate with an existing file: an unrelated image under one name does not hide the
+/// parent under another name.
 pub(crate) fn find_parent(
     files: &dyn StoreFiles,
     child: &OpenLayer,

@@ -1,5 +1,5 @@
-//! An image is created completely or not at all; a parent is the disk that the child references, or
-//! an error states the difference.
+//! An image is created completely or not at all. A parent is accepted only if it is the disk that
+//! the child references; otherwise an error states the difference.
 
 use std::sync::Arc;
 
@@ -347,7 +347,7 @@ fn a_parent_that_is_missing_changed_or_another_is_named() {
         let text = error.to_string();
         assert!(text.contains(r"the image records ..\base"), "{text}");
         assert!(text.contains("searched base, sub/base; move the parent there"), "{text}");
-        // The child is not locked, and opens when its parent is back.
+        // The child is not locked. It can be opened when its parent is available again.
         files.rename(&name("elsewhere"), &name("base")).unwrap();
         opened(files.as_ref(), &top).unwrap();
 
@@ -381,7 +381,7 @@ fn a_chain_that_comes_round_or_does_not_end_is_an_error() {
         files.rename(&name("sub/mid"), &name("sub/x")).unwrap();
         made(&files, &plan(format, DiskKind::Dynamic, "sub/base"), 1).unwrap();
         made(&files, &child(format, "sub/mid", "sub/base"), 100).unwrap();
-        // The image records a parent with the name that it has now itself.
+        // The image refers to a parent with the name that the image itself has now.
         files.replace(&name("sub/mid"), &name("sub/base")).unwrap();
         let own = DiskPlan { parent: None, ..child(format, "sub/base", "sub/x") };
         assert_eq!(fault(opened(files.as_ref(), &own)), "ParentCycle");

@@ -1,4 +1,4 @@
-//! Specification of a disk.
+//! Specification of a disk ([`DiskPlan`]).
 
 use suimon_ports::{FileLockMode, FileName};
 use suimon_vhd::SIZE_MAX;
@@ -19,8 +19,8 @@ pub struct DiskPlan {
     pub kind: Option<DiskKind>,
     /// File of the image; `None` with [`DiskFormat::PassThrough`].
     pub file: Option<FileName>,
-    /// Size of the disk in bytes. Required for creation, except with a parent, whose size is the
-    /// default. Ignored on opening: the image determines its size.
+    /// Size of the disk in bytes. Required for creation without a parent; otherwise the default is
+    /// the parent's size. Ignored on opening: the image determines its size.
     pub size: Option<u64>,
     /// File of the parent of a differencing image. `None`: the parent that the image records.
     pub parent: Option<FileName>,

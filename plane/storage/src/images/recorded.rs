@@ -1,4 +1,4 @@
-//! Image whose metadata changes are recorded outside of this process.
+//! Image with a redo record of its metadata changes outside of this process.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -9,17 +9,17 @@ use suimon_image::{
 };
 use suimon_ports::RedoRecord;
 
-/// Bytes of metadata that a recorded change counts as. With as many changes as a record has room
-/// for, a commit is overdue.
+/// Bytes of metadata that one recorded change counts as. A commit is due at the latest when the
+/// record is full.
 const BYTES_PER_CHANGE: u64 = 2048;
 
-/// Largest number of metadata changes of a discard per block: that of the block's entry.
+/// Largest number of metadata changes per block of a discard: only the block's entry changes.
 const CHANGES_PER_DISCARD: u64 = 1;
 
 /// Largest number of blocks discarded at a time, which bounds the memory for their changes.
 const DISCARDED_BLOCKS_MAX: u64 = 1 << 16;
 
-/// File that notes whether a flush has failed.
+/// File that records whether a flush has failed.
 struct WatchedFile<'a> {
     file: &'a dyn ImageFile,
     has_failed_flush: Cell<bool>,
@@ -51,16 +51,16 @@ impl ImageFile for WatchedFile<'_> {
     }
 }
 
-/// Image with its record. A write completes when its changes are recorded; a commit makes them
-/// durable and empties the record.
+/// Image with its redo record. A write completes when its metadata changes are recorded. A commit
+/// makes them durable and empties the record.
 ///
 /// A change is made only if it can be recorded: room is reserved before a write is placed. The file
-/// is therefore never ahead of the record, and repeating recorded changes does not revert changes
-/// that a commit has written.
+/// therefore never contains a change that the record lacks, and applying the record does not revert
+/// changes that a commit has written.
 ///
-/// A record that cannot be written is not used any more: each write to newly allocated space waits
-/// for a commit, as do later writes to the same blocks until that commit has ended. The record is
-/// abandoned when the first of these commits begins.
+/// After a write to the record has failed, the record is not used any more. Each write to newly
+/// allocated space then waits for a commit, as do later writes to the same blocks until that commit
+/// has ended. The record is abandoned when the first of these commits begins.
 pub struct RecordedImage {
     image: Box<dyn Image>,
     /// `None` if no record could be created.
@@ -69,26 +69,26 @@ pub struct RecordedImage {
     has_failed: bool,
     /// Number of the first recorded change.
     first: u64,
-    /// Changes that are not recorded because one request makes more changes than the record has
+    /// Changes that are not recorded, because one request made more changes than the record has
     /// room for. They follow all recorded changes.
     unkept: Vec<MetadataChange>,
     /// Ranges of the disk with changes that are neither recorded nor part of a commit.
     unrecorded: Unrecorded,
     /// Ranges of the disk with changes that are not recorded and part of the commit in flight.
     committing_unrecorded: Unrecorded,
-    /// Changes that the commit in flight includes: recorded ones up to this number, and a number of
-    /// others.
+    /// Changes that the commit in flight includes: the number up to which recorded changes are
+    /// included, and the number of unrecorded changes.
     committing: (u64, usize),
-    /// Reservations for changes of writes in flight by range, and the sum of the reservations.
+    /// Reservations of record space for changes by writes in flight, by range; and their sum.
     in_flight: BTreeMap<(u64, u64), Reservation>,
     reserved: u64,
 }
 
-/// Ranges of a disk, in whole blocks, with metadata changes that are recorded nowhere.
+/// Ranges of a disk, in whole blocks, with metadata changes that are in no record.
 #[derive(Debug, Default)]
 struct Unrecorded {
     ranges: RangeSet,
-    /// True if changes of any range may not be recorded, because the record has just failed.
+    /// True if changes of any range may be unrecorded, because the record has just failed.
     is_all: bool,
 }
 
@@ -97,7 +97,7 @@ impl Unrecorded {
         self.is_all || self.ranges.intersects(range)
     }
 
-    /// Adds the blocks of a range; all blocks if the range is not known.
+    /// Adds the blocks of a range. `None` adds all blocks.
     fn insert(&mut self, range: Option<ByteRange>, block: u64) {
         let whole = range.and_then(|range| {
             let start = range.offset() - range.offset() % block.max(1);
@@ -116,7 +116,7 @@ impl Unrecorded {
     }
 }
 
-/// Reservation for writes in flight to one range.
+/// Reservation of record space for writes in flight to one range.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reservation {
     writes: u32,
@@ -124,14 +124,15 @@ struct Reservation {
 }
 
 impl RecordedImage {
-    /// Creates a recorded image from an image that was opened for writing and not changed since,
-    /// and its empty record.
+    /// Creates a recorded image from its empty record and an image that was opened for writing and
+    /// not changed since.
     #[must_use]
     pub fn new(image: Box<dyn Image>, record: Box<dyn RedoRecord>) -> Self {
         Self::with(image, Some(record))
     }
 
-    /// Creates an image whose changes cannot be recorded, as after the failure of a record.
+    /// Creates an image that cannot record its changes. It behaves as after a failure of its
+    /// record.
     #[must_use]
     pub fn without_record(image: Box<dyn Image>) -> Self {
         Self::with(image, None)
@@ -159,7 +160,7 @@ impl RecordedImage {
         self.record.as_deref().filter(|_| !self.has_failed)
     }
 
-    /// Returns the number of changes that can be recorded and are not reserved.
+    /// Returns the number of further changes that the record has unreserved room for.
     fn free(&self) -> u64 {
         self.usable().map_or(u64::MAX, |record| {
             let kept = record.next_position().saturating_sub(self.first);
@@ -167,8 +168,7 @@ impl RecordedImage {
         })
     }
 
-    /// Returns true if the record will have more room after a commit, or after the writes in
-    /// flight.
+    /// Returns true if a commit, or the end of writes in flight, will free room in the record.
     fn can_have_more_room(&self) -> bool {
         self.usable().is_some_and(|record| self.free() < record.remaining_capacity())
     }
@@ -184,7 +184,7 @@ impl RecordedImage {
         }
     }
 
-    /// Removes the changes from the record that the commit in flight has written to the file.
+    /// Removes the changes from the record that the ended commit has written to the file.
     fn end_commit(&mut self) {
         let (before, others) = core::mem::take(&mut self.committing);
         self.committing_unrecorded = Unrecorded::default();
@@ -199,8 +199,8 @@ impl RecordedImage {
     }
 
     /// Records pending changes before all changes are written to the file. Recorded and unrecorded
-    /// changes may concern the same metadata: if not all could be recorded, none may be repeated,
-    /// and the record is abandoned.
+    /// changes may concern the same metadata. If not all changes could be recorded, none may be
+    /// applied later, and the record is abandoned.
     fn keep_or_abandon(&mut self) {
         self.keep(None);
         let has_kept = self.usable().is_some_and(|record| record.next_position() > self.first);
@@ -210,14 +210,14 @@ impl RecordedImage {
             self.give_up_record();
         }
         if self.has_failed {
-            // If this fails, too, and the process is killed during the commit, the record does not
-            // fit the image any more.
+            // If this fails as well and the process is killed during the commit, the record does
+            // not match the image.
             let _ = self.record.as_mut().map(|record| record.abandon());
         }
     }
 
-    /// Writes pending changes to the record. `range` is the range of the disk that has changed since
-    /// the previous call.
+    /// Writes pending changes to the record. `range` is the range of the disk that has changed
+    /// since the previous call.
     fn keep(&mut self, range: Option<ByteRange>) {
         let before = self.unkept.len();
         self.image.take_logged_changes(&mut self.unkept);
@@ -227,11 +227,11 @@ impl RecordedImage {
         }
         let block = self.image.disk_geometry().block;
         let Some(record) = self.record.as_mut().filter(|_| !self.has_failed) else {
-            // Their contents are not needed any more.
+            // The contents of the changes are not needed any more.
             self.unkept.clear();
             return self.unrecorded.insert(range, block);
         };
-        // A change that is not recorded waits for a commit, as without a record.
+        // An unrecorded change waits for a commit, as without a record.
         match record.append(&self.unkept, self.image.identity().file_len) {
             Ok(true) => {
                 self.unkept.clear();
@@ -245,8 +245,8 @@ impl RecordedImage {
         }
     }
 
-    /// Stops recording. Which changes the record contains does not matter any more, because it is
-    /// abandoned with the next commit.
+    /// Stops recording. The content of the record is irrelevant from now on, because the next
+    /// commit abandons it.
     fn give_up_record(&mut self) {
         self.has_failed = true;
         self.unrecorded.is_all = true;
@@ -286,8 +286,8 @@ impl Image for RecordedImage {
             self.keep(Some(range));
         }
         let key = (range.offset(), range.len());
-        // A write without changes counts together with others of the same range. The reservation is
-        // released when all have ended, because their ends cannot be distinguished.
+        // A write without changes counts together with other writes of the same range. The
+        // reservation is released when all have ended, because their ends cannot be distinguished.
         if located == Translation::Ready && (changes > 0 || self.in_flight.contains_key(&key)) {
             let reservation = self.in_flight.entry(key).or_default();
             reservation.writes = reservation.writes.saturating_add(1);
@@ -318,11 +318,11 @@ impl Image for RecordedImage {
         let mut rest = range;
         while !rest.is_empty() {
             if block == 0 {
-                // No space can be freed, so no metadata changes.
+                // No space can be freed, so metadata does not change.
                 return self.image.discard(range, kept);
             }
-            // As many blocks as the record has room for. Blocks discarded before a commit are not
-            // changed again when the request is repeated.
+            // The number of blocks is limited to the room in the record. Blocks discarded before a
+            // commit do not change again when the request is repeated.
             let blocks = (self.free() / CHANGES_PER_DISCARD).min(DISCARDED_BLOCKS_MAX);
             let blocks = if self.can_have_more_room() { blocks } else { blocks.max(1) };
             let end = (rest.offset() / block).saturating_add(blocks).saturating_mul(block);
@@ -374,7 +374,7 @@ impl Image for RecordedImage {
         self.committing_unrecorded = core::mem::take(&mut self.unrecorded);
         let commit = self.image.begin_commit();
         if commit.is_none() {
-            // All changes are in the file.
+            // The file contains all changes now.
             self.end_commit();
         }
         commit
@@ -391,7 +391,7 @@ impl Image for RecordedImage {
 
     fn handle_flush_failure(&mut self) {
         self.give_up_record();
-        // If this fails, the process that opens the image next repeats the changes.
+        // If this fails, the process that opens the image next applies the changes again.
         let _ = self.record.as_mut().map(|record| record.abandon());
     }
 
@@ -409,13 +409,13 @@ impl Image for RecordedImage {
         let file = WatchedFile { file, has_failed_flush: Cell::new(false) };
         if let Err(error) = image.close(&file) {
             if file.has_failed_flush.get() {
-                // As in `handle_flush_failure`.
+                // See `handle_flush_failure`.
                 let _ = record.as_mut().map(|record| record.abandon());
             }
             return Err(error);
         }
         if let Some(mut record) = record {
-            // One of these suffices.
+            // Either of the two suffices.
             let _ = record.abandon();
             let _ = record.remove();
         }

@@ -1,5 +1,5 @@
-//! Records of images: repetition of changes that a killed process left, and recording of further
-//! changes.
+//! Redo records of images: application of changes that a killed process left, and recording of
+//! further changes.
 
 use suimon_image::{ImageError, ImageFault, RedoChanges};
 use suimon_ports::{DiskFile, FileLockMode, FileName, RedoRecords, StoreFault, StoreFiles};
@@ -10,7 +10,7 @@ use super::recorded::RecordedImage;
 use super::{HostInputs, RemainingRecords};
 use crate::disk_spec::DiskLayer;
 
-/// Changes that a killed process left of an image.
+/// Recorded metadata changes of an image that a killed process left.
 pub(super) struct RemainingRedo<'a> {
     records: &'a dyn RedoRecords,
     key: String,
@@ -39,8 +39,8 @@ impl<'a> RemainingRedo<'a> {
         Ok(redo.map(|redo| Self { records, key, redo }))
     }
 
-    /// Discards the record after all its changes are in the file. A record that remained would be
-    /// repeated over later writes.
+    /// Discards the record after all its changes are in the file. If the record remained, it would
+    /// be applied over later writes.
     pub(super) fn finish(self, name: &FileName) -> Result<(), DiskError> {
         self.records.discard(&self.key).map_err(|error| {
             let record = self.records.location(&self.key);
@@ -48,8 +48,8 @@ impl<'a> RemainingRedo<'a> {
         })
     }
 
-    /// Converts the error of opening the image. The record remains, and the next attempt may
-    /// succeed, unless the image does not fit the record.
+    /// Converts an error of opening the image. The record remains, and the next attempt may
+    /// succeed, unless the record does not match the image.
     ///
     /// If a flush has failed, the record is discarded: payload of the changes may be lost.
     pub(super) fn failed(
@@ -70,8 +70,8 @@ impl<'a> RemainingRedo<'a> {
     }
 }
 
-/// Begins the recording of an image that was opened for writing. If that is not possible, returns
-/// the reason with the image, of which each change waits for a commit.
+/// Starts to record changes of an image that was opened for writing. If that is not possible,
+/// returns the reason and the image, each change of which then waits for a commit.
 pub(super) fn recorded(
     layer: DiskLayer,
     seeds: &HostInputs<'_>,
@@ -91,7 +91,8 @@ pub(super) fn recorded(
     (DiskLayer { image: Box::new(image), file }, error)
 }
 
-/// Removes the record that a killed process left of an image whose file is going to be removed.
+/// Removes the redo record that a killed process left of an image. Called before the image file is
+/// removed.
 ///
 /// # Errors
 /// The file cannot be opened, or the record cannot be removed.
@@ -115,7 +116,7 @@ pub fn discard_left(
     })
 }
 
-/// Returns true if a killed process left changes of an image.
+/// Returns true if a killed process left recorded changes of an image.
 pub(crate) fn has_left(
     file: &dyn DiskFile,
     name: &FileName,
@@ -124,7 +125,7 @@ pub(crate) fn has_left(
     Ok(RemainingRedo::of(file, name, seeds)?.is_some())
 }
 
-/// Returns the records, and the key of a file's record.
+/// Returns the redo records of the host, and the key of a file's record.
 fn location<'a>(
     file: &dyn DiskFile,
     seeds: &HostInputs<'a>,

@@ -7,11 +7,11 @@ use super::open::OpenedDisk;
 use super::plan::DiskPlan;
 use crate::images::format::DiskFormat;
 
-/// Checks the metadata of a disk's own image that was opened and not used yet. Payload is not read.
-/// Blocks on the file.
+/// Checks the metadata of a disk's own image. The image must have been opened and not used yet.
+/// Payload is not read. Blocks on the file.
 ///
 /// # Errors
-/// The first damage.
+/// The first damage found.
 pub fn verify_metadata(opened: &OpenedDisk, plan: &DiskPlan) -> Result<(), DiskError> {
     let Some(own) = opened.spec.layers.first() else { return Ok(()) };
     let file = own.file.as_image_file();

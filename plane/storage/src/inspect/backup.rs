@@ -26,13 +26,13 @@ use crate::images::{DiskError, DiskFault, Draft, unfinished_name};
 
 const TITLE: &str = "Suimon image backup 2";
 
-/// Largest size of a head in bytes: as many ranges as sectors may be written.
+/// Largest size of a head in bytes. Suffices for one range per sector that may be written.
 const HEAD_MAX: u64 = 16 << 20;
 
 /// Number of bytes of a backup's head that are read at a time.
 const HEAD_PIECE: u64 = 64 << 10;
 
-/// Largest number of backups of one image per second.
+/// Largest number of backups of one image within a second.
 const NAMES_MAX: u32 = 100;
 
 /// Backup of a change. Its contents remain in the file.
@@ -62,7 +62,7 @@ impl Head {
             self.modified.unix_s, self.modified.ns
         );
         for range in &self.ranges {
-            // Writing to a string never fails.
+            // Writing to a string cannot fail.
             let _ = writeln!(head, "range {} {}", range.offset(), range.len());
         }
         head.push('\n');
@@ -99,7 +99,7 @@ impl Head {
     }
 }
 
-/// Returns the numbers of a line that begins with `word`.
+/// Returns the numbers in a line that begins with `word`.
 fn numbers<T: core::str::FromStr, const N: usize>(word: &str, line: &str) -> Option<[T; N]> {
     let mut rest = line.strip_prefix(word)?.split_whitespace().map(|number| number.parse().ok());
     let found: Vec<T> = rest.by_ref().take(N + 1).collect::<Option<_>>()?;
@@ -219,7 +219,7 @@ impl Backup {
         Ok(name)
     }
 
-    /// Returns the time at which the backup was written, or copied for a reversal.
+    /// Returns the time at which the backup was written, or copied for an undo.
     pub(super) fn written(&self, target: ImageTarget<'_>) -> Result<FileTime, DiskError> {
         self.file
             .modified()
@@ -237,7 +237,7 @@ fn read_head(file: &dyn ImageFile) -> Result<Option<(Vec<u8>, u64)>, FileError> 
         let piece = (len - at as u64).min(HEAD_PIECE);
         head.resize(at + to_usize(piece), 0);
         file.read_at(at as u64, head.get_mut(at..).unwrap_or_default())?;
-        // Another kind of file is not read completely.
+        // A file of another kind is not read completely.
         if !head.starts_with(TITLE.as_bytes()) {
             return Ok(None);
         }
@@ -286,12 +286,12 @@ pub(super) fn refused(target: ImageTarget<'_>, backup: &FileName, why: String) -
     DiskError::new(target.show(target.name), DiskFault::BackupRefused { backup, why })
 }
 
-/// Creates an error of a file as a whole.
+/// Creates an error that concerns the file as a whole.
 pub(super) fn in_file(error: FileError) -> ImageError {
     ImageError::new("file", 0, error)
 }
 
-/// Creates an error of a file as a whole from a system error.
+/// Creates an error that concerns the file as a whole from a system error.
 pub(super) fn error_of(error: std::io::Error) -> ImageError {
     in_file(error.into())
 }

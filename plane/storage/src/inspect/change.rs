@@ -77,11 +77,12 @@ fn vhdx_action(repair: suimon_vhdx::Repair) -> String {
     }
 }
 
-/// Repeats acknowledged writes that a killed process left of an image, before the image is changed.
+/// Applies the metadata changes of acknowledged writes that a killed process recorded. Called
+/// before another change of the image.
 ///
 /// # Errors
-/// The image is in use, or cannot be opened for the repetition. With `dry_run`, there are such
-/// writes: nothing is written.
+/// The image is in use, or cannot be opened for writing. With `dry_run`: such changes exist;
+/// nothing was written.
 pub fn redo_left(
     target: ImageTarget<'_>,
     dry_run: bool,
@@ -193,13 +194,14 @@ fn change(
     }
     keep_time(target, file.as_ref(), modified)?;
     let backup = Backup::write(target, Head { lengths, modified, ranges }, &planned)?;
-    // The memory of the plan is not needed any more.
+    // The memory of the plan is released.
     drop(planned);
     let least = lengths.before.min(lengths.after);
     let ranges = &backup.head.ranges;
     let guarded = GuardedFile::new(file.as_image_file(), ranges, least..=lengths.largest);
     let done = run(&guarded).and_then(|_| guarded.flush().map_err(in_file)).map_err(failed);
-    // Children of a VHD identify it by the time of its last change, and its content is unchanged.
+    // Children of a VHD identify it by the time of its last change. The content of the disk is
+    // unchanged.
     let named = done
         .and_then(|()| keep_time(target, file.as_ref(), modified))
         .and_then(|()| backup.finish(target, now_unix_s))
@@ -209,7 +211,7 @@ fn change(
     Ok(changes)
 }
 
-/// Reverts a failed change. If that fails, too, the error states what to do.
+/// Reverts a failed change. If the reversal fails too, the error states the required action.
 fn after_failure(
     target: ImageTarget<'_>,
     file: &dyn DiskFile,
@@ -222,7 +224,7 @@ fn after_failure(
     }
 }
 
-/// Returns the sectors whose content differs, merged to ranges.
+/// Returns the sectors with different content, merged to ranges.
 fn changed(planned: &PlannedFile<'_>, ranges: &[ByteRange]) -> Result<Vec<ImageChange>, FileError> {
     let mut all = Ranges::default();
     let (mut before, mut after) = (Vec::new(), Vec::new());

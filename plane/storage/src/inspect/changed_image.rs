@@ -1,4 +1,4 @@
-//! Image whose metadata is changed.
+//! Access to an image whose metadata will be changed.
 
 use suimon_contract::ImageChange;
 use suimon_image::ByteRange;

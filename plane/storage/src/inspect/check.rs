@@ -104,7 +104,7 @@ fn check_vhdx(file: &dyn ImageFile, check: &mut ImageCheck) {
         );
         add(check, ImageSeverity::Note, text);
     }
-    // An image that was not closed keeps reserved space at its end.
+    // An image that was not closed retains reserved space at its end.
     check.leaked_bytes = if report.is_dirty { 0 } else { report.tail_bytes };
     check.unused_bytes = report.unused_bytes.saturating_sub(report.tail_bytes);
 }

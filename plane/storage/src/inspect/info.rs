@@ -9,8 +9,8 @@ use crate::images::{
     recorded_paths,
 };
 
-/// Reads the properties of an image, and searches its parent. Nothing is written: acknowledged
-/// writes that a killed daemon left of the parent remain in their record.
+/// Reads the properties of an image, and searches its parent. Nothing is written: redo records that
+/// a killed daemon left of the parent remain.
 ///
 /// # Errors
 /// The file is missing, locked, not of the format, or damaged so that it cannot be opened.

@@ -18,7 +18,7 @@ const PIECE: u64 = 1 << 20;
 
 type Sector = [u8; SECTOR as usize];
 
-/// File whose changes stay in memory.
+/// File that keeps changes in memory and leaves the base file unchanged.
 pub(super) struct PlannedFile<'a> {
     base: &'a dyn ImageFile,
     base_len: u64,
@@ -27,11 +27,11 @@ pub(super) struct PlannedFile<'a> {
 
 struct State {
     len: u64,
-    /// Offset from which on the content of the base file does not apply any more.
+    /// Offset at which the content of the base file ends after truncations.
     base_end: u64,
     /// Written sectors within the length, by their offsets.
     sectors: BTreeMap<u64, Box<Sector>>,
-    /// Offsets of all sectors that were ever written, also if they were truncated later.
+    /// Offsets of all sectors that were ever written, including those that were truncated later.
     written: BTreeSet<u64>,
     least: u64,
     largest: u64,
@@ -60,7 +60,7 @@ impl<'a> PlannedFile<'a> {
         Ok(Self { base, base_len: len, state: RefCell::new(state) })
     }
 
-    /// Returns the lengths of the file in the course of the plan.
+    /// Returns the lengths of the file during the plan.
     ///
     /// # Errors
     /// The plan truncates the file and extends it again: the truncated content would not be backed
@@ -205,14 +205,14 @@ impl ImageFile for PlannedFile<'_> {
     }
 }
 
-/// Sectors merged to ranges.
+/// Builder that merges sectors to ranges.
 #[derive(Default)]
 pub(super) struct Ranges {
     pub(super) joined: Vec<ByteRange>,
 }
 
 impl Ranges {
-    /// Adds a sector after those added before.
+    /// Adds a sector. Sectors must be added in ascending order.
     pub(super) fn add(&mut self, offset: u64) {
         let last = self.joined.last().copied().filter(|last| last.end() >= offset);
         let range = match last {
@@ -236,7 +236,7 @@ pub(super) fn pieces(range: ByteRange) -> impl Iterator<Item = ByteRange> {
     })
 }
 
-/// File that permits writes only where a plan has written.
+/// File that permits writes only to the sectors that a plan writes.
 pub(super) struct GuardedFile<'a> {
     file: &'a dyn ImageFile,
     /// Permitted ranges, in ascending order and not touching.
@@ -287,7 +287,7 @@ impl ImageFile for GuardedFile<'_> {
     }
 
     fn zero(&self, offset: u64, len: u64) -> Result<(), FileError> {
-        // As for files, which have nothing to zero beyond their end.
+        // The same holds for real files, which have no space to zero beyond their end.
         self.check(offset, offset.saturating_add(len).min(self.file.len()?))?;
         self.file.zero(offset, len)
     }
@@ -320,7 +320,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes beyond the end, truncates some of it, and zeroes beyond the end.
+    /// Writes beyond the end, truncates part of it, and zeroes beyond the end.
     fn plan(file: &dyn ImageFile) {
         file.write_at(3 * SECTOR + 10, &[1; 20]).unwrap();
         file.write_at(9 * SECTOR, &[2; SECTOR as usize]).unwrap();

@@ -246,7 +246,7 @@ fn a_parent_is_recorded_at_its_new_place() {
         assert!(link(false, &other).is_err());
         assert!(link(false, &name("nothing")).is_err());
         assert_eq!(bench.bytes(&top), before);
-        // Repeated, so that the space of the record is reused.
+        // The change is repeated, so that the space of the record is reused.
         for _ in 0..3 {
             let done = link(false, &moved).unwrap();
             assert_eq!(done.actions.len(), planned.actions.len());

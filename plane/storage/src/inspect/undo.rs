@@ -12,8 +12,8 @@ use crate::images::{DiskError, DiskFault, DiskFormat, unfinished_name};
 use crate::inspect::changed_image::{changeable, image_change, keep_time};
 use crate::inspect::payload::{each_payload, refuse_payload};
 
-/// Longest duration of a change in seconds. An image modified later than this after the backup of
-/// an incomplete change was modified by another program.
+/// Longest duration of a change in seconds. If an image was modified later than this after the
+/// backup of an incomplete change, another program has modified it.
 const CARRIED_OUT_S: i64 = 600;
 
 /// Reverts a repair or relink: writes the content of a backup if the image is still as that change
@@ -39,12 +39,12 @@ pub fn undo(
     revert(target, format, &kept, is_unfinished, dry_run)
 }
 
-/// Reverts an incomplete change before another change. Returns the action in words, if there was
-/// one.
+/// Reverts an incomplete change before another change. Returns a description of the action, if
+/// there was one.
 ///
 /// # Errors
-/// The image was changed since, or cannot be written. With `dry_run`, there is such a change:
-/// nothing is written.
+/// The image was changed since, or cannot be written. With `dry_run`: an incomplete change exists;
+/// nothing was written.
 pub(super) fn take_back_unfinished(
     target: ImageTarget<'_>,
     format: DiskFormat,
@@ -109,8 +109,7 @@ pub(super) fn unfinished_error(target: ImageTarget<'_>, error: DiskError) -> Dis
     DiskError::new(target.show(target.name), fault)
 }
 
-/// Writes the former content, length and time back, and removes the backup of the incomplete
-/// change.
+/// Restores the former content, length and time, and removes the backup of the incomplete change.
 pub(super) fn write_back(
     target: ImageTarget<'_>,
     file: &dyn DiskFile,
@@ -145,7 +144,7 @@ fn refuse_other_time(
     if is_unfinished {
         let begun = kept.written(target)?;
         let end = begun.unix_s.saturating_add(CARRIED_OUT_S);
-        // File systems round times.
+        // File systems round modification times.
         if (begun.unix_s.saturating_sub(2)..=end).contains(&found.unix_s) {
             return Ok(());
         }
@@ -162,8 +161,8 @@ fn refuse_other_time(
     Err(refused(target, &kept.name, why))
 }
 
-/// Fails if a sector is neither as before nor as after the change, or if the file never had its
-/// current length during the change.
+/// Fails if the content of a sector is neither that before nor that after the change, or if the
+/// file never had its current length during the change.
 fn refuse_other_content(
     target: ImageTarget<'_>,
     kept: &Backup,
@@ -197,7 +196,7 @@ fn refuse_other_content(
     })
 }
 
-/// Returns the image before or after a change, in memory.
+/// Returns the image before or after a change, as a file in memory.
 fn planned<'a>(
     target: ImageTarget<'_>,
     kept: &Backup,
@@ -215,8 +214,9 @@ fn planned<'a>(
     Ok(planned)
 }
 
-/// Fails if payload would be written or truncated in the image as it is, as it would be, or as the
-/// change left it. A file that resembles a backup may have been written by a guest.
+/// Fails if payload would be written or truncated. This is checked for the current image, for the
+/// result, and for the image as the change left it. A guest may have written a file that resembles
+/// a backup.
 fn refuse_damage(
     target: ImageTarget<'_>,
     format: DiskFormat,

@@ -1,5 +1,5 @@
-//! A change is reverted completely, whenever it was interrupted, and only if the image was not
-//! changed otherwise.
+//! A change is reverted completely, regardless of when it was interrupted, and only if the image
+//! was not changed otherwise.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ fn an_image_whose_payload_was_written_since_is_not_taken_back() {
         let done = bench.repair(&file, false);
         let backup = done.backup.unwrap();
         let repaired = bench.bytes(&file);
-        // Only payload: no sector that the repair wrote.
+        // The range contains only payload, and no sector that the repair wrote.
         let payload = repaired.windows(512).position(|part| part == [7; 512]).unwrap();
         let writer = bench.files.open(&file, FileLockMode::Write, 1).unwrap();
         writer.write_at(payload as u64, &[8; 512]).unwrap();
@@ -120,8 +120,9 @@ fn a_dry_undo_reports_the_image_as_it_would_be() {
     }
 }
 
-/// After a crash at any point of a repair or of its reversal, the image is as before or repaired;
-/// or the incomplete change is reported, refuses writers, and is reverted by the next repair.
+/// After a crash at any point of a repair or of its reversal, one of these holds: the image is in
+/// its former state, it is repaired, or the incomplete change is reported, prevents opening for
+/// writing, and is reverted by the next repair.
 #[test]
 fn a_change_that_was_cut_off_is_taken_back_and_made_again() {
     for (format, damage) in damages() {
@@ -160,7 +161,7 @@ fn a_change_that_was_cut_off_is_taken_back_and_made_again() {
                         assert_eq!(check.verdict, ImageVerdict::Damaged, "{check:?}");
                         let dry = seeded(1, |seeds| repair(crashed.target(&file), true, seeds));
                         assert!(dry.is_err());
-                        // Reversal without a further repair.
+                        // This reverts the change without a further repair.
                         let other = of(crashed.store.crashed(0, || WriteOutcome::Persisted));
                         undone(&other, &file, unfinished(&file).as_str()).unwrap();
                         assert_eq!(other.bytes(&file), damaged, "{begun} {fate:?}");
@@ -206,8 +207,8 @@ fn an_image_written_to_after_a_change_was_cut_off_is_left() {
     assert_eq!(crashed.store.files(), before);
 }
 
-/// A store that becomes full during a change leaves the image as before, or the error names the
-/// backup.
+/// If the store becomes full during a change, the image is in its former state, or the error names
+/// the backup.
 #[test]
 fn a_change_that_fails_names_its_backup_and_can_be_taken_back() {
     for (format, damage) in damages() {
@@ -234,11 +235,11 @@ fn a_change_that_fails_names_its_backup_and_can_be_taken_back() {
     }
 }
 
-/// Opening repairs metadata only: children still accept the image as their parent.
+/// Opening a VHD repairs metadata only, so children still accept the image as their parent.
 #[test]
 fn a_vhd_keeps_its_time_when_it_is_opened() {
     let (bench, file) = Bench::new(DiskFormat::Vhd);
-    // Space at the end, which opening zeroes, and a damaged footer, which opening repairs.
+    // Opening zeroes the space at the end and repairs the damaged footer.
     let opened = seeded(50, |seeds| {
         open(bench.files.as_ref(), &plan(DiskFormat::Vhd, DiskKind::Dynamic, file.as_str()), seeds)
     });
@@ -254,8 +255,8 @@ fn a_vhd_keeps_its_time_when_it_is_opened() {
     assert_eq!(bench.files.status(&file).unwrap().modified_unix_s, modified);
 }
 
-/// Reading the properties of a child and planning its new link write nothing to the parent, of
-/// which a killed process left acknowledged writes.
+/// Reading the properties of a child, and planning its new link, writes nothing to the parent, even
+/// if a killed process left a redo record of it.
 #[test]
 fn a_parent_with_a_record_is_not_written_by_a_description() {
     for format in formats() {
@@ -282,7 +283,7 @@ fn a_parent_with_a_record_is_not_written_by_a_description() {
     }
 }
 
-/// Leaves a record of the image as a killed process does.
+/// Leaves a redo record of the image, as a killed process does.
 fn leave_record(bench: &Bench, file: &FileName, records: &MemoryRecords) {
     let format = bench.target(file).read_format().unwrap();
     let modified = bench.files.open(file, FileLockMode::Read, 1).unwrap().modified().unwrap();

@@ -13,10 +13,10 @@ use crate::images::{
 /// Largest number of findings in a report; further ones are counted.
 const FINDINGS_MAX: usize = 1000;
 
-/// Ranges without payload that a step checks.
+/// Maximum number of ranges without payload that one step checks.
 const STRETCHES_PER_STEP: usize = 64;
 
-/// Fault found by a check.
+/// Fault of a disk found by a check.
 #[derive(Debug)]
 pub struct CheckFinding {
     /// True if content may be lost or wrong. Other faults are repaired by opening the disk for
@@ -77,7 +77,7 @@ impl CheckJob {
         plan.check()?;
         let mut report = CheckReport::default();
         if let Some(name) = &plan.file {
-            // A failure is reported by opening the disk.
+            // A failure is reported when the disk is opened.
             let _ =
                 OpenLayer::redo_left(files, name, plan.layer_options(FileLockMode::Read), seeds);
             check_structures(files, plan, name, &mut report)?;
@@ -86,7 +86,7 @@ impl CheckJob {
         let disk = match open(files, &reading, seeds) {
             Ok(disk) => Some(OfflineDisk::from(disk)),
             Err(error) if matches!(*error.fault, DiskFault::Store(_)) => return Err(error),
-            // The fault is among the findings already.
+            // This fault is among the findings already.
             Err(error) if is_own(&error, plan) && report.is_damaged() => None,
             Err(error) => {
                 report.add(true, error);
@@ -96,7 +96,7 @@ impl CheckJob {
         Ok(Self { disk, at: 0, report })
     }
 
-    /// Returns the findings so far; complete when the job is done.
+    /// Returns the findings so far. The report is complete when the job is done.
     #[must_use]
     pub const fn report(&self) -> &CheckReport {
         &self.report

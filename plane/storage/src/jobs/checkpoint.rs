@@ -7,13 +7,12 @@ use crate::images::DiskError;
 /// Seconds after a change during which a further change may leave the same modification time.
 const SAME_TIME_S: u64 = 2;
 
-/// Progress that a resumed job need not repeat.
+/// Progress of an interrupted job, from which it can be resumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Bytes from the beginning of the disk whose copies are durable.
+    /// Number of bytes from the beginning of the disk with a durable copy.
     pub at_bytes: u64,
-    /// Files from which they were copied: a disk that was changed since is copied from the
-    /// beginning.
+    /// Source files of the copy. If one was changed since, copying starts from the beginning.
     pub sources: Vec<SourceFile>,
 }
 

@@ -15,7 +15,7 @@ use crate::images::{
     open_up_to, parent_of, refuse_too_large,
 };
 
-/// Ranges without payload that a step checks.
+/// Maximum number of ranges without payload that one step handles.
 const STRETCHES_PER_STEP: usize = 64;
 
 /// Smallest length of zeros that are not written to an image that reads as zeros: the allocation
@@ -35,12 +35,13 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// Copies the whole source to a target that reads as zeros.
+    /// Creates a copy of the whole source to a target that reads as zeros.
     pub(super) fn all(source: OfflineDisk, target: OfflineDisk) -> Self {
         Self::new(source, target, Depth::All, false)
     }
 
-    /// Copies the source's own content over the content that the target has or reads from a parent.
+    /// Creates a copy of the source's own content over the existing content of the target or its
+    /// parents.
     pub(super) fn own(source: OfflineDisk, target: OfflineDisk) -> Self {
         Self::new(source, target, Depth::Own, true)
     }
@@ -50,23 +51,23 @@ impl Copy {
         Self { source, target, depth, zeros_matter, pieces, at: 0, buffer: Vec::new() }
     }
 
-    /// Sets the position up to which the content has been copied already.
+    /// Sets the position up to which an earlier job has copied the content.
     pub(super) const fn go_on_at(&mut self, at_bytes: u64) {
         self.at = at_bytes;
     }
 
-    /// Makes the copied content durable. Returns the position up to which it is.
+    /// Makes the copied content durable. Returns the position up to which it is durable.
     pub(super) fn make_durable(&mut self) -> Result<u64, DiskError> {
         self.target.make_durable()?;
         Ok(self.at)
     }
 
-    /// Returns the bytes of the source that are done, and the total.
+    /// Returns the number of copied bytes of the source, and the total.
     pub(super) fn progress(&self, is_done: bool) -> JobProgress {
         JobProgress { done_bytes: self.at, total_bytes: self.source.size(), is_done }
     }
 
-    /// Copies a part. Returns true if it was the last one.
+    /// Copies the next part. Returns true if it was the last one.
     pub(super) fn step(&mut self) -> Result<bool, DiskError> {
         let mut moved = 0;
         for _ in 0..STRETCHES_PER_STEP {
@@ -87,7 +88,7 @@ impl Copy {
                 match self.copy_piece(here, place) {
                     Ok(bytes) => moved += bytes,
                     Err(error) => {
-                        // A repeated step begins with this piece.
+                        // If the step is repeated, it begins with this piece.
                         self.pieces.push_front((here, place));
                         return Err(error);
                     }
@@ -141,7 +142,7 @@ impl Copy {
     }
 }
 
-/// Splits a piece into the part that is copied at a time, and the rest.
+/// Splits a piece into the part that is copied now, and the remainder.
 fn split(
     range: ByteRange,
     place: RangeLocation,
@@ -157,17 +158,16 @@ fn is_zeros(bytes: &[u8]) -> bool {
     words.remainder().iter().all(|byte| *byte == 0) && words.into_iter().all(|word| word == [0; 16])
 }
 
-/// Writes a disk's content to a new image: another format or kind, or the same without zeros. The
-/// disk must not be written meanwhile. A crash, an error, or dropping the job leaves the disk
-/// unchanged.
+/// Writes a disk's content to a new image of another format or kind, or of the same without blocks
+/// of zeros. The disk must not be written meanwhile. A crash, an error, or dropping the job leaves
+/// the disk unchanged.
 ///
-/// With a [`Checkpoint`], a job continues the image that an earlier job has left, if that image is
-/// intact and the disk is unchanged; otherwise it starts from the beginning.
-/// as that is sound and the disk is as it was then; else it begins anew.
+/// With a [`Checkpoint`], a job continues the image of an earlier job, if that image is intact and
+/// the disk is unchanged. Otherwise it starts from the beginning.
 pub struct CopyJob {
     files: Arc<dyn StoreFiles>,
     sources: Sources,
-    /// Copy in progress; `None` once closed.
+    /// Copy in progress; `None` once the images are closed.
     copy: Option<Copy>,
     draft: Option<Draft>,
     is_reserved: bool,
@@ -178,7 +178,7 @@ pub struct CopyJob {
 
 impl CopyJob {
     /// Converts a disk with all its parents to a new one. Without a size, the new disk has the
-    /// source's size. If the target exists and there is a checkpoint `left`, the target is the
+    /// source's size. If the target exists and a checkpoint `left` is given, the target is the
     /// result of the earlier job.
     ///
     /// # Errors
@@ -198,7 +198,7 @@ impl CopyJob {
             return Err(target.refuse("kind", &kind.word(), allowed));
         }
         let is_made = crate::images::exists(files.as_ref(), target)?;
-        // The result of the earlier job has its final name, and has no draft any more.
+        // The result of the earlier job has its final name already, and no draft exists.
         let is_others = || -> Result<bool, DiskError> {
             let draft = Draft::reopen(files, target.named()?, target.unit())?;
             Ok(left.is_none() || draft.is_some())
@@ -283,7 +283,7 @@ impl CopyJob {
         Ok(Self::new(files, sources, copy, draft, kind, Some(modified)))
     }
 
-    /// Creates a job whose work an earlier job has completed.
+    /// Creates a job that an earlier job has completed already.
     fn done(files: &Arc<dyn StoreFiles>, sources: Sources, total_bytes: u64) -> Self {
         Self {
             files: Arc::clone(files),
@@ -338,7 +338,7 @@ impl CopyJob {
         let Some(draft) = self.draft.take() else { return Ok(self.done) };
         match self.replaced_unix_s {
             Some(modified) => {
-                // Children of a VHD detect changes by this time.
+                // Children of a VHD identify its content by this time.
                 self.files.set_modified(draft.name(), modified)?;
                 draft.replace()?;
             }

@@ -8,8 +8,8 @@ use super::*;
 use crate::images::open_tests::{name, plan, seeded};
 use crate::images::{DiskFault, DiskFormat, DiskKind, sweep};
 
-/// Runs a job and simulates a crash after each of its changes. After the recovery that is performed
-/// when a store is opened, the disk has its content, and again after a further run of the job.
+/// Runs a job and simulates a crash after each of its changes. The disk must have its content after
+/// the recovery that precedes the opening of disks, and again after a further run of the job.
 fn crash_everywhere(
     bench: &Bench,
     job: impl Fn(&Bench) -> Result<(), DiskError>,
@@ -21,8 +21,8 @@ fn crash_everywhere(
     let stride = (ops / 16).max(1);
     let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
     for begun in (0..ops).filter(|begun| begun % stride == 0 || ops - begun < 12 || *begun < 12) {
-        // Near the end, where a file gets its final name, all possible outcomes of unsynchronized
-        // changes.
+        // Near the end, where a file gets its final name, all possible outcomes of changes that are
+        // not synchronised are simulated.
         let modes = if ops - begun < 8 { 0..3 } else { begun % 3..begun % 3 + 1 };
         for mode in modes {
             let crashed = Bench::on(bench.store.crashed(begun, || match mode {
@@ -150,7 +150,8 @@ fn a_job_that_is_dropped_or_finds_no_room_leaves_the_disk() {
     }
 }
 
-/// Returns true if the store was full, also if a job could not be completed for this reason.
+/// Returns true if the store was full, including the case that a job could not be completed for
+/// this reason.
 pub(super) fn is_of_full_store(error: &DiskError) -> bool {
     error.is_full() || matches!(&*error.fault, DiskFault::NotEnded { error } if error.is_full())
 }

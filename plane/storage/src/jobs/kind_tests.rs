@@ -1,4 +1,4 @@
-//! Jobs on images whose kind and parent only the images record.
+//! Jobs on images for which only the image records the kind and the parent.
 
 use super::tests::{BASE, Bench, CHILD, compact, merge, model};
 use super::{resize, snapshot};

@@ -1,4 +1,4 @@
-//! Image that a job writes until it gets its final name: a new one, or the one of an earlier job.
+//! Image that a job writes before it gets its final name. It is new or was begun by an earlier job.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::images::{
 pub(super) struct DraftImage {
     pub(super) draft: Draft,
     pub(super) image: OpenLayer,
-    /// Bytes from the beginning that the image contains already.
+    /// Number of bytes from the beginning of the disk that the image contains already.
     pub(super) at: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Merge of a child's content into its parent.
 //!
 //! During and after the merge, the disk formed by both reads as before: the parent receives the
-//! content that the child has at the same positions. Nothing must be reverted after a crash. A VHDX
+//! content that the child has at the same positions. No reversal is necessary after a crash. A VHDX
 //! parent keeps the content identifier that the child references. A VHD parent is identified by the
 //! time of its last change, which must be restored; until then, a note file beside the parent
 //! contains that time.
@@ -28,16 +28,16 @@ const NOTE_ENDING: &str = ".suimon-merge";
 const NOTE_BYTES_MAX: u64 = 20;
 
 /// Merges a child into its parent in steps. Afterwards the disk is the parent's image, and the
-/// child, which reads the same, is not needed any more. Neither may be open elsewhere meanwhile.
+/// child, which has the same content, can be removed. Neither may be open elsewhere meanwhile.
 ///
 /// After a crash, [`recover_merges`] makes the disk usable with its content. The merge continues
 /// from a [`Checkpoint`] if the child is unchanged.
 pub struct MergeJob {
     files: Arc<dyn StoreFiles>,
-    /// File of the child.
+    /// Source file of the merge: the child's.
     sources: Sources,
     merged: DiskPlan,
-    /// Copy in progress; `None` once closed.
+    /// Copy in progress; `None` once the images are closed.
     copy: Option<Copy>,
     /// Note file beside a VHD parent, open and locked, with the parent's modification time.
     note: Option<(FileName, Arc<dyn DiskFile>)>,
@@ -125,7 +125,8 @@ impl MergeJob {
             Some(copy) => copy.target.close(),
             None => Ok(()),
         };
-        // Also if the close failed: the parent is as after a crash, and still the child's parent.
+        // Done even if the close failed: the parent is in the state after a crash, and still the
+        // child's parent.
         let noted = match self.note.take() {
             Some((note, file)) => settle(self.files.as_ref(), &note, file.as_ref()),
             None => Ok(()),
@@ -154,13 +155,13 @@ impl DiskJob for MergeJob {
 
 impl Drop for MergeJob {
     fn drop(&mut self) {
-        // A failure here is handled by `recover_merges`.
+        // `recover_merges` handles a failure here.
         let _ = self.end();
     }
 }
 
-/// Fails if the parent or the child has another child: the content of the former would change
-/// unnoticed, and the latter would lose its parent.
+/// Fails if the parent or the child has another child. The content of the former would change
+/// unexpectedly, and the latter would lose its parent.
 fn refuse_siblings(
     files: &dyn StoreFiles,
     child: &OpenLayer,
@@ -177,10 +178,10 @@ fn refuse_siblings(
             if name == child.name || name == parent.name {
                 continue;
             }
-            // A file that is open for writing has the parent locked. A damaged file, or one of
-            // another format, is not a child.
+            // An open writable child has locked its parent. A damaged file, or a file of another
+            // format, is not a child.
             let Ok(file) = files.open(&name, options.used, options.unit) else { continue };
-            // The file remains unchanged: changes left by a killed process affect neither it nor
+            // The file remains unchanged: redo records of a killed process affect neither it nor
             // its parent's identifiers.
             let Ok(other) = OpenLayer::on(file, &name, options, None, seeds) else { continue };
             for of in [parent, child] {
@@ -263,8 +264,8 @@ fn recover(files: &dyn StoreFiles, note: &FileName) -> Result<bool, DiskError> {
     }
 }
 
-/// Makes disks usable whose merge was interrupted by a crash; their content is unchanged. Called
-/// when a store is opened, before its disks. Returns the notes that were found.
+/// Restores disks after a merge that a crash interrupted; their content is unchanged. Called when a
+/// store is opened, before its disks are. Returns the note files found.
 ///
 /// # Errors
 /// The store cannot be read or written.

@@ -13,7 +13,7 @@
 //! Life cycle of a job
 //! ```text
 //! begin ──► step ──► step ──► … ──► done
-//!             ├── dropped: what was begun is taken back
+//!             ├── dropped: partial work is removed
 //!             └── checkpoint, left or killed ──► begin, from there ──► step ──► …
 //! ```
 //!
@@ -52,13 +52,13 @@ pub use resize::{resize, snapshot};
 
 use crate::images::DiskError;
 
-/// Largest number of bytes of payload per step.
+/// Largest number of bytes of payload transferred per step.
 pub const STEP_BYTES: u64 = 4 << 20;
 
 /// Progress of a job in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobProgress {
-    /// Completed bytes of the disk, or of its files.
+    /// Completed bytes of the disk or of its files.
     pub done_bytes: u64,
     /// Bytes of the whole job.
     pub total_bytes: u64,
@@ -66,7 +66,7 @@ pub struct JobProgress {
     pub is_done: bool,
 }
 
-/// Job performed in steps. A job dropped before it is done reverts its work.
+/// Job performed in steps. A job that is dropped before it is done reverts its work.
 pub trait DiskJob: Send {
     /// Performs a step.
     ///
@@ -83,6 +83,7 @@ pub trait DiskJob: Send {
     /// is full, the job may continue instead, with its last checkpoint.
     fn checkpoint(&mut self, now_unix_s: u64) -> Result<Option<Checkpoint>, DiskError>;
 
-    /// Prepares for a later continuation from the last checkpoint: dropping the job keeps its work.
+    /// Prepares for a later continuation from the last checkpoint: dropping the job then keeps its
+    /// work.
     fn leave(&mut self) {}
 }

@@ -34,7 +34,7 @@ fn write_and_die(bench: &Bench, plan: &DiskPlan, fills: &[Fill], records: &Memor
     drop(disk);
 }
 
-/// Creates a disk whose writer was killed, and its record.
+/// Creates a disk and its redo record, as left by a killed process.
 fn left(format: DiskFormat) -> (Bench, DiskPlan, MemoryRecords) {
     let bench = Bench::new();
     let block_bytes = Some(if format == DiskFormat::Vhd { MB as u64 / 2 } else { MB as u64 });
@@ -55,7 +55,7 @@ fn the_next_writer_has_it() {
         disk.close().unwrap();
         assert_eq!(records.count(), 0, "{format:?}");
         assert_eq!(bench.read(&base), model(&[&BASE], 3 * MB), "{format:?}");
-        // A child that was written by a killed process, too.
+        // A killed process has left a redo record of the child, too.
         let top = child(format, "top", "base");
         bench.make(&top, 100);
         write_and_die(&bench, &top, &CHILD, &records);
@@ -78,7 +78,7 @@ fn readers_children_and_jobs_have_it() {
         bench.fill(&top, &CHILD);
         assert_eq!(bench.read(&top), model(&[&BASE, &CHILD], 3 * MB), "{format:?}");
 
-        // Merge while both records are left.
+        // Both redo records exist at the time of the merge.
         write_and_die(&bench, &top, &[(0, 512, 9)], &records);
         let merge = |seeds: &mut HostInputs<'_>| MergeJob::begin(&bench.files, &top, None, seeds);
         run(&mut recorded(200, Some(&records), merge).unwrap()).unwrap();
@@ -151,7 +151,7 @@ fn who_was_killed_while_redoing_leaves_it_to_the_next() {
 fn an_image_that_another_program_wrote_to_is_refused_until_the_record_is_removed() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
-        // Without the record, a block of the record is placed elsewhere.
+        // The record is removed; a block of the record is placed at another offset.
         let others = [(MB + MB / 2, 512, 8), (2 * MB, 512, 7)];
         bench.fill(&base, &others);
         let content = bench.read(&base);

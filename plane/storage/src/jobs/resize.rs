@@ -12,15 +12,15 @@ use crate::images::{
 };
 
 /// Extends a disk to `size` bytes; new space reads as zeros. The disk must be closed: the caller
-/// holds requests, closes the disk, resizes it, and opens it again. After a crash, the disk has one
-/// of both sizes. Returns the size.
+/// stops its requests, closes the disk, resizes it, and opens it again. After a crash, the disk has
+/// either the old or the new size. Returns the size.
 ///
 /// Parents and children of the disk are not changed.
 ///
 /// # Errors
 /// The size is not possible or smaller than the current one; the store has no room for a fixed disk
 /// of this size; or the image is damaged, in use, or cannot be written. The size is then unchanged,
-/// unless the space was used by others between the check and the reservation.
+/// unless other files used the space between the check and the reservation.
 pub fn resize(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
@@ -30,7 +30,7 @@ pub fn resize(
     plan.check()?;
     plan.check_size(size)?;
     let name = plan.named()?;
-    // The image is the planned one, intact, with its parents.
+    // The image is as planned, intact, and has its parents.
     let disk = open(files, plan, seeds)?;
     let (before, kind) = (disk.shape.size, disk.kind);
     close(disk.spec, &plan.label())?;
@@ -92,14 +92,14 @@ pub fn snapshot(
         is_read_only: false,
         ..plan.clone()
     };
-    // The whole chain is intact, and the image is not open for writing.
+    // The whole chain of parents is intact, and the image is not open for writing.
     let disk = open(files.as_ref(), &DiskPlan { is_read_only: true, ..plan.clone() }, seeds)?;
     if disk.layers.len() >= LAYERS_MAX {
         return Err(plan.error(DiskFault::NoLayerMore { max: LAYERS_MAX }));
     }
     drop(disk);
     create(files, &of_child, seeds)?;
-    // A child that does not open would take the disk out of service.
+    // The disk would be out of service if the child could not be opened.
     match open(files.as_ref(), &DiskPlan { is_read_only: true, ..of_child.clone() }, seeds) {
         Ok(_) => Ok(of_child),
         Err(error) => {

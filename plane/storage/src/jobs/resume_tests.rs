@@ -95,7 +95,7 @@ impl Case {
     }
 }
 
-/// Performs a step and a checkpoint, and a further step that is lost.
+/// Performs a step, a checkpoint, and a further step that is lost.
 fn cut_off(case: &Case) -> (Box<dyn DiskJob>, Checkpoint, usize) {
     let mut job = case.begin(None).unwrap();
     let at = job.step().unwrap();
@@ -216,8 +216,9 @@ fn what_was_done_before_its_end_was_noted_is_done() {
     case.assert_content(true);
 }
 
-/// Runs a job whose store is full after a number of changes, until some steps or checkpoints have
-/// failed; then there is space. Returns whether the job is done, and how often it was held up.
+/// Runs a job on a store that is full after a number of changes, until some steps or checkpoints
+/// have failed. Then the store has space again. Returns true if the job is done, and the number of
+/// failures.
 fn run_held_up(case: &Case, room: usize, checkpoint: &mut Checkpoint) -> (bool, usize) {
     const HELD_UP: usize = 4;
     let mut job = case.begin(None).unwrap();

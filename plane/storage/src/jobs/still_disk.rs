@@ -11,8 +11,8 @@ use crate::images::{DiskError, OpenLayer, OpenedDisk};
 /// Bytes of uncommitted metadata above which a commit is performed.
 const UNCOMMITTED_BYTES_MAX: u64 = 1 << 20;
 
-/// Largest number of repeated queries before an image counts as damaged: more than a range has
-/// blocks.
+/// Largest number of repeated queries of one range before an image counts as damaged. A range has
+/// fewer blocks.
 const ANSWERS_MAX: usize = 1 << 20;
 
 /// Location of a range of a disk.
@@ -20,9 +20,9 @@ const ANSWERS_MAX: usize = 1 << 20;
 pub(crate) enum RangeLocation {
     /// Range of a layer's file.
     File { layer: usize, offset: u64 },
-    /// Zeros without a location.
+    /// Unallocated range that reads as zeros.
     Zero,
-    /// Content of a layer that was not queried.
+    /// Range with content in a parent, which was not queried.
     Parent,
 }
 
@@ -61,7 +61,7 @@ impl OfflineDisk {
         self.layers.first().map_or(0, |layer| layer.image.disk_geometry().size)
     }
 
-    /// Returns the length of ranges that are processed together: whole blocks, few per range.
+    /// Returns the length of ranges that are processed together: a whole number of blocks.
     pub(crate) fn stretch(&self) -> u64 {
         let block = self.layers.first().map_or(0, |layer| layer.image.disk_geometry().block);
         block.max(super::STEP_BYTES)
@@ -209,7 +209,7 @@ impl OfflineDisk {
         done.map_err(|error| self.error(number, error))
     }
 
-    /// Repeats a query to a layer's image until the image has the metadata to answer.
+    /// Repeats a query to a layer's image until the image has loaded the metadata for the result.
     fn wait_for(
         &mut self,
         number: usize,

@@ -1,4 +1,4 @@
-//! A disk keeps its content whenever a job is interrupted.
+//! A disk keeps its content even if a job is interrupted.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) struct Bench {
     pub(super) files: Arc<dyn StoreFiles>,
 }
 
-/// Write to a disk: offset, length and byte.
+/// Write to a disk for a test: offset, length and byte.
 pub(super) type Fill = (usize, usize, u8);
 
 /// Blocks of zeros, complete blocks, and a block with both.
@@ -249,7 +249,7 @@ fn a_disk_goes_on_with_a_child_and_is_merged_again() {
         assert!(bench.read(&next) == all && bench.read(&top) == model(&[&BASE, &CHILD], 3 * MB));
         for merged in [&next, &top] {
             merge(&bench, merged).unwrap();
-            // The child remains a child, and the disk without it has its content.
+            // The child remains a child. The disk without it has its content.
             assert!(bench.read(merged) == all, "{format:?} {}", merged.label());
             bench.files.remove(merged.file.as_ref().unwrap()).unwrap();
         }
@@ -329,7 +329,7 @@ fn a_check_reads_everything_and_finds_what_is_wrong() {
         }
         let file = name(&plan.label());
         let mut bytes = bench.store.files()[&file].clone();
-        // The last valid header and footer, and all copies.
+        // Damages the last valid header and footer, and all copies.
         bytes.truncate(bytes.len() - 512);
         bytes[..512].fill(0);
         let broken = Bench::on(MemoryStore::with_files([(file, bytes)]));

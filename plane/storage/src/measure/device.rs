@@ -25,7 +25,7 @@ impl MeasuredDevice {
         Ok(Self { io, slot, bytes: 0, random: seed })
     }
 
-    /// Returns the next pseudo-random number (Steele and others, SplitMix64).
+    /// Returns the next pseudo-random number (SplitMix64: Steele, Lea, Flood, 2014).
     pub(super) fn draw(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;

@@ -17,14 +17,14 @@ pub enum MeasureError {
     /// The file of an earlier measurement cannot be removed.
     #[error(transparent)]
     WorkerEnded(#[from] DiskError),
-    /// Too little free space for a measurement.
+    /// The store has too little free space for a measurement.
     #[error(
         "{free_mib} MiB are free in the store, but a measurement needs twice its test file of at \
          least {} MiB; free space on it",
         FILE_BYTES_MIN / MIB
     )]
     NoRoom {
-        /// Free space in MiB.
+        /// Free space of the store in MiB.
         free_mib: u64,
     },
     /// An operation of the device failed.
@@ -40,7 +40,7 @@ pub enum MeasureError {
     /// The kernel refused to create the io_uring instance.
     #[error("the measurement cannot submit I/O: {0}")]
     Ring(io::Error),
-    /// No request completed.
+    /// No request completed within this number of seconds.
     #[error("no request completed in {0} s: the device does not respond; see the kernel's log")]
     Nothing(u64),
 }

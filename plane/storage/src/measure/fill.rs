@@ -1,4 +1,5 @@
-//! Filling of a measurement's file: a device may not read ranges that were never written.
+//! Filling of a measurement's file. Filling is necessary because a device may not read ranges that
+//! were never written.
 
 use core::time::Duration;
 use suimon_ports::{FileCompletion, FileRequest};
@@ -10,14 +11,14 @@ use crate::measure::sizes::{FILE_BYTES_MIN, MIB};
 
 /// Number of writes in flight.
 const DEPTH: usize = 8;
-/// Time limit for filling the file on a slow device. After it, the file keeps the size written so
-/// far.
+/// Time limit for filling the file on a slow device. After it, the file is used with the size
+/// written so far.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Distance of unique stamps in bytes, so that no device can deduplicate the data.
 const STAMP_EVERY: usize = 512;
 const FLUSH: u64 = u64::MAX;
 
-/// State of writing the measurement's file for the first time.
+/// Progress of filling the measurement's file.
 pub(super) struct Fill {
     bytes: u64,
     /// Position up to which writes were submitted.

@@ -1,4 +1,4 @@
-//! Measurement of a store's capacity with a file of its own.
+//! Measurement of a store's capacity with a temporary file.
 //!
 //! The measurement reproduces the conditions of disks: requests of the size that counts as one
 //! operation bypass the page cache, use the I/O of disks, and are dispatched by Storage QoS
@@ -48,7 +48,7 @@ pub use self::error::MeasureError;
 pub use self::pattern::{Pattern, PatternFigure};
 pub use self::plan::MeasurePlan;
 
-/// Results of a measurement by pattern.
+/// Results of a measurement for each read/write mix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Results of the patterns in the order of their measurement.
@@ -67,10 +67,10 @@ impl Measured {
     }
 }
 
-/// Progress of a measurement.
+/// Progress of a measurement, returned by each step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasureProgress {
-    /// Number of completed parts.
+    /// Number of completed parts of the measurement.
     pub done: usize,
     /// Number of parts in total.
     pub of: usize,
@@ -80,7 +80,7 @@ pub struct MeasureProgress {
     pub is_done: bool,
 }
 
-/// Measurement in progress.
+/// Measurement in progress; dropping it ends it.
 pub struct Measurement {
     device: MeasuredDevice,
     plan: MeasurePlan,
@@ -192,7 +192,7 @@ impl Measurement {
         if let Some(next) = next {
             self.stage = next;
         }
-        // Operations that the system does not accept now are submitted by the next step.
+        // Operations that the system does not accept now will be submitted by the next step.
         let _ = self.device.io.submit_queued();
         Ok(self.progress(now))
     }
@@ -208,7 +208,7 @@ impl Measurement {
         self.device.io.wake_fd()
     }
 
-    /// Returns the results so far; complete when the measurement is done.
+    /// Returns the results so far. They are complete when the measurement is done.
     #[must_use]
     pub const fn measured(&self) -> &Measured {
         &self.measured

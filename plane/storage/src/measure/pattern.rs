@@ -1,15 +1,15 @@
-//! Operations of a measurement, and their measured rate.
+//! Read/write mix of a measurement, and its measured rate.
 
 use crate::Latencies;
 
-/// Operations of a measurement.
+/// Read/write mix of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Only reads.
+    /// Reads only (100 % reads).
     Read,
-    /// Only writes.
+    /// Writes only (100 % writes).
     Write,
-    /// Reads and writes, half of each.
+    /// Mix of 50 % reads and 50 % writes.
     Mixed,
 }
 
@@ -27,12 +27,12 @@ impl Pattern {
     }
 }
 
-/// Measured rate of a pattern.
+/// Measured rate of one read/write mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternFigure {
-    /// Pattern that was measured.
+    /// Read/write mix that was measured.
     pub pattern: Pattern,
-    /// Normalised operations per second.
+    /// Measured rate in normalised operations per second.
     pub iops: u64,
     /// Queue depth of the device at the end.
     pub depth: u32,

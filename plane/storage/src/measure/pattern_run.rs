@@ -1,4 +1,5 @@
-//! One pattern of a measurement, with as many requests as the store's scheduler dispatches.
+//! Measurement of one read/write mix, with as many requests in flight as the store's scheduler
+//! dispatches.
 
 use core::time::Duration;
 use suimon_image::ByteRange;
@@ -19,12 +20,12 @@ use crate::measure::sizes::MIB;
 /// Number of requests that are always queued, so that the device is never idle.
 const WAITING: u32 = 32;
 /// Longest extension of the counting time while no request has completed. Other users of a shared
-/// device may delay it for seconds; its rate is then low, and not unknown.
+/// device may delay it for seconds. The measured rate is then low but valid.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// Only disk of the pattern's scheduler.
+/// The single disk in the scheduler of the measurement.
 const DISK: DiskId = DiskId(0);
 
-/// Dispatched request.
+/// Request that the scheduler has dispatched or queued.
 #[derive(Clone, Copy, Default)]
 struct SentRequest {
     at: Time,
@@ -39,7 +40,7 @@ pub(super) struct PatternRun {
     request_bytes: u32,
     scheduler: StoreScheduler,
     slot: DiskSlot,
-    /// Dispatched and queued requests by tag.
+    /// Dispatched and queued requests, indexed by tag.
     sent: Vec<SentRequest>,
     free: Vec<u32>,
     started: Option<Time>,
@@ -47,7 +48,7 @@ pub(super) struct PatternRun {
     counted_until: Option<Time>,
     requests: u64,
     latencies: LatencyCounts,
-    /// Data of which writes use random parts.
+    /// Random data; each write uses a random part of it.
     noise: Vec<u8>,
 }
 
@@ -56,14 +57,14 @@ impl PatternRun {
         let capacity = u32::try_from(device.io.capacity()).unwrap_or(u32::MAX);
         let depth_max = plan.spec.depth_max.min(capacity);
         let all = depth_max.saturating_add(WAITING);
-        // The capacity applies to a store with several users.
+        // The capacity is that of a store with several users.
         let alone_latency = Duration::ZERO;
         let spec = StoreSpec { depth_max, waiting_max: all, alone_latency, ..plan.spec.clone() };
         let request_bytes = spec.normalization.bytes();
         let mut scheduler = StoreScheduler::new(spec);
         let mut store = Store::new(Capacity::Unknown);
         let disk = Proposal::Disk(DISK, Assignment::Own(Limits::default()));
-        // One disk without limits is always accepted.
+        // The scheduler accepts a single disk without limits always.
         for change in store.propose(&[disk], true).unwrap_or_default() {
             scheduler.apply(Time::ZERO, change);
         }
@@ -88,7 +89,8 @@ impl PatternRun {
         }
     }
 
-    /// Performs a step. Returns the result when the time is over and no request is in flight.
+    /// Performs a step. Returns the result when the counting time has ended and no request is in
+    /// flight.
     pub(super) fn step(
         &mut self,
         now: Time,
@@ -178,7 +180,7 @@ impl PatternRun {
         if let Some(sent) = self.sent.get_mut(tag as usize) {
             *sent = SentRequest { at: now, offset, is_write };
         }
-        // There is room: the scheduler's depth does not exceed the capacity of the I/O.
+        // The I/O has room: the scheduler's depth does not exceed its capacity.
         let _ = device.io.submit(device.slot, op, u64::from(tag));
     }
 
@@ -196,7 +198,7 @@ impl PatternRun {
         let iops = u128::from(self.requests) * 1_000_000_000 / ns;
         Ok(PatternFigure {
             pattern: self.pattern,
-            // Requests completed, and a capacity of 0 would state the contrary.
+            // At least one request completed, so the capacity must not be 0.
             iops: u64::try_from(iops).unwrap_or(u64::MAX).max(1),
             depth: self.scheduler.depth(),
             latencies: self.latencies.latencies(),

@@ -4,13 +4,13 @@ use core::time::Duration;
 
 use suimon_storage_qos::StoreSpec;
 
-/// Parameters of a measurement.
+/// Parameters of a measurement of a store.
 #[derive(Clone, Debug)]
 pub struct MeasurePlan {
-    /// Specification of the store: normalization and queue depths.
+    /// Specification of the store: normalisation of operations and queue depths.
     pub spec: StoreSpec,
-    /// Duration of counting per pattern, after a warm-up of one third of it.
+    /// Duration of counting per read/write mix. A warm-up of one third of it precedes.
     pub each: Duration,
-    /// Seed of the random offsets.
+    /// Seed of the pseudo-random offsets.
     pub seed: u64,
 }

@@ -1,7 +1,7 @@
 //! Sizes of the file that a measurement uses.
 
 pub(crate) const MIB: u64 = 1 << 20;
-/// Size of the file in bytes: larger than the caches of most devices' controllers, and written in a
+/// Size of the file in bytes. Larger than the caches of most devices' controllers, but written in a
 /// short time.
 pub(crate) const FILE_BYTES_MAX: u64 = 1024 * MIB;
 /// Smallest useful size in bytes: with less, caches dominate the result.

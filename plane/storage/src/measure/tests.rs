@@ -34,7 +34,7 @@ fn run(measurement: &mut Measurement) -> Result<Vec<MeasureProgress>, MeasureErr
 #[test]
 fn it_is_the_least_of_what_the_device_does_under_each_pattern() {
     let store = MemoryStore::default();
-    // Each millisecond 12 reads, or 4 writes.
+    // In each millisecond, 12 reads or 4 writes complete.
     let devices = RateLimitedIo::new(RateLimit { per_look: 12, write_cost: 3, fails: None });
     let mut measurement = begin(&store, &devices).unwrap();
     let told = run(&mut measurement).unwrap();
@@ -46,7 +46,7 @@ fn it_is_the_least_of_what_the_device_does_under_each_pattern() {
     assert_eq!(measured.iops(), write.iops);
     assert_eq!(measured.file_bytes, FILE_BYTES_MAX);
     assert!(read.latencies.p50_ns >= 1_000_000 && read.depth >= 4, "{read:?}");
-    // Each part was shown, in order.
+    // Each part was reported, in order.
     assert_eq!(told.last().map(|last| (last.done, last.of)), Some((4, 4)));
     assert!(told.is_sorted_by_key(|progress| progress.done));
     for part in ["fill the test file", "random reads", "random writes", "half reads"] {
@@ -98,8 +98,8 @@ fn a_full_store_and_a_device_with_errors_are_told_and_leave_nothing() {
     assert_eq!(devices.open_count(), 0);
 }
 
-/// Runs a measurement of 3 s per pattern whose device completes nothing for `ms` milliseconds from
-/// the first pattern on. Returns the result of the pattern.
+/// Runs a measurement of 3 s per read/write mix on a device that completes nothing for `ms`
+/// milliseconds after the start of the first mix. Returns the result of that mix.
 fn run_with_silence(ms: u32) -> Result<PatternFigure, MeasureError> {
     let store = MemoryStore::default();
     let devices = RateLimitedIo::new(RateLimit { per_look: 64, ..RateLimit::default() });

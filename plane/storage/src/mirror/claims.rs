@@ -1,4 +1,4 @@
-//! Regions that the threads of a copy have claimed, and the next ones.
+//! Regions of a disk that the threads of a copy have claimed.
 
 use suimon_image::ByteRange;
 
@@ -10,11 +10,11 @@ const RUN_BYTES: u64 = 256 << 10;
 /// Regions of the disk that one thread copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
-    /// Number by which the claim is returned.
+    /// Number that identifies the claim when it is released.
     number: u64,
     first: u64,
     behind: u64,
-    /// Range of the disk.
+    /// Range of the disk that the claim covers.
     pub(crate) range: ByteRange,
 }
 
@@ -23,15 +23,15 @@ pub(crate) struct Claim {
 pub(crate) struct Claims {
     next: u64,
     taken: Vec<Claim>,
-    /// Region from which on the next claim is searched.
+    /// Region at which the search for the next claim starts.
     cursor: u64,
     /// Number of the first claim after the first pass; `None` during the first pass.
     first_pass: Option<u64>,
 }
 
 impl Claims {
-    /// Claims the next marked regions that no thread copies, and clears their marks. `None`: there
-    /// are none from the cursor on, and the cursor is reset to the beginning.
+    /// Claims the next marked regions that no thread copies, and clears their marks. `None` if no
+    /// such region follows the cursor. The cursor is then reset to the beginning.
     pub(crate) fn take(&mut self, dirty: &DirtyMap) -> Option<Claim> {
         let Some(first) = self.first_free(dirty) else {
             self.cursor = 0;
@@ -53,7 +53,7 @@ impl Claims {
         Some(claim)
     }
 
-    /// Returns a claim, whether its regions were copied or not.
+    /// Releases a claim, whether or not its regions were copied.
     pub(crate) fn release(&mut self, claim: &Claim) {
         self.taken.retain(|taken| taken.number != claim.number);
     }
@@ -68,12 +68,12 @@ impl Claims {
         self.taken.iter().map(|taken| taken.range.len()).sum()
     }
 
-    /// Returns true if everything marked at the beginning was copied.
+    /// Returns true if all regions that were marked at the beginning were copied.
     pub(crate) fn has_copied_all(&self) -> bool {
         self.first_pass.is_some_and(|until| self.taken.iter().all(|taken| taken.number >= until))
     }
 
-    /// Returns the first marked region from the cursor on that no thread copies.
+    /// Returns the first marked region at or after the cursor that no thread copies.
     fn first_free(&self, dirty: &DirtyMap) -> Option<u64> {
         let mut at = self.cursor;
         loop {

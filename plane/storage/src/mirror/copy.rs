@@ -1,4 +1,4 @@
-//! Copy of a range in its current state.
+//! Copy of a disk's range in its current state.
 
 use suimon_image::ByteRange;
 use suimon_ports::{Allocation, AllocationExtent, DISK_CLIENT_REQUEST_BYTES_MAX, DiskClient};
@@ -6,10 +6,10 @@ use suimon_ports::{Allocation, AllocationExtent, DISK_CLIENT_REQUEST_BYTES_MAX, 
 use super::progress::MirrorError;
 use crate::dirty::DirtyMap;
 
-/// Bytes of the disk per query of the allocation.
+/// Bytes of the disk that one allocation query covers.
 const LOOK_BYTES: u64 = 1 << 30;
 
-/// Disk and its copy, of the same size.
+/// Source disk and its copy, of the same size.
 pub(crate) struct Pair {
     pub(crate) disk: Box<dyn DiskClient>,
     pub(crate) copy: Box<dyn DiskClient>,
@@ -22,12 +22,13 @@ impl Pair {
         self.copy.disconnect();
     }
 
-    /// Returns the alignment of reads and writes: the larger sector size of both.
+    /// Returns the alignment of reads and writes: the larger of the two sector sizes, in bytes.
     fn unit(&self) -> u64 {
         u64::from(self.disk.sector_bytes().max(self.copy.sector_bytes()).max(1))
     }
 
-    /// Marks allocated regions. `goes_on` is called between queries.
+    /// Marks the allocated regions of the disk. `goes_on` is called between queries and returns
+    /// false to stop.
     pub(crate) fn compare(
         &self,
         dirty: &DirtyMap,
@@ -51,8 +52,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Makes a range of the copy equal to the disk's. The range begins at a multiple of the unit.
-    /// `bytes` is a reusable buffer.
+    /// Copies a range of the disk to the copy. The range begins at a multiple of the unit. `bytes`
+    /// is a reusable buffer.
     pub(crate) fn copy(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), MirrorError> {
         let unit = self.unit();
         let has_data = self.data_units(range, unit)?;

@@ -12,17 +12,17 @@ pub(crate) const BLOCK: u64 = 4096;
 /// Function called for a request with its range.
 pub(crate) type Hook = Box<dyn FnMut(ByteRange) + Send>;
 
-/// Disk in memory.
+/// Disk in memory as source or target of a copy.
 #[derive(Default)]
 pub(crate) struct FakeDisk {
-    /// Content, and the allocation of its blocks.
+    /// Content of the disk, and the allocation of its blocks.
     content: Mutex<(Vec<u8>, Vec<bool>)>,
-    /// Hooks called after a read has taken its bytes, and before a write stores its bytes.
+    /// Hooks: called after a read has taken its bytes, and before a write stores its bytes.
     pub(crate) on_read: Mutex<Option<Hook>>,
     pub(crate) on_write: Mutex<Option<Hook>>,
-    /// True if requests fail.
+    /// True if every request fails.
     pub(crate) fails: AtomicBool,
-    /// True if requests hang; true if the connection has ended.
+    /// Two flags: requests hang; the connection has ended.
     hangs: Mutex<(bool, bool)>,
     changed: Condvar,
     pub(crate) reads: AtomicU64,
@@ -42,7 +42,7 @@ impl FakeDisk {
         self.content.lock().unwrap().0.clone()
     }
 
-    /// Writes like a client of the disk.
+    /// Writes `byte` to a range, as a client of the disk does.
     pub(crate) fn put(&self, range: ByteRange, byte: u8) {
         let mut content = self.content.lock().unwrap();
         let (from, until) = (range.offset() as usize, range.end() as usize);
@@ -56,7 +56,7 @@ impl FakeDisk {
         }
     }
 
-    /// Makes requests hang from now on.
+    /// Makes all further requests hang.
     pub(crate) fn hang(&self) {
         self.hangs.lock().unwrap().0 = true;
     }
@@ -77,7 +77,7 @@ impl FakeDisk {
     }
 }
 
-/// Connection to a disk.
+/// Connection to a [`FakeDisk`].
 pub(crate) struct FakeClient(pub(crate) Arc<FakeDisk>);
 
 impl DiskClient for FakeClient {
@@ -104,7 +104,7 @@ impl DiskClient for FakeClient {
         self.0.pass()?;
         self.0.writes.fetch_add(1, Ordering::Relaxed);
         let range = ByteRange::new(offset, bytes.len() as u64).unwrap();
-        // The lock is released, so that other requests continue during the call.
+        // The lock is released before the hook is called, so that other requests continue.
         let hook = self.0.on_write.lock().unwrap().take();
         if let Some(mut hook) = hook {
             hook(range);

@@ -14,7 +14,7 @@
 //!                                                       │
 //!        ┌──────────────────────────────────────────────┘
 //!        ▼
-//! mark is taken away ──► read through the storage plane ──► written to the copy
+//! mark is cleared ──► read through the storage plane ──► written to the copy
 //! ```
 //!
 //! Proof that every change is copied: a change is marked after it is in the file, and a mark is

@@ -8,25 +8,25 @@ use thiserror::Error;
 pub struct MirrorProgress {
     /// Bytes copied so far, including repeated ones.
     pub copied_bytes: u64,
-    /// Bytes that have changed since they were copied, or were not copied yet.
+    /// Bytes that remain to be copied: not copied yet, or changed since they were copied.
     pub left_bytes: u64,
-    /// True if all content that the disk had at the beginning was copied once.
+    /// True if all content that the disk had at the beginning was copied.
     pub has_copied_all: bool,
     /// Error that ended the copy.
     pub failure: Option<MirrorError>,
 }
 
-/// Reason why a disk is not copied.
+/// Reason why a copy of a disk failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MirrorError {
-    /// Reading the disk failed.
+    /// A read of the disk failed.
     #[error("the disk could not be read: {0}")]
     Read(DiskClientError),
-    /// Writing the copy failed.
+    /// A write to the copy failed.
     #[error("the copy could not be written: {0}")]
     Write(DiskClientError),
-    /// The copy has another size than the disk.
+    /// The sizes of disk and copy differ.
     #[error("the copy has {copy} bytes, but the disk has {disk}; create the copy again")]
     Sizes {
         /// Size of the disk in bytes.
@@ -40,7 +40,7 @@ pub enum MirrorError {
     /// Requests of the disk's clients are in flight.
     #[error("{0} requests of the disk were still in flight; stop its clients first")]
     InUse(usize),
-    /// Changes remained when the time was over.
+    /// This number of changed bytes remained at the end of the time limit.
     #[error("{0} bytes of the disk were not copied when the time limit expired")]
     NotInTime(u64),
     /// The connection to the disk or to its copy was closed.

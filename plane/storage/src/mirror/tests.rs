@@ -15,7 +15,7 @@ use crate::fakes::Dice;
 
 const REGION: u64 = 64 << 10;
 const SIZE: u64 = 40 * REGION + 512;
-/// Generous deadline.
+/// Deadline of conditions, generous because the machine may be loaded.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Disk, its copy and the map of changes.
@@ -107,8 +107,8 @@ fn what_is_not_allocated_is_not_moved_and_what_became_zeros_is_not_sent() {
     assert_eq!(moved(&bench.copy)[1], 1);
 }
 
-/// A region changes after its bytes were read, and the change completes. If its mark were cleared
-/// only then, the change would be lost.
+/// A region changes after its bytes were read, and the change completes. If the mark were cleared
+/// only after that, the change would be lost.
 #[test]
 fn what_changes_while_a_region_is_read_is_copied() {
     let bench = Bench::new();
@@ -139,7 +139,7 @@ fn a_region_is_not_copied_by_two_at_a_time() {
         let range = ByteRange::new(range.offset(), BLOCK).unwrap();
         disk.put(range, 2);
         dirty.mark(range);
-        // Other threads have had time to copy the region.
+        // Other threads had enough time to copy the region.
         std::thread::sleep(Duration::from_millis(300));
     }));
     let mirror = bench.start();
@@ -207,7 +207,7 @@ fn requests_under_way_are_waited_for_and_what_they_changed_is_copied() {
     // A write follows each query of the requests in flight, so the copy cannot be finished.
     let until = Instant::now() + Duration::from_millis(200);
     let result = mirror.finish(until, under_way);
-    // The time may also pass before the last of the three requests has completed.
+    // The time limit may also pass before the last of the three requests has completed.
     let is_late = matches!(result, Err(MirrorError::NotInTime(_) | MirrorError::InUse(_)));
     assert!(is_late, "{result:?}");
     let mut left = 3;
@@ -235,7 +235,7 @@ fn a_copy_of_another_size_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Clients write permanently during the copy; after they stop, disk and copy are equal.
+    /// Clients write continuously during the copy. After they stop, disk and copy are equal.
     #[test]
     fn both_are_the_same_when_clients_stand_still(seed in any::<u64>()) {
         let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Threads that copy a disk.
+//! Threads of a disk copy.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -15,26 +15,26 @@ use crate::dirty::DirtyMap;
 const THREADS: usize = 8;
 
 /// Shortest duration of a pass over the disk, so that regions written repeatedly are not copied
-/// each time. While the copy is finished, passes are not delayed.
+/// each time. In the finishing stage, passes are not delayed.
 const PASS_MIN: Duration = Duration::from_millis(100);
 
 /// Interval of the check for requests of the disk's clients.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// Stage of a copy.
+/// Stage of a disk copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// The first thread queries the allocation.
     Looking,
     /// The threads copy marked regions.
     Copying,
-    /// The threads copy marked regions without delay between passes.
+    /// The threads copy marked regions without a delay between passes.
     Finishing,
     /// One thread makes the copy durable.
     ToFlush,
     Flushing,
     Flushed,
-    /// The threads end.
+    /// The copy has ended and its threads exit.
     Ended,
 }
 
@@ -43,7 +43,7 @@ struct State {
     claims: Claims,
     copied_bytes: u64,
     failure: Option<MirrorError>,
-    /// Earliest begin of the next pass.
+    /// Earliest start of the next pass.
     not_before: Instant,
     pass_began: Instant,
 }
@@ -62,7 +62,7 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// Begins to copy `disk` to `copy`, which must read as zeros. Changes of the disk must have
+    /// Starts to copy `disk` to `copy`, which must read as zeros. Changes of the disk must have
     /// been marked in `dirty` since before the call.
     ///
     /// # Errors
@@ -136,7 +136,7 @@ impl Mirror {
             }
             drop(state);
             is_all?;
-            // Changes submitted meanwhile are copied, too, while there is time.
+            // Changes by requests that complete meanwhile are copied too, until the time limit.
             if under_way()? == 0 && self.inside.dirty.marks() == 0 {
                 return Ok(());
             }
@@ -201,7 +201,7 @@ impl Drop for Mirror {
     }
 }
 
-/// Next action of a copying thread of the mirror.
+/// Next action of a copying thread.
 enum Task {
     Copy(Claim),
     Flush,
@@ -213,7 +213,7 @@ impl Inside {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a thread until the copy ends.
+    /// Runs a copying thread until the copy ends.
     fn work(&self, looks_first: bool) {
         if looks_first {
             let goes_on = || self.lock().stage == Stage::Looking;
@@ -246,7 +246,7 @@ impl Inside {
                 Task::Flush => {
                     let flushed = self.pair.copy.flush().map_err(MirrorError::Write);
                     let mut state = self.lock();
-                    // The caller that requested the flush may have timed out.
+                    // The caller that requested the flush may have returned after its time limit.
                     if state.stage == Stage::Flushing && flushed.is_ok() {
                         state.stage = Stage::Flushed;
                     }
@@ -259,7 +259,7 @@ impl Inside {
         }
     }
 
-    /// Blocks until there is an action.
+    /// Blocks until the thread has an action.
     fn next(&self) -> Task {
         let mut state = self.lock();
         loop {
@@ -286,7 +286,7 @@ impl Inside {
         }
     }
 
-    /// Records a failure; the first one ends the copy.
+    /// Records a failed action. The first failure ends the copy.
     fn note(&self, done: Result<(), MirrorError>) {
         let Err(error) = done else { return };
         let mut state = self.lock();

@@ -18,8 +18,7 @@ use crate::plane_notices::PlaneNotice;
 use crate::resident::StorageWorker;
 use crate::worker_channel::WorkerChannel;
 
-/// Number of checks whether a retiring worker has returned its grants, and the time between two
-/// checks.
+/// Number of checks for returned grants of a retiring worker, and the interval of the checks.
 const SETTLES_MAX: usize = 100;
 const SETTLES_EVERY: Duration = Duration::from_millis(10);
 
@@ -75,7 +74,7 @@ impl StoragePlane {
         }
     }
 
-    /// Blocks until a worker has returned the grants of all stores, for a bounded time.
+    /// Blocks until a worker has returned the grants of all stores. The time is bounded.
     fn wait_for_settled(&self, processor: WorkerId) {
         for _ in 0..SETTLES_MAX {
             let stores = self.stores();
@@ -88,8 +87,8 @@ impl StoragePlane {
         tracing::warn!(%processor, "a worker ended before it returned a lent reservation");
     }
 
-    /// Takes a disk out of service that could not be moved off a retiring worker, so that it can be
-    /// opened again, and emits a notice.
+    /// Takes a disk out of service that could not be moved off a retiring worker, and emits a
+    /// notice. The disk can be opened again afterwards.
     fn give_up(&self, disk: DiskId, reason: &PlaneError) {
         match self.take_disk(disk) {
             Ok(spec) => {

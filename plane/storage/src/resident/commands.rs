@@ -88,8 +88,8 @@ impl StorageWorker {
         }
     }
 
-    /// Takes a disk from this worker. The reply is sent when the engine has closed the disk and its
-    /// queues.
+    /// Removes a disk from this worker. The reply is sent when the engine has closed the disk and
+    /// its queues.
     pub(crate) fn take(&mut self, disk: DiskId, reply: Sender<Result<DetachedDisk, PlaneError>>) {
         let Some(number) = self.number(disk) else {
             let _ = reply.send(Err(PlaneError::NoSuchDisk));
@@ -183,7 +183,7 @@ impl StorageWorker {
             if let Some((queue, work)) = added.zip(self.work.as_mut()) {
                 work.set_found_full(queue, found_full);
             }
-            // A queue whose descriptor cannot be watched was closed.
+            // A queue was closed if its descriptor could not be watched.
             self.emit();
             self.return_disk(watches);
         }
@@ -198,7 +198,7 @@ impl StorageWorker {
         }
     }
 
-    /// Records whether a disk is copied, and by which slot.
+    /// Records whether a disk is copied, and in which slot of Storage QoS.
     pub(crate) fn set_mirror(&mut self, number: usize, mirror: Mirrored) {
         let served = self.disks.get_mut(&number);
         if let Some((served, work)) = served.zip(self.work.as_mut()) {
@@ -210,7 +210,8 @@ impl StorageWorker {
         }
     }
 
-    /// Adds a queue. Returns its number, which is free again soon if it cannot be watched.
+    /// Adds a queue. Returns its number. If the queue cannot be watched, the number becomes free
+    /// again.
     pub(crate) fn add_queue(
         &mut self,
         disk: usize,

@@ -1,4 +1,4 @@
-//! Observation of a store on a worker.
+//! Statistics and status of a store on a worker.
 
 use suimon_quantity::Time;
 use suimon_storage_qos::{DiskFlow, DiskSlot, Event, SAMPLE};
@@ -16,7 +16,7 @@ impl WorkerStore {
         self.is_used || in_flight > 0 || self.waiting > 0
     }
 
-    /// Samples delivered operations if due, and returns events.
+    /// Samples the delivered operations if due, and returns events of the scheduler.
     pub(crate) fn observe(&mut self, now: Time) -> Vec<Event> {
         if now < self.observed + SAMPLE || !self.is_busy() {
             return Vec::new();

@@ -39,7 +39,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     /// Disks with permanent demand: no maximum is exceeded, each minimum is met, no capacity is
-    /// unused, and the remainder is shared by weight.
+    /// unused, and the remaining capacity is shared by weight.
     #[test]
     fn what_is_set_is_what_is_got(array in any_array(), wishes in any_wishes(), bytes in 1u32..130_000) {
         let cost = u64::from(bytes.div_ceil(8192));
@@ -146,7 +146,8 @@ proptest! {
         changing in any::<bool>(),
         noise_percent in 0u64..90,
     ) {
-        // As many requests at a time as there are disks, each well within its turn.
+        // The number of concurrent requests equals that of the disks, and each completes well
+        // before the disk's next one is due.
         let array = Array { servers: count as usize, fixed_ns: 300_000, per_operation_ns: 50_000, noise_percent };
         let mut rig = Rig::new(array, 1_000_000);
         rig.late_ns = late_ns;
@@ -170,15 +171,16 @@ proptest! {
                 let (start, end) = (began + from as u64 * SECOND, began + (from as u64 + 5) * SECOND);
                 let within = log.dispatched.iter().filter(|entry| entry.0 >= start && entry.0 < end);
                 let got = within.map(|entry| entry.1).sum::<u64>() as f64;
-                // A request is dispatched as a whole, so one may fall into the window or not.
+                // A request is dispatched as a whole, so one request may or may not be within the
+                // window.
                 let allowed = expected * 0.02 + cost as f64;
                 prop_assert!((got - expected).abs() <= allowed, "disk {disk}: {got} of {expected}");
             }
         }
     }
 
-    /// Disks of a shared policy share its maximum exactly and equally; a disk with the same limit
-    /// of its own does not share it.
+    /// Disks of a shared policy share its maximum exactly and equally. A disk with its own limit of
+    /// the same value does not share it.
     #[test]
     fn a_shared_policy_is_one_maximum(
         count in 2u32..10,
@@ -202,7 +204,7 @@ proptest! {
         let got: Vec<f64> = deep.map(|disk| rig.iops(*disk, from)).collect();
         let (least, most) = (got.iter().copied().fold(f64::MAX, f64::min), got.iter().copied().fold(0.0, f64::max));
         prop_assert!(got.is_empty() || most - least <= most * 0.02 + 1.0, "{got:?}");
-        // From now on each disk has the policy's limits by itself.
+        // From now on, each disk has the policy's limits separately.
         rig.set_policy(1, spec(PolicyKind::Dedicated), &[]);
         rig.run(Duration::from_secs(1));
         let from = rig.now;
@@ -213,7 +215,8 @@ proptest! {
         }
     }
 
-    /// Unused minimums are lent and reclaimed at once.
+    /// Capacity reserved for unused minimums is used by other disks, and is returned at once when
+    /// needed.
     #[test]
     fn idle_minimums_are_lent(min in 100u64..2500, idle_ms in 50u64..1500, busy_ms in 300u64..1500) {
         let array = Array { servers: 8, fixed_ns: 2_000_000, per_operation_ns: 0, noise_percent: 20 };
@@ -232,7 +235,7 @@ proptest! {
             let seconds = (busy_ms - 50) as f64 / 1000.0;
             prop_assert!(got >= min as f64 * 0.98 - 12.0 / seconds, "{got} of {min}");
             rig.load(0, None);
-            // Its queued requests are still performed.
+            // The queued requests of the disk are executed.
             let is_busy = |rig: &Rig| {
                 let view = rig.scheduler.view(Time::from_ns(rig.now), slot(0)).unwrap();
                 view.waiting + view.in_flight > 0

@@ -14,7 +14,8 @@ fn is_about(got: f64, expected: f64, percent: f64) {
     assert!((got - expected).abs() <= expected * percent / 100.0, "{got}, not about {expected}");
 }
 
-/// Service that a minimum brought beyond the weight is not charged to the disk later.
+/// Service that a disk received beyond its weight because of its minimum is not charged to it
+/// later.
 #[test]
 fn a_disk_that_loses_its_minimum_is_not_starved() {
     let mut rig = Rig::new(array(), 4000);
@@ -64,7 +65,7 @@ fn a_minimum_is_no_addition_to_a_share() {
     is_about(rig.iops(0, from), rig.iops(1, from), 2.0);
 }
 
-/// Capacity lent beyond a disk's minimum is no debt when other disks become active.
+/// Capacity used beyond a disk's minimum is not a debt when other disks become active.
 #[test]
 fn a_disk_that_had_everything_still_has_its_minimum() {
     let mut rig = Rig::new(array(), 4000);
@@ -196,7 +197,7 @@ fn a_shared_minimum_is_met_in_sum() {
         is_about(rig.iops(disk, from), 800.0, 2.0);
     }
     is_about(rig.iops(3, from), 1600.0, 3.0);
-    // An idle disk leaves the minimum to the others.
+    // Other disks use the minimum of an idle disk.
     rig.load(2, None);
     rig.run(Duration::from_secs(10));
     let from = rig.now - 8 * SECOND;

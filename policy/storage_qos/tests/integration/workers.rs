@@ -175,8 +175,8 @@ impl Host {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// For any load on any worker: each request is dispatched once and in order, the sum keeps to
-    /// the maximums, and all loans are returned in the end.
+    /// For any load on any worker, each request is dispatched once and in order, the sum does not
+    /// exceed the maximums, and all loans are returned in the end.
     #[test]
     fn the_sum_is_exact(
         seed in any::<u64>(),
@@ -214,8 +214,8 @@ proptest! {
     }
 }
 
-/// A limit divided between shards loses what a shard does not use. No limit is divided here: 1000
-/// IOPS are delivered regardless of the workers that have the requests.
+/// A limit that is divided between shards loses the part that a shard does not use. No limit is
+/// divided here: 1000 IOPS are delivered regardless of which workers have the requests.
 #[test]
 fn nothing_is_lost_where_one_worker_has_most() {
     for shares in [[100, 0, 0, 0], [97, 1, 1, 1], [25, 25, 25, 25], [50, 0, 50, 0]] {
@@ -244,8 +244,8 @@ fn nothing_is_lost_where_one_worker_has_most() {
     }
 }
 
-/// The cost of a report depends on the disks whose requests changed, not on the disks that have
-/// requests in flight.
+/// The cost of a report depends on the number of disks with changed requests, and not on the number
+/// of disks with requests in flight.
 #[test]
 fn a_report_lists_only_disks_with_changed_requests() {
     const BUSY: u32 = 200;
@@ -300,8 +300,8 @@ fn requests_in_flight_are_counted_in_any_order_of_reports() {
     }
 }
 
-/// A disk with repeated requests finds loans, and its requests are dispatched at once while no
-/// other disk has demand.
+/// A disk that submits requests repeatedly gets loans. Its requests are then dispatched at once
+/// while no other disk has demand.
 #[test]
 fn what_is_borrowed_ahead_goes_at_once() {
     let mut host = Host::new(2, &[Limits::default()], 5, 100_000);

@@ -1,8 +1,8 @@
 //! Detection of a working KVM.
 //!
-//! The existence of `/dev/kvm` is not sufficient: on machines whose CPU cannot run guests, a guest
-//! started with it may hang. Therefore a guest of seven bytes is run, which writes a byte to a
-//! device that ends QEMU.
+//! The existence of `/dev/kvm` is not sufficient: on machines with a CPU that cannot run guests, a
+//! guest may hang. The detection therefore runs a guest of seven bytes that writes a byte to a
+//! device which ends QEMU.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -18,7 +18,7 @@ use suimon_ports::{VmAccelerator, VmError, VmErrorKind};
 use super::child::{ChildSpec, spawn};
 use super::user::Rights;
 
-/// Time limit for the guest, which ends after some milliseconds.
+/// Time limit for the guest, which normally ends within milliseconds.
 const LIMIT: Duration = Duration::from_secs(3);
 /// Size of the firmware. It ends at 4 GiB, and a CPU starts 16 bytes before its end.
 const FIRMWARE_BYTES: usize = 64 << 10;
@@ -29,10 +29,10 @@ const WORD: u8 = 0x2a;
 const PORT: u8 = 0xf4;
 /// Exit status of QEMU: `isa-debug-exit` ends it with twice the value plus one.
 const STATUS: i32 = 2 * WORD as i32 + 1;
-/// User id of the unprivileged user `nobody`, which owns no files.
+/// User id 65534, which has no privileges and owns no files.
 const NOBODY: u32 = 65534;
 
-/// Result of the detection, performed once.
+/// Result of the detection, which is performed once.
 #[derive(Debug, Default)]
 pub(crate) struct Accelerators {
     kvm: OnceLock<Result<(), String>>,
@@ -161,7 +161,7 @@ mod tests {
     use crate::launcher::qemu::Qemu;
     use crate::launcher::user::Rights;
 
-    /// The guest runs under TCG: a faulty guest would make every detection of KVM fail.
+    /// The guest runs under TCG. If the guest were faulty, every detection of KVM would fail.
     #[test]
     fn the_guest_says_its_word() {
         let qemu = Qemu::new(None);

@@ -13,7 +13,7 @@ fn host(text: String) -> VmError {
     VmError::new(VmErrorKind::Host, text)
 }
 
-/// Checks user, files and available memory.
+/// Checks the user, the files and the available memory for a VM.
 pub(crate) fn check(spec: &VmSpec, rights: Rights) -> Result<(), VmError> {
     check_user(spec.user, rights)?;
     check_files(spec, rights)?;

@@ -1,4 +1,4 @@
-//! Child process that drops all privileges that a VM does not need, before it executes QEMU.
+//! Child process that drops all privileges that QEMU does not need, and executes QEMU.
 #![allow(unsafe_code, reason = "between fork and exec there are only system calls")]
 
 use std::io;
@@ -9,7 +9,8 @@ use std::process::{Child, Command, Stdio};
 
 use super::user::Rights;
 
-/// Limit of open files: sockets of NICs and disks, memory, eventfds of queues and vectors.
+/// Limit of open files: sockets of NICs and disks, memory, and eventfds of queues and interrupt
+/// vectors.
 const FILES_MAX: u64 = 65_536;
 /// Upper bound of capability numbers; the kernel defines fewer.
 const CAPABILITIES_MAX: u64 = 63;
@@ -70,7 +71,7 @@ pub(crate) fn spawn(spec: &ChildSpec<'_>) -> io::Result<Child> {
         let given_up = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
         checked(given_up.into())
     };
-    // SAFETY: between fork and exec the closure makes system calls only: it takes no lock and
+    // SAFETY: between fork and exec, the closure makes system calls only. It takes no lock and
     // allocates no memory, and all data that it reads was created before the fork.
     unsafe { command.pre_exec(give_up) };
     command.spawn()
@@ -80,7 +81,7 @@ fn checked(result: i64) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Lowers a resource limit of the process to `most`.
+/// Lowers a resource limit of the process to at most `most`.
 fn limit(resource: u32, most: u64) -> io::Result<()> {
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call writes one valid structure of this type.
@@ -91,8 +92,8 @@ fn limit(resource: u32, most: u64) -> io::Result<()> {
     checked(unsafe { libc::prlimit64(0, resource, &raw const limit, std::ptr::null_mut()) }.into())
 }
 
-/// Changes to the user irrevocably. The change from root drops all capabilities, and no executed
-/// file restores any, because the bounding set is empty.
+/// Changes the user irrevocably. The change from root drops all capabilities. Executing a file does
+/// not restore any, because the bounding set is empty.
 fn become_user(user: u32, kvm_group: Option<u32>) -> io::Result<()> {
     for capability in 0..=CAPABILITIES_MAX {
         // SAFETY: takes numbers only. The kernel rejects unknown capability numbers.

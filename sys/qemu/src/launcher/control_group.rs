@@ -1,4 +1,4 @@
-//! Control group of each VM, below the launcher's own, for accounting and limits per VM.
+//! Control group (cgroup v2) of each VM below the launcher's own group, for accounting and limits.
 
 use std::fs;
 use std::io;

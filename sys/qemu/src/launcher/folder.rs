@@ -1,9 +1,8 @@
 //! Folders of VMs.
 //!
-//! A folder is owned by the launcher's user and the VM's group. The VM may enter it but not create
-//! or replace files: its sockets are created for it, and its log and firmware variables exist
-//! before it starts. A VM therefore cannot replace anything in the folder while the daemon creates
-//! sockets there.
+//! A folder is owned by the launcher's user and the VM's group. The VM may search it but not create
+//! or replace files: the launcher creates its sockets, log and firmware variables before it starts.
+//! A VM therefore cannot replace anything in the folder while the daemon creates sockets there.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -28,7 +27,7 @@ const FOLDER_MODE: u32 = 0o2750;
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 const FOLDER_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// Maximum size of a record file; longer ones are not the launcher's.
+/// Maximum size of a record file in bytes. The launcher writes no longer ones.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// Folder that contains the VMs' folders.
@@ -39,10 +38,10 @@ pub(crate) struct Root {
     rights: Rights,
 }
 
-/// Folder of a VM.
+/// Open folder of one VM.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    /// Name below the root.
+    /// Name of the folder below the root.
     pub(crate) name: String,
     folder: OwnedFd,
 }
@@ -87,7 +86,7 @@ impl Root {
         if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
             return Err(wrong("is owned by another user, or writable by others"));
         }
-        // A restrictive umask would bar VMs from entering their folders.
+        // A restrictive umask would deny VMs access to their folders.
         fchmod(&folder, Mode::from_raw_mode(0o755))?;
         Ok(Self { path: path.to_owned(), folder, rights })
     }
@@ -135,8 +134,8 @@ impl Root {
         made_right().map_err(|error| host(path, error))
     }
 
-    /// Rejects a folder that the VM's user cannot reach. QEMU would fail later with an error that
-    /// names no folder.
+    /// Rejects a folder that the VM's user cannot access. QEMU would fail later with an error that
+    /// does not name the folder.
     fn check_open(&self, path: &Path, user: u32) -> Result<(), VmError> {
         let closed =
             unsearchable_folder(user, self.rights, path).map_err(|error| host(path, error))?;
@@ -177,7 +176,7 @@ impl Root {
         Ok(folder)
     }
 
-    /// Opens a VM's folder that was prepared for this user and that the user can reach.
+    /// Opens a VM's folder that was prepared for this user and is accessible to the user.
     pub(crate) fn find_prepared(&self, path: &Path, user: u32) -> Result<Folder, VmError> {
         let folder = self.find(path)?;
         let stat = fstat(&folder.folder).map_err(|errno| host(path, errno))?;
@@ -203,7 +202,7 @@ impl Root {
         Ok(names)
     }
 
-    /// Removes a VM's folder with its files. Succeeds if there is none.
+    /// Removes a VM's folder with its files. Succeeds if it does not exist.
     pub(crate) fn remove(&self, path: &Path) -> Result<(), VmError> {
         let name = self.name(path)?;
         let found = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -217,7 +216,7 @@ impl Root {
                 if matches!(entry.file_name().to_bytes(), b"." | b"..") {
                     continue;
                 }
-                // Only the launcher and the daemon could create a subfolder, and they do not.
+                // Only the launcher and the daemon could create a subfolder, and neither does.
                 if entry.file_type() != FileType::Directory {
                     unlinkat(&folder.folder, entry.file_name(), AtFlags::empty())?;
                 }
@@ -277,7 +276,7 @@ impl Folder {
         Ok(renameat(&self.folder, new.as_str(), &self.folder, name)?)
     }
 
-    /// Copies a file into the folder that the VM may write, unless it exists already.
+    /// Copies a file into the folder, writable by the VM, unless it exists already.
     pub(crate) fn copy_for(
         &self,
         name: &str,
@@ -301,7 +300,7 @@ impl Folder {
         Ok(renameat(&self.folder, new.as_str(), &self.folder, name)?)
     }
 
-    /// Removes a file of the folder. Succeeds if there is none.
+    /// Removes a file of the folder. Succeeds if it does not exist.
     pub(crate) fn forget(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.folder, name, AtFlags::empty()) {
             Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),

@@ -19,7 +19,7 @@ use crate::wire::Ended;
 /// File in the VM's folder with the identity of its process.
 pub(crate) const RECORD: &str = "launched.json";
 
-/// Process of a VM, which may have ended.
+/// Process of a VM. It may have ended.
 #[derive(Debug)]
 pub(crate) struct Launched {
     pub(crate) identity: VmIdentity,
@@ -34,15 +34,15 @@ impl Launched {
     pub(crate) fn find(identity: VmIdentity, folder: Folder, is_child: bool) -> Option<Self> {
         let number = Pid::from_raw(i32::try_from(identity.process).ok()?)?;
         let process = pidfd_open(number, PidfdFlags::empty()).ok()?;
-        // Checked after the descriptor was opened: if the id was reused meanwhile, the start time
-        // differs.
+        // The start time is checked after the descriptor was opened. If the id was reused
+        // meanwhile, it differs.
         if !is_child && started(identity.process) != Some(identity.started) {
             return None;
         }
         Some(Self { identity, folder, process, is_child, end: Mutex::new(None) })
     }
 
-    /// Returns a descriptor that is readable once the process has ended.
+    /// Returns a descriptor that is readable when the process has ended.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.process.as_fd()
     }
@@ -51,7 +51,7 @@ impl Launched {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how the process ended, if it has.
+    /// Returns how the process ended; `None` while it runs.
     pub(crate) fn poll_end(&self) -> Option<Ended> {
         let mut end = self.lock();
         if end.is_none() {
@@ -86,7 +86,7 @@ impl Launched {
         Some(Ended { is_success, status, log })
     }
 
-    /// Kills the process, and blocks until it has ended, at most `limit`.
+    /// Kills the process. Blocks until it has ended, for at most `limit`.
     pub(crate) fn kill(&self, limit: Duration) -> io::Result<()> {
         match pidfd_send_signal(&self.process, Signal::KILL) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => {}

@@ -1,5 +1,5 @@
-//! Logs of VMs, limited in size: a guest can write to its console, and cause messages of QEMU,
-//! without end.
+//! Logs of VMs with bounded size. A guest can write to its console, and cause messages of QEMU,
+//! without limit.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -13,18 +13,18 @@ pub(crate) const CONSOLE_LOG: &str = "console.log";
 const BYTES_MAX: u64 = 1 << 20;
 /// Bytes at the end of a log that are kept.
 const KEPT: u64 = 128 << 10;
-/// Limits of the part of a log that is quoted in errors.
+/// Maximum number of bytes and lines of a log that are quoted in errors.
 const TAIL_BYTES: u64 = 2048;
 const TAIL_LINES: usize = 10;
 
-/// Truncates a log that has become too long to its end. Data written at the same time may be lost.
+/// Truncates a log that exceeds the limit to its end. Data written at the same time may be lost.
 pub(crate) fn cut(folder: &Folder, name: &str) -> io::Result<()> {
     let mut file = folder.open_file(name)?;
     if file.metadata()?.len() <= BYTES_MAX {
         return Ok(());
     }
     let end = read_end(&mut file, KEPT)?;
-    // Writers append at the end of the file, wherever it is.
+    // Writers use `O_APPEND`, so they continue at the new end of the file.
     file.set_len(0)?;
     file.rewind()?;
     io::Write::write_all(&mut file, &end)

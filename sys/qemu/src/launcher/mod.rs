@@ -1,11 +1,12 @@
-//! Process that starts QEMU for a daemon that has given up this right.
+//! Launcher process: starts QEMU for a daemon that has given up the right to execute programs.
 //!
-//! The launcher runs as root, or as the user who started it, with a restricted interface. It starts
-//! QEMU with a command line that it constructs itself, as a user that nothing else on the host
-//! uses, in folders directly below one that it owns; and it kills such processes. Files named in a
-//! specification are opened with the rights of the VM's user.
+//! The launcher runs as root, or as the user who started it, and accepts a restricted set of
+//! requests. It constructs QEMU's command line itself. It runs each VM as a separate user that
+//! nothing else on the host uses, in folders directly below a folder that it owns. It also kills
+//! these processes. Files named in a specification are opened with the permissions of the VM's
+//! user.
 //!
-//! One thread accepts connections and checks processes once a second; each connection has a thread.
+//! One thread accepts connections and checks processes once a second. Each connection has a thread.
 
 mod accelerator;
 mod checks;
@@ -27,18 +28,18 @@ use std::path::PathBuf;
 
 pub use serving::Launcher;
 
-/// Parameters of a launcher.
+/// Configuration of a launcher process.
 #[derive(Clone, Debug)]
 pub struct LauncherSpec {
-    /// Path of its socket, in a folder that only its user may write to. Only root and its own user
-    /// are served.
+    /// Path of the launcher's socket, in a folder that only the launcher's user may write to. Only
+    /// root and the launcher's user are served.
     pub socket: PathBuf,
-    /// Folder that contains the VMs' folders. Created if it does not exist; only its user may write
-    /// to it.
+    /// Folder that contains the VMs' folders. Created if it does not exist. Only the launcher's
+    /// user may write to it.
     pub root: PathBuf,
     /// Path of QEMU; `None` searches the usual locations.
     pub qemu: Option<PathBuf>,
-    /// True if the launcher exits when no VM runs and no client is connected, as one started by a
-    /// daemon does.
+    /// True if the launcher exits when no VM runs and no client is connected, as does a launcher
+    /// started by a daemon.
     pub ends_unneeded: bool,
 }

@@ -10,10 +10,10 @@ use suimon_qmp::Version;
 /// Paths at which packages install QEMU.
 const PLACES: [&str; 3] =
     ["/usr/bin/qemu-system-x86_64", "/usr/local/bin/qemu-system-x86_64", "/usr/libexec/qemu-kvm"];
-/// Oldest supported version: NICs over stream sockets, and devices in JSON syntax.
+/// Oldest supported version. It introduced NICs over stream sockets, and devices in JSON syntax.
 const OLDEST: Version = Version::new(7, 2, 0);
 
-/// Path and version of QEMU, once determined.
+/// Path and version of QEMU, once they are determined.
 #[derive(Debug)]
 pub(crate) struct Qemu {
     named: Option<PathBuf>,
@@ -29,7 +29,7 @@ impl Qemu {
         Self { named, found: OnceLock::new() }
     }
 
-    /// Returns path and version of QEMU. Repeats the search until it succeeds once.
+    /// Returns path and version of QEMU. Searches until the first success.
     pub(crate) fn find(&self) -> Result<&(PathBuf, Version), VmError> {
         if let Some(found) = self.found.get() {
             return Ok(found);

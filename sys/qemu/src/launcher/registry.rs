@@ -1,4 +1,4 @@
-//! VMs known to this launcher: started by it, or found in their folders.
+//! VMs known to this launcher. It has started them, or has found them in their folders.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ impl Registry {
         self.vms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds the VMs that earlier launchers have started.
+    /// Registers the VMs that earlier launchers have started.
     pub(crate) fn restore(&self, root: &Root) {
         let names = root.names().unwrap_or_default();
         let mut vms = self.lock();
@@ -47,7 +47,7 @@ impl Registry {
     /// Returns the VM with this identity.
     ///
     /// # Errors
-    /// There is none (`NotRunning`).
+    /// `NotRunning`: there is no such VM.
     pub(crate) fn find(&self, identity: &VmIdentity) -> Result<Arc<Launched>, VmError> {
         let vms = self.lock();
         vms.values().find(|vm| vm.identity == *identity).cloned().ok_or_else(|| {
@@ -68,7 +68,7 @@ impl Registry {
         self.running().iter().any(|vm| vm.identity.process == process)
     }
 
-    /// Reaps processes that have ended, and truncates logs. Called once a second.
+    /// Reaps processes that have ended, and truncates logs. Must be called once a second.
     pub(crate) fn look_after(&self) {
         let all: Vec<_> = self.lock().values().cloned().collect();
         for vm in all {

@@ -12,7 +12,7 @@ use super::user::check_user;
 use crate::peer::{receive_message, send_message, wait_readable};
 use crate::wire::{Envelope, PROTOCOL, Reply, Request};
 
-/// Time limit for a killed process to end, unless the kernel holds it.
+/// Time limit for a killed process to end. A process blocked in the kernel may exceed it.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
 /// Serves requests until the client disconnects or sends an invalid one.
@@ -36,8 +36,8 @@ pub(crate) fn serve(starter: &Starter, client: BorrowedFd<'_>) {
     }
 }
 
-/// Kills a VM whose start the client did not wait for. It would run unnoticed: a daemon that has
-/// replaced the client may have listed the VMs before this one existed.
+/// Kills a VM if the client disconnected before the end of its start. The VM might remain
+/// unnoticed: a new daemon may have listed the VMs before this one existed.
 fn give_up(starter: &Starter, answer: &Reply) {
     let Reply::Started(started) = answer else { return };
     let vm = started.identity.name.as_str();
@@ -119,7 +119,7 @@ fn kill(starter: &Starter, identity: &VmIdentity) -> Result<(), VmError> {
     Ok(())
 }
 
-/// Blocks until the process has ended; any message of the client kills it.
+/// Blocks until the process has ended. Any message from the client kills it.
 fn watch(
     starter: &Starter,
     identity: &VmIdentity,

@@ -26,7 +26,7 @@ use super::vfs::Vfs;
 use crate::peer::{connect_to, new_socket, receive_message, send_message, wait_readable};
 use crate::wire::Reply;
 
-/// Maximum number of connections. Each VM uses two or three, and some more for short times.
+/// Maximum number of connections. Each VM permanently uses two or three, and temporarily more.
 const CLIENTS_MAX: usize = 4096;
 /// Maximum number of connections waiting to be accepted.
 const BACKLOG: i32 = 64;
@@ -44,7 +44,7 @@ pub struct Launcher {
     ends_unneeded: bool,
 }
 
-/// Count of one client, for as long as it is served.
+/// Count of one client while it is served.
 struct Served(Arc<AtomicUsize>);
 
 impl Drop for Served {
@@ -55,7 +55,7 @@ impl Drop for Served {
 
 impl Launcher {
     /// Locks the folder of VMs, listens on the socket, and finds VMs that an earlier launcher has
-    /// started. The calling process should have no other thread, because its umask is changed.
+    /// started. The calling process must have no other threads, because the umask is changed.
     ///
     /// # Errors
     /// Another launcher runs, the folder is owned by another user, or the socket cannot be created.
@@ -82,7 +82,7 @@ impl Launcher {
         Ok(Self { starter, socket, clients: Arc::default(), ends_unneeded })
     }
 
-    /// Serves clients. Returns when the launcher is no longer needed, if it was configured to.
+    /// Serves clients. Returns when the launcher is unneeded, if it was configured to exit then.
     ///
     /// # Errors
     /// The socket cannot be polled.
@@ -114,7 +114,7 @@ impl Launcher {
             Ok(client) => client,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a client");
-                // Without free descriptors, the attempt would be repeated at once.
+                // If no descriptor is free, the next attempt would fail at once, too.
                 std::thread::sleep(Duration::from_millis(10));
                 return;
             }
@@ -139,8 +139,8 @@ impl Launcher {
         }
     }
 
-    /// Checks that the client is root or the launcher's own user, and no VM, which may run as that
-    /// user.
+    /// Checks that the client is root or the launcher's own user, and not a VM, which may run as
+    /// that user.
     fn check_peer(&self, client: &OwnedFd) -> Result<(), VmError> {
         let refused = |text: String| VmError::new(VmErrorKind::Refused, text);
         let peer = socket_peercred(client).map_err(|errno| refused(errno.to_string()))?;
@@ -156,8 +156,8 @@ impl Launcher {
     }
 }
 
-/// Sends the reason of a rejection after the client's first message: an earlier reply would be lost
-/// with the connection.
+/// Sends the reason for a rejection after the client's first message. A reply sent before would be
+/// lost with the connection.
 fn refuse(client: BorrowedFd<'_>, error: VmError) {
     tracing::warn!("a client was rejected: {error}");
     if matches!(wait_readable([client], Some(ROUND)), Ok([true])) {
@@ -166,7 +166,7 @@ fn refuse(client: BorrowedFd<'_>, error: VmError) {
     }
 }
 
-/// Listens on the path, replacing the socket of a launcher that has ended.
+/// Listens on the path. Replaces the socket of a launcher that has ended.
 fn listen_at(path: &Path) -> io::Result<OwnedFd> {
     let at =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));

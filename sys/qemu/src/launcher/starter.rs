@@ -31,12 +31,12 @@ use crate::spec_check;
 use crate::vm::CONSOLE_SOCKET;
 use crate::wire::Started;
 
-/// Time to wait for a process that is about to end.
+/// Time limit for the end of a process that is already exiting.
 const GOING_LIMIT: Duration = Duration::from_secs(2);
 /// Maximum number of VMs of a launcher.
 const VMS_MAX: usize = 1024;
 
-/// Dependencies of the start of VMs.
+/// Dependencies that the start of a VM needs.
 #[derive(Debug)]
 pub(crate) struct Starter {
     pub(crate) root: Root,
@@ -52,7 +52,7 @@ fn host(what: &str, error: &io::Error) -> VmError {
 }
 
 impl Starter {
-    /// Checks whether a VM could be started. Returns the machine that it would run on.
+    /// Checks whether a VM could be started. Returns the properties of the machine for it.
     pub(crate) fn probe(&self, spec: &VmSpec) -> Result<EmulatedMachine, VmError> {
         spec_check::check(spec)?;
         let (path, version) = self.qemu.find()?;
@@ -68,7 +68,8 @@ impl Starter {
     pub(crate) fn start(&self, spec: &VmSpec) -> Result<Started, VmError> {
         let machine = self.probe(spec)?;
         let folder = self.root.find_prepared(&spec.folder, spec.user)?;
-        // Locked until the process is registered, so that the same VM is not started twice.
+        // The lock is held until the process is registered, so that the same VM is not started
+        // twice.
         let mut vms = self.registry.lock();
         check_unused(&vms, spec, &folder.name)?;
         let mut remarks = Vec::new();
@@ -128,8 +129,8 @@ impl Starter {
             name: spec.name.clone(),
             folder: spec.folder.clone(),
             process: child.id(),
-            // A child that has ended remains a zombie until it is reaped, but its start time is
-            // unavailable.
+            // A child that has ended remains a zombie until it is reaped, but its start time is not
+            // available.
             started: started(child.id()).unwrap_or(0),
         };
         let record = serde_json::to_vec(&identity).unwrap_or_default();
@@ -155,7 +156,7 @@ impl Starter {
     }
 }
 
-/// Checks that QEMU is not older than the QEMU that the VM comes from.
+/// Checks that the local QEMU is not older than the QEMU that the VM migrates from.
 fn check_version(arrival: &MigrationSource, here: Version) -> Result<(), VmError> {
     let left = &arrival.qemu_version;
     let there = Version::from_text(left).ok_or_else(|| {
@@ -171,7 +172,8 @@ fn check_version(arrival: &MigrationSource, here: Version) -> Result<(), VmError
     Err(VmError::new(VmErrorKind::Host, text))
 }
 
-/// Rejects a VM that runs already: in this folder, or elsewhere with the same name or user.
+/// Rejects a VM that is running already: in this folder, or in another folder with the same name or
+/// user.
 fn check_unused(vms: &Vms<'_>, spec: &VmSpec, folder: &str) -> Result<(), VmError> {
     if let Some(vm) = vms.get(folder) {
         let _ = wait_readable([vm.descriptor()], Some(GOING_LIMIT));

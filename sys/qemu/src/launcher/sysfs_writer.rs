@@ -1,10 +1,10 @@
-//! Writes to sysfs that the kernel may block for as long as another process uses the device.
+//! Writes to sysfs that may block as long as another process uses the device.
 //!
 //! Unbinding a device from `vfio-pci` blocks uninterruptibly until no process has the device open.
-//! Meanwhile every write that needs the lock of the device blocks, too. A thread in this state
-//! would keep the launcher from ending, and with it the launcher's socket and lock. Therefore a
-//! child process without descriptors of the launcher performs such writes. It may outlive the
-//! launcher.
+//! Every other write that needs the lock of the device blocks meanwhile. A thread in this state
+//! would prevent the launcher from exiting and releasing its socket and lock. Such writes are
+//! therefore performed by a child process without descriptors of the launcher. The child may
+//! outlive the launcher.
 #![allow(unsafe_code, reason = "a child process that makes system calls only")]
 
 use std::ffi::{CString, c_int};
@@ -18,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid
 
 use crate::peer::wait_readable;
 
-/// Write of a text to a file.
+/// Text to write to a file.
 #[derive(Debug)]
 pub(crate) struct SysfsWrite {
     path: CString,
@@ -34,14 +34,15 @@ impl SysfsWrite {
     }
 }
 
-/// Child process that performs writes in their order, until the first one fails.
+/// Child process that performs writes in order until the first failure.
 #[derive(Debug)]
 pub(crate) struct SysfsWriter {
     process: OwnedFd,
 }
 
 impl SysfsWriter {
-    /// Starts the writes. The process keeps a copy of the descriptor `kept` until it ends.
+    /// Starts the writes. The child process keeps a copy of the descriptor `kept` open until it
+    /// ends.
     ///
     /// # Errors
     /// The host has no process or descriptor left.
@@ -60,7 +61,7 @@ impl SysfsWriter {
             }
             _ => {
                 let child = Pid::from_raw(child).ok_or(io::ErrorKind::InvalidData)?;
-                // The id is not reused before the child is waited for.
+                // The process id is not reused before the child is reaped.
                 Ok(Self { process: pidfd_open(child, PidfdFlags::empty())? })
             }
         }
@@ -115,6 +116,6 @@ fn checked(result: i64) -> Result<(), c_int> {
     if result >= 0 {
         return Ok(());
     }
-    // Above 255 an error number would not be a valid exit status; the kernel has none.
+    // An exit status has 8 bits, and the kernel has no error numbers above 255.
     Err(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
 }

@@ -1,4 +1,4 @@
-//! User that a VM runs as, and files that this user may read.
+//! User that a VM runs as, and access to files with the permissions of this user.
 #![allow(unsafe_code, reason = "a thread's own user is set by the kernel's calls alone")]
 
 use std::fs::{self, File};
@@ -9,10 +9,10 @@ use suimon_ports::{VmError, VmErrorKind};
 
 /// Smallest permitted user id; smaller ones belong to the system.
 const USER_MIN: u32 = 1000;
-/// Exclusive upper bound of permitted user ids: -1 means "unchanged" in the kernel's calls.
+/// Exclusive upper bound of permitted user ids. The system calls interpret -1 as "unchanged".
 const USER_MAX: u32 = u32::MAX - 1;
 
-/// Privileges of the launcher. They determine the user ids that VMs run as.
+/// Privileges of the launcher, which determine the user ids of VMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rights {
     /// VMs run as separate users.
@@ -27,8 +27,8 @@ impl Rights {
     }
 }
 
-/// Checks that VMs may run as this user: the id is not used by the system or an account of the
-/// host.
+/// Checks that VMs may run as this user: the id is neither reserved for the system nor that of an
+/// account of the host.
 pub(crate) fn check_user(user: u32, rights: Rights) -> Result<(), VmError> {
     if rights == Rights::Own {
         return Ok(());
@@ -50,7 +50,8 @@ pub(crate) fn check_user(user: u32, rights: Rights) -> Result<(), VmError> {
     Ok(())
 }
 
-/// Opens a file for reading with the rights of the user, as far as the launcher may assume them.
+/// Opens a file for reading with the permissions of the user, if the launcher can assume the user's
+/// identity.
 pub(crate) fn open_as(user: u32, rights: Rights, path: &Path) -> io::Result<File> {
     if rights == Rights::Own {
         return open_regular(path);
@@ -72,7 +73,7 @@ pub(crate) fn unsearchable_folder(
     if rights == Rights::Own {
         return Ok(None);
     }
-    // With a symbolic link in the path, another folder may be the inaccessible one.
+    // The path may contain a symbolic link that leads through an inaccessible folder.
     let folder = fs::canonicalize(folder)?;
     as_user(user, || {
         let mut ways: Vec<&Path> = folder.ancestors().collect();
@@ -101,7 +102,7 @@ fn as_user<T: Send>(user: u32, task: impl FnOnce() -> io::Result<T> + Send) -> i
     })
 }
 
-/// Opens a regular file. Opening a pipe or device could block or have side effects.
+/// Opens a regular file only. Opening a pipe or device could block or have side effects.
 fn open_regular(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -116,8 +117,8 @@ fn open_regular(path: &Path) -> io::Result<File> {
 fn become_user(user: u32) -> io::Result<()> {
     let checked = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
     // SAFETY: the calls take numbers, and with zero groups no memory is read. The C library's
-    // functions would change the user of all threads; the system calls change that of the calling
-    // thread only.
+    // functions would change the user of all threads; these system calls change only that of the
+    // calling thread.
     unsafe {
         checked(libc::syscall(libc::SYS_setgroups, 0_usize, std::ptr::null::<libc::gid_t>()))?;
         checked(libc::syscall(libc::SYS_setresgid, user, user, user))?;
@@ -179,7 +180,7 @@ mod tests {
             assert_eq!(closed().as_deref(), Some(closed_one));
         }
         assert_eq!(unsearchable_folder(0, Rights::Own, &folder).unwrap(), None);
-        // Reached through a link in an accessible folder.
+        // The target of the link is in an accessible folder.
         let other = tempfile::tempdir().unwrap();
         set(other.path(), 0o755);
         let link = other.path().join("link");

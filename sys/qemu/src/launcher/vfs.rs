@@ -1,14 +1,15 @@
-//! Virtual functions (VFs) given to VMs through VFIO (Linux: `Documentation/driver-api/vfio.rst`).
+//! Virtual functions (VFs) assigned to VMs through VFIO (Linux:
+//! `Documentation/driver-api/vfio.rst`).
 //!
-//! A VF is unbound from its driver and bound to `vfio-pci`. While a VM has the VF, the VM's user
-//! owns the device file of the VF's IOMMU group, and may lock as much memory as the VM has, which a
-//! device can access at any time. QEMU opens the file itself: it stays in its sandbox and gets no
-//! further rights.
+//! A VF is unbound from its driver and bound to `vfio-pci`. While the VF is assigned, the VM's user
+//! owns the device file of the VF's IOMMU group. The user may also lock as much memory as the VM
+//! has, because a device can access all of it at any time. QEMU opens the file itself. It stays in
+//! its sandbox and needs no further permissions.
 //!
-//! A QEMU that keeps a VF open delays its unbinding for as long as it chooses. A VF is therefore
-//! unbound only if no process has its IOMMU group open, and always by a child process that is
-//! waited for with a limit (`sysfs_writer.rs`). One change of a VF is in progress at a time: it
-//! holds a lock of the VF's folder in sysfs, which outlives the launcher together with the child.
+//! A QEMU process that keeps a VF open can delay unbinding indefinitely. A VF is therefore unbound
+//! only if no process has its IOMMU group open, and always by a child process with a time limit
+//! (`sysfs_writer.rs`). One change of a VF is in progress at a time. The change holds a lock of the
+//! VF's folder in sysfs; if the launcher exits, the child keeps the lock.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -32,22 +33,22 @@ use crate::process_facts;
 const VFIO: &str = "vfio-pci";
 /// PCI class code `PCI_BASE_CLASS_NETWORK`, as in sysfs.
 const NETWORK: &str = "0x02";
-/// Locked memory in bytes in addition to the VM's memory: registers and ROMs of devices, rounded up
-/// as in libvirt.
+/// Locked memory in bytes in addition to the VM's memory, for registers and ROMs of devices. The
+/// value is rounded up as in libvirt.
 const MORE_BYTES: u64 = 1 << 30;
 /// Time limit for a change of a VF's driver. Some drivers take seconds to initialize a VF.
 const CHANGE_LIMIT: Duration = Duration::from_secs(10);
 
-/// Directories through which virtual functions are bound to drivers and opened.
+/// Directories through which VFs are bound to drivers and opened.
 #[derive(Debug)]
 pub(crate) struct Vfs {
-    /// `/sys`, or a test's replacement.
+    /// Path of sysfs: `/sys`, or a directory of a test.
     sysfs: PathBuf,
-    /// `/dev/vfio`, or a test's replacement.
+    /// Path of the group files: `/dev/vfio`, or a directory of a test.
     groups: PathBuf,
     /// Returns true if a process has the file of an IOMMU group or a device of the group open.
     is_open: fn(&Path) -> bool,
-    /// [`CHANGE_LIMIT`], or a test's replacement.
+    /// Time limit of a change: [`CHANGE_LIMIT`], or that of a test.
     limit: Duration,
     /// Changes that have exceeded the limit, at most one per VF.
     unfinished: Mutex<Vec<SysfsWriter>>,
@@ -65,9 +66,10 @@ impl Default for Vfs {
     }
 }
 
-/// Returns true if a process has the group or one of its devices open. VFIO permits one open file
-/// of a group, and an open device keeps that file open. (`vfio_group_fops_open` in
-/// `drivers/vfio/group.c`; with `CONFIG_IOMMUFD_VFIO_CONTAINER` a device may stay open alone.)
+/// Returns true if a process has the file of an IOMMU group or one of its devices open. VFIO
+/// permits one open file of a group, and an open device keeps that file open.
+/// (`vfio_group_fops_open` in `drivers/vfio/group.c`; with `CONFIG_IOMMUFD_VFIO_CONTAINER` a device
+/// may stay open alone.)
 fn is_group_open(group: &Path) -> bool {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
     matches!(open(group, flags, Mode::empty()), Err(Errno::BUSY))
@@ -85,7 +87,7 @@ fn link_name(path: &Path) -> Option<String> {
     Some(fs::read_link(path).ok()?.file_name()?.to_str()?.to_owned())
 }
 
-/// VF that can be given to a VM.
+/// VF that can be assigned to a VM.
 #[derive(Debug)]
 struct Vf {
     address: PciAddress,
@@ -100,7 +102,7 @@ impl Vf {
 }
 
 impl Vfs {
-    /// Makes a VF available to a VM exclusively.
+    /// Assigns a VF exclusively to a VM.
     pub(crate) fn give(
         &self,
         vm: &Launched,
@@ -129,22 +131,22 @@ impl Vfs {
             raise_memlock(process, memory_bytes)?;
             self.own_group(&vf, user)
         });
-        // A change that is still in progress is followed by no other.
+        // A further change must wait until the change in progress has ended.
         if given.as_ref().is_err_and(|error| error.kind != VmErrorKind::Busy) {
             let _ = self.release(&vf, &lock);
         }
         given
     }
 
-    /// Takes a VF of a VM back. Does not wait for processes that have it open.
+    /// Removes a VF from a VM. Does not wait for processes that have it open.
     ///
     /// # Errors
-    /// [`VmErrorKind::Busy`] as long as a process has the VF open, or a change of it is in progress.
+    /// [`VmErrorKind::Busy`] while a process has the VF open, or a change of it is in progress.
     pub(crate) fn take(&self, address: PciAddress, vm: &str) -> Result<(), VmError> {
         let Ok(vf) = self.find(address) else { return Ok(()) };
         let taken = lock(&vf).and_then(|lock| {
             let group = self.groups.join(&vf.group);
-            // Done first: otherwise QEMU could open the VF again.
+            // This comes first. Otherwise QEMU could open the VF again.
             if group.exists() {
                 self.own_group(&vf, 0)?;
             }
@@ -159,13 +161,14 @@ impl Vfs {
         })
     }
 
-    /// Reaps child processes of changes that had exceeded their limit. Called once a second.
+    /// Reaps child processes of changes that exceeded their time limit. Must be called once a
+    /// second.
     pub(crate) fn look_after(&self) {
         let mut unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner);
         unfinished.retain(|writer| writer.wait(Duration::ZERO).is_none());
     }
 
-    /// Binds the host's driver to a VF that `vfio-pci` has.
+    /// Unbinds a VF from `vfio-pci` and binds the host's driver to it.
     fn release(&self, vf: &Vf, lock: &OwnedFd) -> Result<(), VmError> {
         // An empty line clears the override.
         let mut writes = vec![(vf.folder.join("driver_override"), "\n".to_owned())];
@@ -176,7 +179,7 @@ impl Vfs {
         self.write(vf, lock, &writes)
     }
 
-    /// Writes texts to files of sysfs, in their order, with a limit of time.
+    /// Writes texts to files of sysfs in order, with a time limit.
     fn write(&self, vf: &Vf, lock: &OwnedFd, writes: &[(PathBuf, String)]) -> Result<(), VmError> {
         let failed =
             |error| host(&format!("cannot change the driver of VF {}", vf.address), &error);
@@ -246,7 +249,7 @@ impl Vfs {
         Err(VmError::new(VmErrorKind::Host, text))
     }
 
-    /// Returns the write that binds a driver to a VF.
+    /// Returns the sysfs write that makes the kernel bind a driver to a VF.
     fn probe(&self, vf: &Vf) -> (PathBuf, String) {
         (self.sysfs.join("bus/pci/drivers_probe"), vf.address.to_string())
     }
@@ -254,13 +257,13 @@ impl Vfs {
     fn own_group(&self, vf: &Vf, user: u32) -> Result<(), VmError> {
         let path = self.groups.join(&vf.group);
         let failed = |error| host(&format!("{}", path.display()), &error);
-        // Accessible to its owner and root only, before and after the change.
+        // The file is accessible only to its owner and root, before and after the change.
         fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed)?;
         chown(&path, Some(user), Some(user)).map_err(failed)
     }
 }
 
-/// Locks a VF for a change, without waiting for another one.
+/// Locks a VF for a change. Fails if another change is in progress.
 fn lock(vf: &Vf) -> Result<OwnedFd, VmError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let failed = |errno: Errno| host(&format!("VF {} cannot be locked", vf.address), &errno.into());
@@ -272,7 +275,7 @@ fn lock(vf: &Vf) -> Result<OwnedFd, VmError> {
     }
 }
 
-/// Returns the error of a VF that a process has open, or whose driver is being changed.
+/// Returns the error for a VF that is open in a process, or that is changing its driver.
 fn busy(address: PciAddress) -> VmError {
     let text = format!(
         "VF {address} is still in use: a process has it open, or its driver is being changed; end \
@@ -281,7 +284,7 @@ fn busy(address: PciAddress) -> VmError {
     VmError::new(VmErrorKind::Busy, text)
 }
 
-/// Returns the error of a VF that the QEMU of a VM has open.
+/// Returns the error for a VF that the QEMU process of a VM has open.
 fn held(address: PciAddress, vm: &str) -> VmError {
     let text = format!(
         "VF {address} was unplugged from VM {vm}, whose QEMU keeps it open; the VF returns to the \

@@ -46,7 +46,7 @@ fn only_an_isolated_function_of_an_adapter_is_given() {
     assert!(error(&vfs).contains("not a VF"));
     fs::remove_dir_all(&folder).unwrap();
     assert!(error(&vfs).contains("any more"));
-    // A VF that no longer exists needs no taking back.
+    // A VF that no longer exists does not have to be removed from the VM.
     vfs.take(ADDRESS.parse().unwrap(), "web").unwrap();
 }
 
@@ -78,8 +78,9 @@ fn a_function_that_vfio_does_not_take_is_said_so_and_one_that_is_taken_back_is_n
     assert_eq!(read_to_string(root.path().join("sys/drivers/vfio-pci/unbind")).unwrap(), ADDRESS);
 }
 
-/// Makes a write to `unbind` of `vfio-pci` block like that of the kernel while QEMU has the VF open,
-/// and shortens the limit. Returns the path of the file, whose reader is the QEMU that closes it.
+/// Makes a write to `unbind` of `vfio-pci` block, as the kernel does while QEMU has the VF open,
+/// and shortens the time limit. Returns the path of the file. Reading it simulates that QEMU closes
+/// the VF.
 fn hold(root: &Path, vfs: &mut Vfs) -> PathBuf {
     let unbind = root.join("sys/drivers/vfio-pci/unbind");
     mkfifoat(CWD, &unbind, Mode::from_raw_mode(0o600)).unwrap();
@@ -106,13 +107,13 @@ fn a_qemu_that_keeps_a_vf_open_blocks_no_thread_and_one_change_is_pending() {
         }
     }
     assert_eq!(vfs.unfinished.lock().unwrap().len(), 1);
-    // A launcher that is started meanwhile does not wait either.
+    // A launcher that is started meanwhile does not block either.
     let next = Vfs { sysfs: vfs.sysfs.clone(), groups: vfs.groups.clone(), ..Vfs::default() };
     let begun = Instant::now();
     assert_eq!(error_of_take(&next).kind, VmErrorKind::Busy);
     assert!(begun.elapsed() < CHANGE_LIMIT / 2);
     assert!(!probed.exists());
-    // QEMU closes the VF: the pending change goes on, and the VF is free.
+    // QEMU closes the VF: the pending change continues, and the VF is free afterwards.
     fs::remove_file(root.path().join("sys/bus/pci/devices").join(ADDRESS).join("driver")).unwrap();
     assert_eq!(read_to_string(&unbind).unwrap(), ADDRESS);
     let limit = Instant::now() + Duration::from_secs(20);

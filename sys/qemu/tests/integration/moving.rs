@@ -76,7 +76,7 @@ fn a_vm_goes_on_where_it_was_sent() {
     let sent = vm.migration_status().unwrap();
     assert!(sent.bytes_sent > 0 && sent.bytes_left == 0, "{sent:?}");
 
-    // Neither side runs before the command to resume; here the destination gets it.
+    // No CPU of either VM runs before the command to resume, which the destination gets here.
     assert_eq!(vm.status().state, VmRunState::Paused);
     assert_eq!(there.status().state, VmRunState::Paused);
     there.execute(&VmCommand::Resume).unwrap();
@@ -84,7 +84,7 @@ fn a_vm_goes_on_where_it_was_sent() {
     there_notices.wait(&VmNotice::State(VmRunState::Running));
     vm.execute(&VmCommand::Quit).unwrap();
     notices.wait_end();
-    // The guest sends its greeting when it starts, and does not do so again.
+    // The guest sends its greeting only when it starts.
     let mut console = UnixStream::from(there.console().unwrap());
     console.set_read_timeout(Some(support::LIMIT)).unwrap();
     console.write_all(b"y").unwrap();
@@ -101,8 +101,8 @@ fn next_byte(console: &mut UnixStream) -> u8 {
     byte[0]
 }
 
-/// Between two rounds of copying, the guest writes more than may remain at the stop, and less than
-/// is copied meanwhile, so there are several rounds.
+/// Between two rounds of copying, the guest writes more than may remain when it is stopped, and
+/// less than is copied meanwhile. Several rounds are therefore necessary.
 #[test]
 fn nothing_is_lost_of_what_a_guest_writes_while_its_memory_is_copied() {
     const SLOW: MigrationSpec =
@@ -148,7 +148,7 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
         let near_end = there.migrate_in().unwrap();
         (there, told, near_end)
     };
-    // Cancelled while the migration waits with everything but the rest sent.
+    // The migration is cancelled while it waits with only the final part not sent.
     let (_there, told, near_end) = receiver();
     vm.migrate_out(near_end, &SPEC).unwrap();
     wait_phase(&*vm, &SendingPhase::Waiting);
@@ -158,7 +158,7 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
     assert!(matches!(vm.migration_status().unwrap().phase, SendingPhase::Failed(_)));
     assert!(!told.wait_end().0);
 
-    // The destination ends while the source waits.
+    // The destination ends while the source is waiting.
     let (there, told, near_end) = receiver();
     vm.migrate_out(near_end, &SPEC).unwrap();
     wait_phase(&*vm, &SendingPhase::Waiting);
@@ -171,7 +171,7 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
     until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
     echoes(&*vm, b'2');
 
-    // Everything was sent, and the VM is resumed at the source nevertheless.
+    // Everything was sent, and the VM is nevertheless resumed at the source.
     let (there, _told, near_end) = receiver();
     vm.migrate_out(near_end, &SPEC).unwrap();
     wait_phase(&*vm, &SendingPhase::Waiting);
@@ -184,7 +184,7 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
     host.kill(&vm.identity()).unwrap();
 }
 
-/// Returns true if the migration succeeds to a VM whose second NIC is behind this port and has this
+/// Returns true if the migration succeeds to a VM with its second NIC at this port and with this
 /// address.
 fn is_taken(vm: &dyn Vm, port: Option<u8>, mac: Option<MacAddr>) -> bool {
     let far = Site::new();
@@ -256,7 +256,7 @@ fn a_vm_of_a_later_qemu_or_of_another_machine_is_refused() {
     refuse("pc-q35-7.2", "old", VmErrorKind::Refused, "not a version");
     refuse("pc-q35-7.2,accel=x", "7.2.0", VmErrorKind::Refused, "not a machine type");
     refuse("isapc", "7.2.0", VmErrorKind::Refused, "not a machine type");
-    // QEMU itself rejects a machine type that it does not know yet.
+    // QEMU itself rejects an unknown machine type.
     let arrival =
         MigrationSource { machine: "pc-q35-1000.0".to_owned(), qemu_version: "7.2.0".to_owned() };
     let spec = VmSpec { migration_source: Some(arrival), ..site.spec("b") };

@@ -99,7 +99,7 @@ fn what_the_host_lacks() {
         &VmSpec { cdrom: Some("/nonexistent.iso".into()), ..site.spec("cd") },
         "/nonexistent.iso",
     );
-    // Files are read with the rights of the VM's user, not the launcher's.
+    // Files are read with the permissions of the VM's user, and not with those of the launcher.
     let secret =
         VmBoot::Direct { kernel: "/etc/shadow".into(), initrd: None, command_line: String::new() };
     refuse(&VmSpec { boot: secret, ..site.spec("thief") }, "/etc/shadow");
@@ -156,7 +156,7 @@ fn folders_that_are_none_of_a_vm() {
         }
     }
     assert!(elsewhere.join("file").exists());
-    // Folders that were not prepared, prepared for another user, or writable by others.
+    // The folders were not prepared, were prepared for another user, or are writable by others.
     assert_eq!(start_error(&host, &spec).kind, VmErrorKind::Refused);
     host.prepare(&spec.folder, spec.user + 1_000_000).unwrap();
     assert_eq!(start_error(&host, &spec).kind, VmErrorKind::Refused);
@@ -192,11 +192,11 @@ fn stranger() {
 fn strangers_are_refused() {
     let site = Site::new();
     assert_eq!(support::mode(&site.socket()), 0o600);
-    // Even if the socket is open to all, the peer's user is checked.
+    // The peer's user is checked even if all users may connect to the socket.
     fs::set_permissions(site.socket(), fs::Permissions::from_mode(0o666)).unwrap();
     let program = site.path("stranger");
-    // Copied by another process: a concurrent test that starts a program would inherit the open
-    // copy.
+    // Another process copies the file. A concurrent test that starts a program would inherit an
+    // open descriptor of the copy.
     let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
     assert!(copied.unwrap().success());
     let output = Command::new(&program)

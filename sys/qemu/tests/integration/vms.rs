@@ -81,8 +81,8 @@ fn a_vms_process_has_no_rights() {
     assert_eq!(status_line(process, "NoNewPrivs"), "1");
     assert_eq!(status_line(process, "Seccomp"), "2");
     assert_eq!(fs::read_link(format!("/proc/{process}/cwd")).unwrap(), spec.folder);
-    // The folder belongs to the launcher; the VM may enter it, and write only files that were given
-    // to it.
+    // The folder is owned by the launcher. The VM may search it, and write only to files that are
+    // owned by its user.
     assert_eq!(mode(&spec.folder), 0o2750);
     let folder = fs::metadata(&spec.folder).unwrap();
     assert_eq!((folder.uid(), folder.gid()), (0, spec.user));
@@ -105,7 +105,7 @@ fn a_guest_talks_on_its_console_panics_resets_and_turns_itself_off() {
     let spec = site.obedient("talker");
     let (vm, notices) = site.start(&host, &spec);
     let mut line = console(&*vm);
-    // Output from before the connection is in the log.
+    // The log contains output from before the connection.
     line.write_all(b"x").unwrap();
     assert!(read_until(&mut line, "x").ends_with('x'));
     assert_eq!(vm.console().unwrap_err().kind, VmErrorKind::Refused);
@@ -132,7 +132,7 @@ fn a_guest_talks_on_its_console_panics_resets_and_turns_itself_off() {
     let log = fs::read_to_string(spec.folder.join("console.log")).unwrap();
     assert!(log.starts_with(firmware::WORD), "{log:?}");
     assert!(!spec.folder.join("qmp.sock").exists());
-    // Firmware variables are kept.
+    // Firmware variables are preserved.
     assert_eq!(fs::read(spec.folder.join("uefi-variables.bin")).unwrap(), vec![0x5a; 64 << 10]);
     let (vm, _notices) = site.start(&host, &spec);
     host.kill(&vm.identity()).unwrap();
@@ -195,7 +195,7 @@ fn a_vm_outlives_its_launcher() {
     let (vm, notices) = site.start(&host, &spec);
     let identity = vm.identity();
     site.kill_launcher();
-    // Functions that need no launcher still work.
+    // Functions without use of the launcher continue to work.
     vm.execute(&VmCommand::Pause).unwrap();
     notices.wait(&VmNotice::State(VmRunState::Paused));
     assert_eq!(host.kill(&vm.identity()).unwrap_err().kind, VmErrorKind::Host);

@@ -40,7 +40,8 @@ impl Dice {
     }
 }
 
-/// Model of a device that serves a number of requests at a time, and the others in turn.
+/// Model of a device that serves a number of requests concurrently, and further ones in order of
+/// arrival.
 #[derive(Clone, Debug)]
 pub(crate) struct Array {
     pub(crate) servers: usize,

@@ -75,8 +75,8 @@ fn each_hot_page(body: &[u8]) -> Vec<u8> {
     code
 }
 
-/// Returns the code of command `w` after the letter was returned. It contains nothing that makes
-/// QEMU flush its TLB, as a change of CR3 does: a lost write stays lost.
+/// Returns the code of command `w` after the letter was returned. It contains no instruction that
+/// makes QEMU flush its TLB, such as a change of CR3, so that a lost write remains lost.
 fn count_until_a_letter_comes() -> Vec<u8> {
     // mov ax, segment; mov ds, ax; mov ax, segment; mov es, ax; xor ebx, ebx; xor ecx, ecx
     let mut code = [word(&[0xb8], HOT_AT), vec![0x8e, 0xd8], word(&[0xb8], OTHERS_AT)].concat();

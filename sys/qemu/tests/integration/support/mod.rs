@@ -1,4 +1,4 @@
-//! Launcher and VMs for a test; none of their processes outlives it.
+//! Launcher and VMs for a test. None of their processes outlives the test.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub(crate) mod backend;
@@ -133,7 +133,8 @@ impl Site {
         }
     }
 
-    /// Returns the specification of a small VM whose guest executes commands from its console.
+    /// Returns the specification of a small VM with a guest that executes commands from its
+    /// console.
     pub(crate) fn obedient(&self, name: &str) -> VmSpec {
         let (code, variables) = (self.path("code.bin"), self.path("variables.bin"));
         fs::write(&code, firmware::image()).unwrap();
@@ -164,10 +165,11 @@ impl Drop for Site {
     }
 }
 
-/// Kills a VM's process if its start time still matches.
+/// Kills the process of a VM if the process has the recorded start time.
 fn end(identity: &VmIdentity) {
     if started(identity.process) == Some(identity.started) {
-        // The id was checked a moment ago, so reuse is practically impossible.
+        // The start time was checked directly before, so that reuse of the id is practically
+        // impossible.
         let number = rustix::process::Pid::from_raw(identity.process as i32).unwrap();
         let _ = rustix::process::kill_process(number, rustix::process::Signal::KILL);
     }
@@ -219,12 +221,12 @@ impl Notices {
         }
     }
 
-    /// Waits for this notice; others may arrive before.
+    /// Waits for this notice. Other notices may arrive before it.
     pub(crate) fn wait(&self, wanted: &VmNotice) {
         while self.receiver.recv_timeout(LIMIT).expect("a notice") != *wanted {}
     }
 
-    /// Returns true if this notice arrives within 500 ms; others may arrive before.
+    /// Returns true if this notice arrives within 500 ms. Other notices may arrive before it.
     pub(crate) fn has_come(&self, wanted: &VmNotice) -> bool {
         let while_ = Duration::from_millis(500);
         while let Ok(notice) = self.receiver.recv_timeout(while_) {
@@ -263,7 +265,7 @@ pub(crate) fn let_go(vm: &dyn Vm, notices: &Notices, device: VmDevice) {
     vm.execute(&VmCommand::Resume).unwrap();
 }
 
-/// Waits until `look` returns a value.
+/// Calls `look` repeatedly until it returns a value.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + LIMIT;
     loop {
