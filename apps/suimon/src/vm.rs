@@ -101,7 +101,7 @@ pub(crate) struct MigrateFlags {
     /// Destination node, as shown by `suimon node list`.
     #[arg(long, value_name = "NODE")]
     to: Name,
-    /// Longest downtime of the VM at the end of the migration, 1ms to 60s, such as 300ms or 2s.
+    /// Target downtime of the VM at the end of the migration, 1ms to 60s, such as 300ms or 2s.
     #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = downtime_ms)]
     downtime: u32,
     /// Limit of memory transfer in bytes per second, such as 100MiB; no limit if absent.

@@ -2693,7 +2693,7 @@ export interface components {
             to?: components["schemas"]["Name"][];
             /**
              * Format: int32
-             * @description Longest downtime of each VM at the end of its migration, in ms, 1 to 60 000.
+             * @description Target downtime of each VM at the end of its migration, in ms, 1 to 60 000.
              */
             downtime_ms?: number;
             bandwidth?: null | components["schemas"]["ByteSize"];
@@ -3588,7 +3588,7 @@ export interface components {
             to: components["schemas"]["Name"];
             /**
              * Format: int32
-             * @description Longest downtime in ms, 1 to 60 000. The VM is stopped and handed over once the remaining
+             * @description Target downtime in ms, 1 to 60 000. The VM is stopped and handed over once the remaining
              *     memory can be sent in this time.
              */
             downtime_ms?: number;

@@ -14,7 +14,7 @@ pub struct DrainRequest {
     /// Permitted destinations, from the `[[node]]`s of the drained host; all of these if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to: Vec<Name>,
-    /// Longest downtime of each VM at the end of its migration, in ms, 1 to 60 000.
+    /// Target downtime of each VM at the end of its migration, in ms, 1 to 60 000.
     #[serde(default = "downtime_default")]
     #[schema(minimum = 1, maximum = 60_000)]
     pub downtime_ms: u32,

@@ -25,7 +25,7 @@ pub const DOWNTIME_MS_MAX: u32 = 60_000;
 pub struct MigrateVmRequest {
     /// Destination, one of the host's `[[node]]`s.
     pub to: Name,
-    /// Longest downtime in ms, 1 to 60 000. The VM is stopped and handed over once the remaining
+    /// Target downtime in ms, 1 to 60 000. The VM is stopped and handed over once the remaining
     /// memory can be sent in this time.
     #[serde(default = "downtime_default")]
     #[schema(minimum = 1, maximum = 60_000)]

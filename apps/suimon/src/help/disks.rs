@@ -87,7 +87,9 @@ pub(super) const HELP: &[Help] = &[
         "disk set",
         "Limits, `size_bytes`, `on_full` and `nbd` apply without interruption. Other keys close \
          and open the disk: requests of its VM are queued meanwhile, and NBD clients are \
-         disconnected. The text *Change* of each option states the effect.",
+         disconnected. The text *Change* of each option states the effect. No key moves or \
+         converts the image: with another `--store` or `--file`, the disk uses the file of that \
+         name there, and a new, empty one if it does not exist and `size_bytes` is set.",
         &[
             "suimon disk set web --qos-max-iops 1000",
             "suimon disk set web --on-full error",

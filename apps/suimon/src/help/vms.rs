@@ -95,11 +95,12 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "vm migrate",
-        "The VM continues on the other node with its NICs, disks and QoS policies, which leave the \
-         desired state of this host. Disks in shared stores are handed over, others are copied \
-         while the VM runs. If the migration fails or is cancelled (`suimon operation cancel`), \
-         the VM continues here. Write the host files of both nodes anew afterwards with `suimon \
-         export`: an `apply` of the former files would add the VM here again and delete it there.",
+        "The VM continues on the other node with its NICs and disks, which leave the desired state \
+         of this host. QoS policies of the disks are copied and stay here, too. Disks in shared \
+         stores are handed over, others are copied while the VM runs. If the migration fails or is \
+         cancelled (`suimon operation cancel`), the VM continues here. Write the host files of \
+         both nodes anew afterwards with `suimon export`: an `apply` of the former files would add \
+         the VM here again and delete it there.",
         &[
             "suimon vm migrate web --to node2 --dry-run",
             "suimon vm migrate web --to node2 --downtime 1s --bandwidth 100MiB",
