@@ -57,7 +57,17 @@ pub fn local(end: OwnedFd) -> io::Result<LocalEnd> {
 
 impl LocalEnd {
     fn new(end: OwnedFd, is_guarded: bool) -> io::Result<Self> {
-        let guard = is_guarded.then(|| Guard::of(&end)).transpose()?;
+        let guard = match is_guarded.then(|| Guard::of(&end)).transpose() {
+            Ok(guard) => guard,
+            Err(error) => {
+                // Its close may block, too.
+                CLOSING.fetch_add(1, Ordering::Relaxed);
+                close_elsewhere(end, || {
+                    CLOSING.fetch_sub(1, Ordering::Relaxed);
+                });
+                return Err(error);
+            }
+        };
         let end = std::os::unix::net::UnixStream::from(end);
         end.set_nonblocking(true)?;
         Ok(Self(Arc::new(Socket { stream: UnixStream::from_std(end)?, guard })))

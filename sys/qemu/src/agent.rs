@@ -84,13 +84,15 @@ impl From<Failed> for VmError {
 impl AgentSession {
     /// Starts a session with the VM's guest agent. The session fails after `limit`.
     fn begin(port: AgentPort<'_>, limit: Duration) -> Result<Self, VmError> {
-        if port.closing.is_pending() {
-            let text = "QEMU attached a descriptor to the data of the guest agent and delays its \
-                        close; end the VM, which is hostile or has a defect";
+        let until = Instant::now() + limit;
+        if !port.closing.wait(limit) {
+            let text = "the previous connection to the guest agent is not closed yet: QEMU attached \
+                        a descriptor to its data and delays the close, or the host has no thread \
+                        left; end the VM if the host has threads";
             return Err(VmError::new(VmErrorKind::Timeout, text));
         }
-        let until = Instant::now() + limit;
-        let connected = connect_in(port.folder, AGENT_SOCKET, limit)
+        let left = until.saturating_duration_since(Instant::now());
+        let connected = connect_in(port.folder, AGENT_SOCKET, left)
             .and_then(|stream| QemuStream::new(stream, port.closing));
         let stream = connected.map_err(|error| {
             if error.kind() == ErrorKind::TimedOut {

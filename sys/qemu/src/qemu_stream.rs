@@ -10,19 +10,34 @@ use std::io::{self, IoSliceMut, Read};
 use std::ops::Deref;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use suimon_unix_socket::{close_elsewhere, receive, refuse_descriptors};
 
-/// State of the close of an earlier connection to the same socket. Clones refer to the same state.
+/// Number of earlier connections to the same socket whose close is in progress. Clones refer to the
+/// same number.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Closing(Arc<AtomicBool>);
+pub(crate) struct Closing(Arc<(Mutex<usize>, Condvar)>);
 
 impl Closing {
-    /// Returns true while the close, and with it the thread for it, blocks.
-    pub(crate) fn is_pending(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+    /// Waits until all earlier connections are closed, which takes as long as the start of a thread
+    /// unless QEMU delays it. Returns false after `limit`.
+    pub(crate) fn wait(&self, limit: Duration) -> bool {
+        let (count, changed) = &*self.0;
+        let count = count.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = changed.wait_timeout_while(count, limit, |count| *count > 0);
+        waited.map_or(false, |(count, _)| *count == 0)
+    }
+
+    fn begin(&self) {
+        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    }
+
+    fn end(&self) {
+        let mut count = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *count = count.saturating_sub(1);
+        self.0.1.notify_all();
     }
 }
 
@@ -100,7 +115,7 @@ impl Drop for Guard {
         if socket.is_none() && received.is_empty() {
             return;
         }
-        closing.0.store(true, Ordering::Release);
-        close_elsewhere((socket, received), move || closing.0.store(false, Ordering::Release));
+        closing.begin();
+        close_elsewhere((socket, received), move || closing.end());
     }
 }

@@ -284,12 +284,13 @@ impl Vm for QemuVm {
     }
 
     fn console(&self) -> Result<OwnedFd, VmError> {
-        if self.console_closing.is_pending() {
-            let text = "QEMU attached a descriptor to the data of the serial console and delays \
-                        its close; end the VM, which is hostile or has a defect";
+        let _taking = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.console_closing.wait(CONSOLE_LIMIT) {
+            let text = "the previous connection to the serial console is not closed yet: QEMU \
+                        attached a descriptor to its data and delays the close, or the host has no \
+                        thread left; end the VM if the host has threads";
             return Err(VmError::new(VmErrorKind::Timeout, text));
         }
-        let _taking = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.console_chardev()?.is_disconnected() {
             let name = &self.identity.name;
             return Err(refused(format!(
@@ -303,9 +304,10 @@ impl Vm for QemuVm {
         };
         let stream = connect_in(&self.identity.folder, CONSOLE_SOCKET, CONSOLE_LIMIT);
         let stream = stream.map_err(failed)?;
-        let ours = OwnedFd::from(stream.try_clone().map_err(failed)?);
-        // Closes the connection if it is unusable.
+        // Closes the connection if it is unusable. Dropped after `ours`, so that the last close is that
+        // of its separate thread.
         let stream = QemuStream::new(stream, &self.console_closing).map_err(failed)?;
+        let ours = OwnedFd::from(stream.try_clone().map_err(failed)?);
         // Before QEMU has accepted this connection, it could accept another one instead.
         let until = Instant::now() + CONSOLE_LIMIT;
         while self.console_chardev()?.is_disconnected() {

@@ -49,6 +49,8 @@ struct World {
     holds_vfs: bool,
     /// Number of attempts to take back a VF that is held.
     held_vfs: u32,
+    /// VFs that a process other than the VMs has open.
+    open_elsewhere: BTreeSet<String>,
     /// Number of queries of the failover state of NICs.
     standby_queries: u32,
     /// Set if guests release devices on request; called before the release is reported.
@@ -147,6 +149,11 @@ impl FakeVms {
     /// Sets whether guests boot, so that no driver has initialized their NICs.
     pub(crate) fn boot(&self, is_so: bool) {
         self.world().is_booting = is_so;
+    }
+
+    /// Opens a VF in a process that is not one of the VMs.
+    pub(crate) fn open_elsewhere(&self, vf: &str) {
+        self.world().open_elsewhere.insert(vf.to_owned());
     }
 
     /// Sets whether QEMU keeps VFs open that were unplugged.
@@ -400,6 +407,9 @@ impl VmHost for FakeVms {
         self.check("give_vf")?;
         let mut world = self.world();
         assert!(world.running.contains_key(&identity.name) && memory_bytes > 0);
+        if world.open_elsewhere.contains(&vf.to_string()) {
+            return Err(VmError::new(VmErrorKind::Busy, "another process has it open"));
+        }
         assert!(world.vfs.insert(vf.to_string()), "{vf} is given twice");
         Ok(())
     }

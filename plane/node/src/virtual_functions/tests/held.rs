@@ -80,6 +80,19 @@ fn the_next_daemon_assigns_no_vf_that_qemu_keeps_open() {
     wait_until("a NIC has it", || [bench.path("web"), bench.path("db")].contains(&IovPath::Vf));
 }
 
+/// Another process, such as a VM of libvirt, has the first of two VFs open.
+#[test]
+fn a_vf_that_another_process_has_open_is_not_held_by_the_vm_that_should_get_it() {
+    let bench = Bench::new(&HOST.replace("vfs = 1", "vfs = 2"));
+    bench.vms.open_elsewhere(&bench.sriov.properties(0).vfs[0].address.to_string());
+    bench.start("web");
+    // The NIC gets the other one.
+    bench.wait_path("web", IovPath::Vf);
+    assert_eq!(bench.nic("web").iov.unwrap().to_string(), "VF 1 of 0000:01:00.0");
+    assert!(bench.harness.events(9012).is_empty());
+    assert_eq!(bench.vms.held_vfs(), 0);
+}
+
 #[test]
 fn a_vm_that_keeps_a_vf_open_is_killed() {
     let bench = Bench::new(HOST);

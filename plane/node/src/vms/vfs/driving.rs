@@ -83,7 +83,17 @@ impl Driver {
             return Err("the state store cannot be written; see the daemon's log".to_owned());
         }
         let text = |error: VmError| error.text;
-        self.shared.vms.parts.host.assign_vf(&vm.identity(), vf.address, memory).map_err(text)?;
+        let assigned = self.shared.vms.parts.host.assign_vf(&vm.identity(), vf.address, memory);
+        if let Err(error) = assigned {
+            if error.kind == VmErrorKind::Busy {
+                // Another process has it: this VM got nothing that it could keep open.
+                if let Some(run) = &mut self.run {
+                    run.stored.vfs.remove(nic);
+                }
+                self.save_run();
+            }
+            return Err(error.text);
+        }
         // Last step before the plug: from here on the adapter delivers the NIC's frames to the VF.
         self.shared.set_vf(vf, |is| settings_for_nic(is, config))?;
         let address = vf.address;

@@ -21,6 +21,18 @@ const RETRY_FIRST: Duration = Duration::from_millis(10);
 const RETRY_MAX: u32 = 1;
 /// Time after which an event reports a VF that QEMU keeps open, in the same unit.
 const REPORT_AFTER: u32 = 2;
+/// Interval after an attempt to which the launcher did not respond. A launcher of an earlier version
+/// occupies a thread for each.
+const RETRY_UNANSWERED: Duration = Duration::from_secs(60);
+
+/// Result of an attempt to return a VF to the host.
+enum Reclaim {
+    Returned,
+    /// QEMU keeps the VF open.
+    Held,
+    /// The launcher did not respond in time; the VF may still be open.
+    Unanswered,
+}
 
 impl Driver {
     /// Returns a VF that was unplugged to the host, and reports that. Returns false if QEMU keeps it
@@ -34,9 +46,11 @@ impl Driver {
             let vm = &self.entry.name;
             tracing::warn!(%vm, %nic, error, "cannot remove the NIC's address from a VF");
         }
-        if self.reclaim(nic, &vf) {
-            return true;
-        }
+        let first = match self.reclaim(nic, &vf) {
+            Reclaim::Returned => return true,
+            Reclaim::Held => RETRY_FIRST,
+            Reclaim::Unanswered => RETRY_UNANSWERED,
+        };
         // The guest has the standby only.
         self.report(VfReport::Unplugged { nic: nic.clone(), vf: vf.clone() });
         let now = Instant::now();
@@ -44,7 +58,7 @@ impl Driver {
             nic: nic.clone(),
             vf: vf.clone(),
             since: now,
-            retry_at: now + RETRY_FIRST,
+            retry_at: now + first,
             interval: RETRY_FIRST,
             is_reported: false,
         };
@@ -52,16 +66,18 @@ impl Driver {
         false
     }
 
-    /// Tries to return a VF to the host. Returns false if QEMU keeps it open.
-    fn reclaim(&self, nic: &Name, vf: &VfAddress) -> bool {
+    /// Tries to return a VF to the host.
+    fn reclaim(&self, nic: &Name, vf: &VfAddress) -> Reclaim {
         let vm = &self.entry.name;
-        match self.shared.vms.parts.host.reclaim_vf(vm.as_str(), vf.address) {
-            Err(error) if error.kind == VmErrorKind::Busy => return false,
-            Err(error) => tracing::warn!(%vm, %nic, %error, "cannot return a VF to the host"),
-            Ok(()) => {}
+        if let Err(error) = self.shared.vms.parts.host.reclaim_vf(vm.as_str(), vf.address) {
+            match error.kind {
+                VmErrorKind::Busy => return Reclaim::Held,
+                VmErrorKind::Timeout => return Reclaim::Unanswered,
+                _ => tracing::warn!(%vm, %nic, %error, "cannot return a VF to the host"),
+            }
         }
         self.report(VfReport::Released { nic: nic.clone(), vf: vf.clone() });
-        true
+        Reclaim::Returned
     }
 
     /// Makes the attempts to return VFs that are due.
@@ -71,7 +87,8 @@ impl Driver {
         let unit = self.peer_request_interval;
         for mut held in due {
             let (nic, vf) = (held.nic.clone(), held.vf.clone());
-            if self.reclaim(&nic, &vf) {
+            let reclaim = self.reclaim(&nic, &vf);
+            if matches!(reclaim, Reclaim::Returned) {
                 self.held_vfs.0.remove(&vf.address);
                 if held.is_reported {
                     self.append(texts::vf_returned(&self.entry, &nic, &vf));
@@ -86,7 +103,11 @@ impl Driver {
                 self.append(texts::vf_held(&self.entry, &nic, &vf));
             }
             held.interval = (held.interval * 2).min(unit * RETRY_MAX);
-            held.retry_at = Instant::now() + held.interval;
+            let interval = match reclaim {
+                Reclaim::Unanswered => RETRY_UNANSWERED,
+                Reclaim::Returned | Reclaim::Held => held.interval,
+            };
+            held.retry_at = Instant::now() + interval;
             self.held_vfs.0.insert(vf.address, held);
         }
     }
