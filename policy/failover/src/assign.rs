@@ -7,7 +7,7 @@ use suimon_quantity::{PortId, Time};
 
 use crate::action::{Action, FailoverReason};
 use crate::failover::Failover;
-use crate::state::{Adapter, Nic, Stage};
+use crate::state::{Adapter, Nic, Stage, Vf};
 use crate::{AdapterId, VfId};
 
 impl Failover {
@@ -45,17 +45,20 @@ impl Failover {
         }
     }
 
-    /// Returns the VF that a NIC would get now.
+    /// Returns the VF that a NIC would get now: of the adapter with the fewest assigned VFs, the one
+    /// whose last failure is longest ago. The VF that failed last at this NIC is chosen only if no
+    /// other is free: another process may have it open for a long time.
     fn choose(&self, nic: &Nic, given: &BTreeMap<AdapterId, usize>) -> Option<VfId> {
-        let free = nic.adapters.iter().enumerate().flat_map(|(place, adapter)| {
+        let free = nic.adapters.iter().enumerate().filter_map(|(place, adapter)| {
             let first = VfId { adapter: *adapter, index: 0 };
             let last = VfId { adapter: *adapter, index: u16::MAX };
-            let is_free = |vf: &VfId| self.is_free(*vf);
-            let vf = self.vfs.range(first..=last).map(|(vf, _)| *vf).find(is_free);
+            let free = self.vfs.range(first..=last).filter(|(vf, _)| self.is_free(**vf));
+            let rank = |vf: VfId, state: &Vf| (nic.failed_vf == Some(vf), state.held_until, vf);
+            let (has_failed, _, vf) = free.map(|(vf, state)| rank(*vf, state)).min()?;
             let load = given.get(adapter).copied().unwrap_or_default();
-            vf.map(|vf| (load, place, vf))
+            Some((has_failed, load, place, vf))
         });
-        free.min().map(|(_, _, vf)| vf)
+        free.min().map(|(.., vf)| vf)
     }
 
     fn is_free(&self, vf: VfId) -> bool {

@@ -170,6 +170,9 @@ impl Failover {
         nic.stage = Stage::Unplugging { vf };
         if why.is_failure() {
             nic.held_until = held_until;
+            if matches!(why, FailoverReason::PathFailed | FailoverReason::NotReadyInTime) {
+                nic.failed_vf = Some(vf);
+            }
             self.hold(vf);
         }
     }
@@ -212,6 +215,7 @@ impl Failover {
         let Some(nic) = self.nics.get_mut(&id) else { return };
         if matches!(nic.stage, Stage::Offered { vf: offered, .. } if offered == vf) {
             nic.stage = Stage::OnVf { vf };
+            nic.failed_vf = None;
             self.actions.push_back(Action::UseVf { nic: id, vf, reason: FailoverReason::Ready });
         }
     }

@@ -33,6 +33,8 @@ pub(crate) struct Nic {
     pub(crate) is_migrating: bool,
     /// Time before which the NIC gets no VF.
     pub(crate) held_until: Time,
+    /// VF that could not be attached last, or that the guest did not use.
+    pub(crate) failed_vf: Option<VfId>,
     pub(crate) stage: Stage,
     /// True if the lack of a free VF was reported.
     pub(crate) is_reported: bool,
@@ -67,6 +69,7 @@ impl Nic {
             adapters: Vec::new(),
             is_migrating: false,
             held_until: Time::ZERO,
+            failed_vf: None,
             stage: Stage::Paravirtual,
             is_reported: false,
         }

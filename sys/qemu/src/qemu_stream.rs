@@ -27,7 +27,7 @@ impl Closing {
         let (count, changed) = &*self.0;
         let count = count.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = changed.wait_timeout_while(count, limit, |count| *count > 0);
-        waited.map_or(false, |(count, _)| *count == 0)
+        waited.is_ok_and(|(count, _)| *count == 0)
     }
 
     fn begin(&self) {

@@ -197,3 +197,33 @@ fn a_vf_that_a_guest_had_before_stays_its_own() {
     let all = actions(&mut failover);
     assert_eq!(all[1..], left(WEB, FailoverReason::WeightZero));
 }
+
+/// Another process may have a VF open for as long as it runs.
+#[test]
+fn a_vf_that_cannot_be_attached_is_tried_again_only_if_no_other_is_free() {
+    let second = VfId { adapter: WAN, index: 1 };
+    let mut failover = Failover::new(FailoverSpec::default());
+    failover.handle(at(0), &Event::VfFound { vf: VF });
+    failover.handle(at(0), &Event::VfFound { vf: second });
+    failover.handle(at(0), &set(WEB, 50));
+    let mut now = at(0);
+    let mut offered = Vec::new();
+    for _ in 0..3 {
+        let vf = loop {
+            let plugged = actions(&mut failover).into_iter().find_map(|action| match action {
+                Action::PlugVf { vf, .. } => Some(vf),
+                _ => None,
+            });
+            if let Some(vf) = plugged {
+                break vf;
+            }
+            now = failover.next_deadline().unwrap();
+            failover.handle_deadline(now);
+        };
+        offered.push(vf);
+        failover.handle(now, &Event::VfPathFailed { nic: WEB, vf });
+        actions(&mut failover);
+        failover.handle(now, &Event::VfReleased { vf });
+    }
+    assert_eq!(offered, [VF, second, VF]);
+}
