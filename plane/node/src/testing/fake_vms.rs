@@ -49,6 +49,8 @@ struct World {
     holds_vfs: bool,
     /// Number of attempts to take back a VF that is held.
     held_vfs: u32,
+    /// True if requests to return a VF are not answered in time.
+    ignores_returns: bool,
     /// VFs that a process other than the VMs has open.
     open_elsewhere: BTreeSet<String>,
     /// Number of queries of the failover state of NICs.
@@ -149,6 +151,12 @@ impl FakeVms {
     /// Sets whether guests boot, so that no driver has initialized their NICs.
     pub(crate) fn boot(&self, is_so: bool) {
         self.world().is_booting = is_so;
+    }
+
+    /// Sets whether requests to return a VF exceed their time limit, as with a launcher of an earlier
+    /// version while QEMU keeps the VF open.
+    pub(crate) fn ignore_returns(&self, is_so: bool) {
+        self.world().ignores_returns = is_so;
     }
 
     /// Opens a VF in a process that is not one of the VMs.
@@ -416,6 +424,10 @@ impl VmHost for FakeVms {
 
     fn reclaim_vf(&self, _vm: &str, vf: PciAddress) -> Result<(), VmError> {
         let mut world = self.world();
+        if world.ignores_returns {
+            world.held_vfs += 1;
+            return Err(VmError::new(VmErrorKind::Timeout, "no response"));
+        }
         if world.holds_vfs {
             world.held_vfs += 1;
             return Err(VmError::new(VmErrorKind::Busy, "it is open"));

@@ -80,6 +80,21 @@ fn the_next_daemon_assigns_no_vf_that_qemu_keeps_open() {
     wait_until("a NIC has it", || [bench.path("web"), bench.path("db")].contains(&IovPath::Vf));
 }
 
+/// A launcher of an earlier version does not respond while QEMU has the VF open.
+#[test]
+fn a_vf_is_not_free_if_the_launcher_does_not_say_that_it_is_returned() {
+    let bench = Bench::new(HOST);
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    bench.vms.ignore_returns(true);
+    bench.vms.release_vf("web", "web");
+    wait_until("the launcher is asked", || bench.vms.held_vfs() > 0);
+    bench.start("db");
+    bench.wait_reason("db", "no VF for this NIC is free");
+    assert_eq!(bench.path("db"), IovPath::Synthetic);
+    assert_eq!(bench.vms.held_vfs(), 1, "it is asked again after a minute only");
+}
+
 /// Another process, such as a VM of libvirt, has the first of two VFs open.
 #[test]
 fn a_vf_that_another_process_has_open_is_not_held_by_the_vm_that_should_get_it() {
