@@ -89,10 +89,9 @@ fn a_vf_is_not_free_if_the_launcher_does_not_say_that_it_is_returned() {
     bench.vms.ignore_returns(true);
     bench.vms.release_vf("web", "web");
     wait_until("the launcher is asked", || bench.vms.held_vfs() > 0);
-    bench.start("db");
-    bench.wait_reason("db", "no VF for this NIC is free");
-    assert_eq!(bench.path("db"), IovPath::Synthetic);
-    assert_eq!(bench.vms.held_vfs(), 1, "it is asked again after a minute only");
+    // The VF is still recorded as the VM's, so that the next daemon asks for it, too.
+    let bench = bench.die(|_| {});
+    wait_until("the launcher is asked again", || bench.vms.held_vfs() > 1);
 }
 
 /// Another process, such as a VM of libvirt, has the first of two VFs open.
