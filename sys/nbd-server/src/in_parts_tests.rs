@@ -61,17 +61,18 @@ fn read(queue: &NbdQueue, request: DiskRequest) -> DiskOutcome {
     DiskOutcome::Done
 }
 
-/// Serves the queue until the client, which runs in a thread, has ended.
+/// Serves the queue until the client, which runs in a thread, has ended. The thread returns its
+/// socket, so that the connection does not end while it is served.
 fn serve_until<T>(
     queue: &mut NbdQueue,
-    client: JoinHandle<T>,
+    client: JoinHandle<(UnixStream, T)>,
     mut execute: impl FnMut(&NbdQueue, DiskRequest) -> DiskOutcome,
 ) -> T {
     while !client.is_finished() {
         serve(queue, &mut execute);
         std::thread::yield_now();
     }
-    client.join().unwrap()
+    client.join().unwrap().1
 }
 
 /// Receives a structured chunk of a read. Returns its flags, type and payload.
@@ -105,7 +106,7 @@ fn a_large_read_is_one_simple_reply_and_several_chunks_unless_they_are_forbidden
                 data.resize(LEN as usize, 0);
                 client.read_exact(&mut data).unwrap();
                 assert_eq!(reply(&mut client), (0, 8));
-                return (data, 1);
+                return (client, (data, 1));
             }
             loop {
                 let (flags, kind, payload) = chunk(&mut client);
@@ -116,7 +117,7 @@ fn a_large_read_is_one_simple_reply_and_several_chunks_unless_they_are_forbidden
                 chunks += 1;
                 if flags == 1 {
                     chunk(&mut client);
-                    return (data, chunks);
+                    return (client, (data, chunks));
                 }
             }
         });
@@ -136,6 +137,7 @@ fn a_large_write_is_written_in_parts_and_has_one_reply() {
         client.write_all(&contents(whole())).unwrap();
         client.write_all(&header(0, READ, 8, OFFSET, 512)).unwrap();
         assert_eq!([reply(&mut client), reply(&mut client)], [(0, 7), (0, 8)]);
+        (client, ())
     });
     let mut written = 0;
     serve_until(&mut queue, writer, |queue, request| {
@@ -161,6 +163,7 @@ fn a_write_that_fails_in_a_part_fails_and_the_next_request_is_served() {
         client.write_all(&contents(whole())).unwrap();
         client.write_all(&header(0, READ, 8, OFFSET, 512)).unwrap();
         assert_eq!([reply(&mut client), reply(&mut client)], [(28, 7), (0, 8)]);
+        (client, ())
     });
     let mut parts = 0;
     serve_until(&mut queue, writer, |queue, request| {
@@ -186,6 +189,7 @@ fn a_read_that_fails_in_a_part_is_reported_or_ends_the_connection() {
         assert_eq!(kinds, [1, 1, 0x8001]);
         client.write_all(&header(0, READ, 8, OFFSET, 512)).unwrap();
         assert_eq!(chunk(&mut client).1, 1);
+        (client, ())
     });
     let mut parts = 0;
     serve_until(&mut queue, reader, |queue, request| fails(&mut parts, queue, request));
@@ -235,6 +239,7 @@ fn a_client_that_collects_nothing_does_not_stop_another_one() {
             let len = if cookie == 100 { LEN as usize } else { 64 << 10 };
             client.read_exact(&mut vec![0; len]).unwrap();
         }
+        (client, ())
     });
     serve_until(&mut queue, reader, any);
     // The memory of the greedy client is available after the client has disconnected.

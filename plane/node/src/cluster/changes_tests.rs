@@ -8,7 +8,8 @@ use suimon_ports::StateStore;
 use suimon_ports::testing::MemoryStore as MemoryFiles;
 
 use super::tests::{
-    cap, config, load, max_of, node, now, policy, refusal, was_told, with_policy, without_disks,
+    BATCH, REPORT, cap, config, load, max_of, node, now, policy, refusal, was_told, with_batch,
+    with_policy, without_disks,
 };
 use crate::operations::RUNNING_MAX;
 use crate::testing::{
@@ -17,10 +18,8 @@ use crate::testing::{
 };
 use crate::{ChangeOptions, ClusterEdit, Edit, ResourceEdit};
 
-const REPORT: &str = "/suimon/lab/reports/san/0000000001";
 const GRANT: &str = "/suimon/lab/grants/0000000001/san";
 const POLICIES: &str = "/suimon/lab/policies/";
-const BATCH: &str = "/suimon/lab/policies/batch";
 
 /// Starts a node with number 1 and a reservation, and a second one.
 fn pair(cluster: &FakeCluster) -> (Harness, Harness) {
@@ -198,24 +197,6 @@ fn a_node_with_more_stores_than_a_transaction_has_changes_leaves_and_is_removed(
     let ended = one.change(Edit::Cluster(ClusterEdit::Delete));
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
     assert_eq!((reports_of(1), cluster.keys("/suimon/lab/members/").len()), (0, 0));
-}
-
-/// Starts a node with a disk that has a shared policy, and a second one that knows the policy.
-fn with_batch(cluster: &FakeCluster) -> (Harness, Harness) {
-    let start = |cluster: FakeCluster| {
-        let disks = FakeDisks::default();
-        disks.put_store(DISK_STORE, cluster.files());
-        Harness::in_cluster(MemoryStore::default(), disks, cluster)
-    };
-    let (one, two) = (start(cluster.clone()), start(cluster.other()));
-    one.apply_ok(&host(&with_policy("n1", 1000)));
-    wait_until("the policy is the cluster's", || cluster.value(BATCH).is_some());
-    two.apply_ok(&host(&without_disks("n2")));
-    wait_until("the second has the policy", || max_of(&two, "batch") == Some(1000));
-    wait_until("it is known who uses it", || {
-        cluster.value(REPORT).is_some_and(|text| !text.contains("\"policies\":[]"))
-    });
-    (one, two)
 }
 
 /// Makes the cluster's part of a change that is not made on this host.
