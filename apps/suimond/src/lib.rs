@@ -33,6 +33,7 @@ mod host_file;
 pub mod image_tool;
 pub mod lab;
 pub mod line;
+mod listeners;
 pub mod metrics;
 mod nbd_listener;
 pub mod notify;
