@@ -112,7 +112,8 @@ fn renames() -> String {
     text.push_str(
         "Old names stay valid until the version in the last column. Host files, requests and commands accept \
          both names and report a use of the old one; responses, events and metrics have both. A request with \
-         both names and different values is refused. The other reference pages have the new names.\n\n",
+         both names and different values is refused. The other reference pages have the new names. Metrics that \
+         are counters have the suffix `_total` in addition to these names.\n\n",
     );
     text.push_str(&renames_page());
     text
