@@ -213,7 +213,8 @@ impl Shared {
             },
         };
         let open = state.open.as_ref();
-        let vhost_user = config.vhost_user.as_ref().map(|_| {
+        // Includes the socket that the disk of a VM has without the key.
+        let vhost_user = state.required.config.vhost_user.as_ref().map(|_| {
             let device = open.and_then(|open| open.device.as_ref());
             vhost_user_status(device.map(|device| device.status()).unwrap_or_default())
         });
