@@ -95,6 +95,8 @@ fn what_does_not_fit_is_refused_before_anything_is_asked() {
     wrong(&["qos", "flows", "--interval", "1000"]);
     // Flags without a meaning for the command do not exist.
     wrong(&["nic", "delete", "web", "--with-file"]);
+    wrong(&["nic", "set", "web", "--vlan", "1", "--create-image"]);
+    wrong(&["disk", "add", "web", "--store", "fast", "--format", "raw", "--create-image"]);
     wrong(&["nic", "set", "web", "--vlan", "1", "--force"]);
     wrong(&["disk", "delete", "web", "--force"]);
 }

@@ -22,7 +22,7 @@ use crate::own_verb::OwnVerb;
 use crate::progress::finish;
 use crate::resource_help::{name_help, with_article};
 use crate::resource_tables::Shown;
-use crate::storage_flags::{DeleteFlag, ForceFlag};
+use crate::storage_flags::{DeleteFlag, ForceFlag, ImageFlag};
 use crate::table::{Table, or_dash};
 use crate::units;
 
@@ -106,6 +106,8 @@ pub(crate) struct Set<R: Shown> {
     #[arg(long, value_name = "KEY", value_parser = unset_parser(R::KIND))]
     unset: Vec<String>,
     #[command(flatten)]
+    create_image: ImageFlag<R>,
+    #[command(flatten)]
     force: ForceFlag<R>,
     #[command(flatten)]
     change: ChangeFlags,
@@ -183,7 +185,7 @@ impl<R: Shown> Set<R> {
         for key in &self.unset {
             unset(&mut patch, key);
         }
-        if patch.is_empty() {
+        if patch.is_empty() && !self.create_image.is_given() {
             return Err(Failure::Usage(format!(
                 "no key is given; give an option for each key to change, see `suimon {} set --help`",
                 R::KIND.command()
@@ -194,7 +196,11 @@ impl<R: Shown> Set<R> {
 
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let patch = Value::Object(self.patch()?);
-        let options = ChangeOptions { force: self.force.is_given(), ..self.change.options() };
+        let options = ChangeOptions {
+            force: self.force.is_given(),
+            create_image: self.create_image.is_given(),
+            ..self.change.options()
+        };
         let outcome = context.client.patch::<R>(&self.name, &patch, options).await?;
         finish(context, outcome, self.change).await
     }

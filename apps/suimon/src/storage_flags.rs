@@ -43,6 +43,19 @@ impl KindFlag for WithFile {
     }
 }
 
+/// `--create-image`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CreateImage;
+
+impl KindFlag for CreateImage {
+    const LONG: &'static str = "create-image";
+    const HELP: &'static str = "Create a new, empty image file if the file is missing";
+
+    fn applies_to(kind: Kind) -> bool {
+        kind == Kind::Disk
+    }
+}
+
 /// Flag for kinds of resource to which it applies; nothing for others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlagOf<R, F> {
@@ -54,6 +67,8 @@ pub(crate) struct FlagOf<R, F> {
 pub(crate) type ForceFlag<R> = FlagOf<R, Force>;
 /// Flag `--with-file`, for resources with files.
 pub(crate) type DeleteFlag<R> = FlagOf<R, WithFile>;
+/// Flag `--create-image`, for disks.
+pub(crate) type ImageFlag<R> = FlagOf<R, CreateImage>;
 
 impl<R, F> FlagOf<R, F> {
     /// Returns true if the flag was given.

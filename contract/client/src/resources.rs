@@ -26,6 +26,8 @@ pub struct ChangeOptions {
     pub force: bool,
     /// Delete the file of a deleted disk too.
     pub with_file: bool,
+    /// Create the missing image file of a disk that has had an image.
+    pub create_image: bool,
 }
 
 impl ChangeOptions {
@@ -36,6 +38,7 @@ impl ChangeOptions {
             ("dry_run", given(self.dry_run)),
             ("force", given(self.force)),
             ("with_file", given(self.with_file)),
+            ("create_image", given(self.create_image)),
         ];
         with_query(path, &pairs)
     }

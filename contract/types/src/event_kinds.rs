@@ -233,7 +233,7 @@ catalogue! {
     6110 DiskIoFailed "disk_io_failed" Error
         "The store failed a request of a disk, which was completed with an I/O error; the fields contain the error and the offset. Check the device of the store. At most one event per disk in 10 s.";
     6111 DiskFileMade "disk_file_created" Info
-        "The image file of a disk did not exist and was created.";
+        "The image file of a disk did not exist and was created, because the disk is new or the image was requested.";
     6112 DiskResized "disk_resized" Info
         "A disk was grown, and its guest was notified of the new size.";
     6113 DiskChecked "disk_checked" Info

@@ -74,7 +74,8 @@ pub(super) const HELP: &[Help] = &[
     ),
     keeps(
         "disk add",
-        "Creates the image file if it does not exist, otherwise opens it. To give the disk to a \
+        "Creates the image file if it does not exist, otherwise opens it. An image is created only \
+         now: if the file is missing later, the disk fails. To give the disk to a \
          VM, name it in `disks` of the VM (`suimon vm set`), which hot-plugs it into a running VM. \
          A minimum is refused if the minimums of the store would exceed 90 % of its capacity, \
          except with `--force`.",
@@ -89,11 +90,14 @@ pub(super) const HELP: &[Help] = &[
          and open the disk: requests of its VM are queued meanwhile, and NBD clients are \
          disconnected. The text *Change* of each option states the effect. No key moves or \
          converts the image: with another `--store` or `--file`, the disk uses the file of that \
-         name there, and a new, empty one if it does not exist and `size_bytes` is set.",
+         name there. If this file is missing, the change fails, except with `--create-image`, which \
+         creates a new, empty image. Without other options, `--create-image` does so for a failed \
+         disk whose file is missing; an existing file is never overwritten.",
         &[
             "suimon disk set web --qos-max-iops 1000",
             "suimon disk set web --on-full error",
             "suimon disk set web --unset qos.max_iops",
+            "suimon disk set web --file scratch.vhdx --create-image",
         ],
     ),
     keeps(

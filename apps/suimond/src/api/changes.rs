@@ -27,6 +27,10 @@ pub(super) struct ChangeParameters {
     /// True to delete the image files of disks that the change deletes, with their data.
     #[param(required = false)]
     pub with_file: bool,
+    /// For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+    /// had an image. An existing file is opened and not changed.
+    #[param(required = false)]
+    pub create_image: bool,
 }
 
 /// Checks a change, and carries it out unless it is a dry run.
@@ -46,8 +50,8 @@ pub(super) async fn change_noting(
     old_names: &[OldName],
 ) -> Result<Response, Failure> {
     let warnings = warnings(old_names);
-    let ChangeParameters { dry_run, force, with_file } = parameters;
-    let options = ChangeOptions { force, with_file, ..ChangeOptions::default() };
+    let ChangeParameters { dry_run, force, with_file, create_image: creates_image } = parameters;
+    let options = ChangeOptions { force, with_file, creates_image, ..ChangeOptions::default() };
     if dry_run {
         let mut plan = state.call_blocking(move |node| node.preview(&edit, options)).await?;
         plan.warnings = warnings;

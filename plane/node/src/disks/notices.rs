@@ -164,6 +164,7 @@ impl Controller {
                 Err(NotOpened::Pending) => {}
                 Err(NotOpened::Failed(error)) => {
                     tracing::debug!(disk = %entry.name, %error, "retry failed");
+                    self.end_new_disk_if_found(&entry);
                     self.fail_disk(&entry, error.to_string());
                 }
             }
