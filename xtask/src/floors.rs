@@ -99,6 +99,11 @@ const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-node", "suimon-node-core"),
     ("suimon-node", "suimon-storage"),
     ("suimon-node", "suimon-switch"),
+    ("suimond", "suimond-api"),
+    ("suimond", "suimond-lab"),
+    ("suimond", "suimond-metrics"),
+    ("suimond-api", "suimond-lab"),
+    ("suimond-api", "suimond-metrics"),
 ];
 
 /// The lab and its experiments set up real components with the tests' harness.
@@ -122,7 +127,8 @@ const NARROW: &[(&str, &[&str])] = &[
         ],
     ),
     ("suimon-lab-experiments", &["suimon-lab-run", "suimon-rig"]),
-    ("suimon", &["suimon-contract", "suimon-client", "suimon-pages"]),
+    ("suimon", &["suimon-contract", "suimon-client", "suimon-pages", "suimon-tables"]),
+    ("suimon-tables", &["suimon-contract"]),
     ("suimon-sim-kernel", &["suimon-quantity"]),
     (
         "suimon-sim-storage",

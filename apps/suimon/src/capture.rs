@@ -9,19 +9,18 @@ use std::time::Duration;
 use clap::Args;
 use suimon_client::{CaptureOptions, Captured};
 use suimon_contract::Name;
+use suimon_tables::units;
 
 use crate::exit::Failure;
 use crate::output::{Context, is_terminal};
-use crate::resource_help::name_help;
-use crate::resource_tables::Shown;
-use crate::units;
+use crate::resource_help::{Described, name_help};
 
 /// Time limit for the daemon to end a capture whose connection is closed.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Arguments of `capture`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct CaptureFlags<R: Shown> {
+pub(crate) struct CaptureFlags<R: Described> {
     #[arg(skip)]
     of: PhantomData<fn() -> R>,
     #[arg(help = name_help(R::NOUN))]
@@ -40,7 +39,7 @@ pub(crate) struct CaptureFlags<R: Shown> {
     max_bytes: Option<u64>,
 }
 
-impl<R: Shown + Captured> CaptureFlags<R> {
+impl<R: Described + Captured> CaptureFlags<R> {
     /// Captures until a limit is reached, the user interrupts, the operation is cancelled, or the
     /// reader of standard output closes it.
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {

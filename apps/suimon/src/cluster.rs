@@ -6,9 +6,9 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 use suimon_client::ChangeOptions;
 use suimon_contract::{ClusterConfig, ClusterTls, Kind, Name, renamed_key};
+use suimon_tables::cluster_tables::details;
 
 use crate::change_flags::ChangeFlags;
-use crate::cluster_tables::details;
 use crate::exit::Failure;
 use crate::output::Context;
 use crate::progress::finish;

@@ -1,15 +1,14 @@
 //! Reference pages in Markdown: command line, host file, errors, events and tables of status.
 
-mod status;
-mod text;
-
 use clap::Command;
 use suimon_contract::{
     Effect, ErrorCode, EventKind, Form, Key, Kind, default_text, docs_of, renames_page,
 };
 
 use crate::exit::CODES;
-use crate::reference::text::{GENERATED, cell};
+
+const GENERATED: &str =
+    "<!-- Made by `suimon docs`. Change the source, not this page. -->\n\n";
 
 /// Returns the pages: name and text.
 pub(crate) fn pages(command: Command) -> [(&'static str, String); 6] {
@@ -19,7 +18,7 @@ pub(crate) fn pages(command: Command) -> [(&'static str, String); 6] {
         ("errors.md", errors()),
         ("events.md", events()),
         ("renames.md", renames()),
-        ("status.md", status::page()),
+        ("status.md", format!("{GENERATED}{}", suimon_tables::reference::page())),
     ]
 }
 
@@ -158,6 +157,11 @@ fn events() -> String {
     text
 }
 
+/// Escapes text for use in a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,5 +201,16 @@ mod tests {
         assert!(!cli.contains("suimon docs --dir"));
         assert_eq!(errors.matches("\n| `").count(), ErrorCode::ALL.len());
         assert_eq!(events.matches("\n| ").count(), EventKind::ALL.len() + 1);
+    }
+
+    #[test]
+    fn commands_of_tables_exist() {
+        let program = crate::cli::command();
+        for command in suimon_tables::reference::commands() {
+            let mut verb = &program;
+            for word in command.split(' ').take_while(|word| word.starts_with(char::is_lowercase)) {
+                verb = verb.find_subcommand(word).unwrap_or_else(|| panic!("no command {command}"));
+            }
+        }
     }
 }

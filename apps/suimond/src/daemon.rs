@@ -20,29 +20,28 @@ use suimon_store::FileStore;
 use suimon_switch::DataPlane;
 use suimon_uring::UringSource;
 use suimon_wait::{WorkerThreads, cpu_places};
+use suimond_api::host_file::read;
+use suimond_api::{
+    AccessFailures, ApiState, Console, NotificationSender, Notifications, TcpApi, console_router,
+    guarded, openapi_document, router, serve,
+};
+use suimond_lab::Lab;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-use crate::access::AccessFailures;
-use crate::api::{self, ApiState, NotificationSender, Notifications};
 use crate::cli::Arguments;
 use crate::clusters::HostClusters;
 use crate::confinement;
-use crate::console::Console;
 use crate::device_factory::HostDevices;
 use crate::disk_factory::host_disks;
 use crate::host_file;
-use crate::lab::Lab;
-use crate::metrics;
 use crate::notify::notify;
 use crate::peer_nodes::HostPeerNodes;
 use crate::power_restoration::restore;
 use crate::recorder::{Recorder, RecordingFile};
 use crate::remedy;
-use crate::server::serve;
 use crate::socket_files::HostSocketFiles;
 use crate::socket_threads::SocketThreads;
-use crate::tcp_api::{TcpApi, guarded};
 use crate::unix_socket::ApiSocket;
 use crate::vm_factory::{FoundLauncher, launch};
 use crate::watchdog::{self, Heartbeat};
@@ -85,7 +84,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     let result = if arguments.print_openapi {
         print_openapi()
     } else if arguments.print_metrics {
-        print!("{}", metrics::page());
+        print!("{}", suimond_metrics::page());
         Ok(())
     } else if arguments.restore_power {
         restore(arguments).map_err(Stopped::Host)
@@ -116,13 +115,13 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn print_openapi() -> Result<(), Stopped> {
-    let document = api::openapi_document().context("the OpenAPI document cannot be written")?;
+    let document = openapi_document().context("the OpenAPI document cannot be written")?;
     print!("{document}");
     Ok(())
 }
 
 fn check(file: &Path) -> Result<(), Stopped> {
-    let text = host_file::read(file)?;
+    let text = read(file)?;
     parse_toml(&text, Some(&file.display().to_string()))?;
     Ok(())
 }
@@ -239,7 +238,7 @@ fn open_devices(
 /// Reads and validates the host file, including the files that it names, before anything on the
 /// host is changed.
 fn read_host_file(file: &Path) -> Result<HostConfig, Stopped> {
-    let text = host_file::read(file)?;
+    let text = read(file)?;
     let shown = file.display().to_string();
     let config = parse_toml(&text, Some(&shown))?;
     let api = config.api.as_ref().map(TcpApi::load).and_then(Result::err);
@@ -324,7 +323,7 @@ fn serve_node(
     let tcp = config.api.as_ref().map(TcpApi::load).transpose().map_err(|error| vec![error])?;
     let console = config.console.as_ref().map(Console::load).transpose();
     let console = console.map_err(|error| vec![error])?.map(Arc::new);
-    let openapi = api::openapi_document().context("the OpenAPI document cannot be written")?;
+    let openapi = openapi_document().context("the OpenAPI document cannot be written")?;
     let state = ApiState {
         node: Arc::clone(node),
         notifications: news.clone(),
@@ -344,17 +343,17 @@ fn serve_node(
     let result = runtime.block_on(async {
         // Before the first response: a client may signal the daemon as soon as it receives one.
         let signals = Signals::listen()?;
-        let router = api::router(state.clone());
+        let endpoints = router(state.clone());
         if let Some(tcp) = tcp {
             let (listener, token) = tcp.bind().await.map_err(|error| vec![error])?;
-            let guarded = guarded(router.clone(), token, state.failures.clone());
+            let guarded = guarded(endpoints.clone(), token, state.failures.clone());
             tokio::spawn(serve(listener, guarded, news.clone()));
         }
         let failures = state.failures.clone();
         let reporting = tokio::spawn(failures.report(Arc::clone(node), news.clone()));
         if let Some(console) = console {
             let listener = console.bind().await.map_err(|error| vec![error])?;
-            let page = crate::console::router(console, state, router.clone());
+            let page = console_router(console, state, endpoints.clone());
             tokio::spawn(serve(listener, page, news.clone()));
         }
         tokio::spawn(heartbeat.clone().record());
@@ -362,7 +361,7 @@ fn serve_node(
         #[cfg(feature = "jemalloc")]
         tokio::spawn(crate::free_memory::return_regularly());
         let listener = socket.listener().context("--socket")?;
-        let serving = tokio::spawn(serve(listener, router, news.clone()));
+        let serving = tokio::spawn(serve(listener, endpoints, news.clone()));
         notify("READY=1");
         tracing::info!(socket = %arguments.socket.display(), "serving");
         let result = signals.wait_for_end(arguments, Arc::clone(node), news).await;

@@ -1,33 +1,14 @@
 //! The host file of `--config`.
 
-use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use suimon_contract::{
-    ApiError, ErrorCode, OperationState, TOML_BYTES_MAX, locate_errors, old_names_of_file,
-};
+use suimon_contract::{ApiError, ErrorCode, OperationState, locate_errors, old_names_of_file};
 use suimon_node::{ChangeOptions, Edit, Node};
+use suimond_api::host_file::read;
 
 /// Time limit for applying the file.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(300);
-
-/// Reads a host file. Errors name the file.
-pub(crate) fn read(path: &Path) -> Result<String, Vec<ApiError>> {
-    let refuse = |code, text: String| {
-        let mut error = ApiError::new(code, text);
-        error.file = Some(path.display().to_string());
-        vec![error]
-    };
-    let file = std::fs::File::open(path)
-        .map_err(|error| refuse(ErrorCode::HostError, format!("cannot be read: {error}")))?;
-    let mut bytes = Vec::new();
-    file.take(TOML_BYTES_MAX as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| refuse(ErrorCode::HostError, format!("cannot be read: {error}")))?;
-    String::from_utf8(bytes)
-        .map_err(|error| refuse(ErrorCode::Malformed, format!("is not UTF-8: {error}")))
-}
 
 /// Applies the file if its text is new, and blocks until it is applied.
 pub(crate) fn apply(node: &Node, path: &Path, options: ChangeOptions) -> Result<(), Vec<ApiError>> {
