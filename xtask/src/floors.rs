@@ -72,6 +72,9 @@ impl Layer {
 const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-frame", "suimon-quantity"),
     ("suimon-client", "suimon-contract"),
+    ("suimon-contract", "suimon-config"),
+    ("suimon-contract", "suimon-host-file"),
+    ("suimon-host-file", "suimon-config"),
     ("suimon-client", "suimon-secret-file"),
     ("suimon-recording", "suimon-cluster-qos"),
     ("suimon-recording", "suimon-storage-qos"),

@@ -1,7 +1,7 @@
 //! Trait of resources with text output, and text output of switches, uplinks and NICs.
 
 use suimon_contract::{
-    IovPath, NicBackend, NicConfig, NicStatus, Resource, SwitchConfig, SwitchStatus, UplinkConfig,
+    IovPath, NicBackend, NicConfig, NicStatus, Observed, SwitchConfig, SwitchStatus, UplinkConfig,
     UplinkStatus,
 };
 
@@ -11,7 +11,7 @@ use crate::table::{Table, or_dash};
 use crate::units;
 
 /// Kind of resource with text output.
-pub trait Shown: Resource + 'static {
+pub trait Shown: Observed + 'static {
     /// Returns a table with one row per resource.
     fn table(all: &[Self::Status]) -> Table;
 

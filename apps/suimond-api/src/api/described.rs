@@ -1,7 +1,7 @@
 //! OpenAPI descriptions of endpoints common to several kinds of resource.
 
 use axum::routing::MethodRouter;
-use suimon_contract::{ErrorBody, Name, Operation, Plan, Resource, patch_name};
+use suimon_contract::{ErrorBody, Name, Observed, Operation, Plan, Resource, patch_name};
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{
     OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem, Paths,
@@ -68,13 +68,13 @@ impl Described {
     }
 
     /// Adds the response with the observed state of every resource.
-    pub(super) fn lists<R: Resource>(self) -> Self {
+    pub(super) fn lists<R: Observed>(self) -> Self {
         let all = ArrayBuilder::new().items(reference::<R::Status>()).build();
         self.needs::<R::Status>().answers("200", "application/json", all)
     }
 
     /// Adds the response with the observed state of one resource.
-    pub(super) fn shows<R: Resource>(self) -> Self {
+    pub(super) fn shows<R: Observed>(self) -> Self {
         self.answers_with::<R::Status>("200")
     }
 

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing;
 use suimon_contract::{
-    ApiError, DiskConfig, Kind, Name, NicConfig, NodeConfig, PfConfig, QosPolicyConfig, Resource,
+    ApiError, DiskConfig, Kind, Name, NicConfig, NodeConfig, Observed, PfConfig, QosPolicyConfig,
     StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig, old_names_of,
 };
 use suimon_node::{Edit, Node, PortKey, ResourceEdit};
@@ -23,7 +23,7 @@ use crate::api::json::Json;
 use crate::api::state::ApiState;
 
 /// Kind of resource that the API serves.
-pub(super) trait Served: Resource<Status: Send> + Send + Sync + 'static {
+pub(super) trait Served: Observed<Status: Send> + Send + Sync + 'static {
     /// Converts an edit of one resource to an edit of the host.
     fn edit(edit: ResourceEdit<Self>) -> Edit;
 
