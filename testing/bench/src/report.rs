@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde::Serialize;
-use suimon_rig::{Distance, handover_ns};
+
+use crate::cpu_distance::{Distance, handover_ns};
 
 /// Value of one measurement.
 #[derive(Clone, Copy, Debug, Serialize)]

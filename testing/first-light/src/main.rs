@@ -24,7 +24,7 @@ use suimon_test_programs::end_program;
 
 use crate::disks::Places;
 
-const HOST: &str = include_str!("../../../../../demo/host.toml");
+const HOST: &str = include_str!("../../../demo/host.toml");
 const WORLD: &str = "10.77.0.1";
 const GUESTS: [(&str, &str); 3] =
     [("web", "10.77.0.11"), ("stream", "10.77.0.12"), ("peer", "10.77.0.13")];

@@ -11,6 +11,7 @@
 mod bond;
 mod c_program;
 mod checksum;
+mod cpu_distance;
 mod cpu_times;
 mod disk_engine;
 mod disk_file;

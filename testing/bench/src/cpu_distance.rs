@@ -25,7 +25,7 @@ const NEAR_NS_MAX: f64 = 80.0;
 /// Distance of two CPUs in the cache hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Distance {
+pub(crate) enum Distance {
     /// The CPUs share a cache.
     Near,
     /// The CPUs share no cache.
@@ -34,7 +34,7 @@ pub enum Distance {
 
 impl Distance {
     /// Classifies a transfer time in nanoseconds.
-    pub fn of(handover_ns: f64) -> Self {
+    pub(crate) fn of(handover_ns: f64) -> Self {
         if handover_ns < NEAR_NS_MAX { Self::Near } else { Self::Far }
     }
 }
@@ -45,7 +45,7 @@ impl Distance {
 ///
 /// # Errors
 /// The CPUs do not exist or are the same, or are so busy that no window ended within 5 s.
-pub fn handover_ns(cpus: [u16; 2]) -> Result<f64> {
+pub(crate) fn handover_ns(cpus: [u16; 2]) -> Result<f64> {
     handover_within(cpus, LIMIT)
 }
 
