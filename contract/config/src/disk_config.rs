@@ -258,11 +258,6 @@ impl DiskConfig {
         let from_name = || self.name.as_str().chars().take(SERIAL_BYTES_MAX).collect();
         self.serial.clone().unwrap_or_else(from_name)
     }
-
-    /// Returns the block size in bytes of a new file; `None` for formats without blocks.
-    pub fn effective_block_bytes(&self) -> Option<u64> {
-        self.block_bytes.map(ByteSize::bytes).or(self.format.default_block_bytes())
-    }
 }
 
 /// `[disk.vhost_user]`: attaches the disk to a VM as a virtio disk.

@@ -35,15 +35,6 @@ impl DiskFormat {
             Self::Vhd | Self::Vhdx => DiskKind::Dynamic,
         }
     }
-
-    /// Returns the default block size in bytes; `None` for formats without blocks.
-    pub(crate) const fn default_block_bytes(self) -> Option<u64> {
-        match self {
-            Self::Raw | Self::PassThrough => None,
-            Self::Vhd => Some(2 << 20),
-            Self::Vhdx => Some(32 << 20),
-        }
-    }
 }
 
 /// Allocation of a disk's content.

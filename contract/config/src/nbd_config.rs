@@ -86,11 +86,6 @@ const fn is_false(flag: &bool) -> bool {
 }
 
 impl DiskNbd {
-    /// Returns an export on a Unix socket, accessible to the daemon's user and group.
-    pub fn on_socket(socket: impl Into<PathBuf>) -> Self {
-        Self { socket: Some(socket.into()), ..Self::default() }
-    }
-
     /// Returns the maximum number of connections.
     pub fn effective_connections_max(&self) -> u32 {
         self.connections_max.unwrap_or(CONNECTIONS_MAX)

@@ -32,17 +32,16 @@ fn one(keys: &str) -> DiskConfig {
 
 #[test]
 fn what_is_not_written_follows_from_the_format() {
-    for (format, kind, file, block) in [
-        ("raw", DiskKind::Fixed, Some("web.raw"), None),
-        ("vhd", DiskKind::Dynamic, Some("web.vhd"), Some(2 << 20)),
-        ("vhdx", DiskKind::Dynamic, Some("web.vhdx"), Some(32 << 20)),
-        ("pass-through", DiskKind::Fixed, None, None),
+    for (format, kind, file) in [
+        ("raw", DiskKind::Fixed, Some("web.raw")),
+        ("vhd", DiskKind::Dynamic, Some("web.vhd")),
+        ("vhdx", DiskKind::Dynamic, Some("web.vhdx")),
+        ("pass-through", DiskKind::Fixed, None),
     ] {
         let config = read(&disk("web", &format!("format = \"{format}\""))).unwrap();
         let (disk, store) = (&config.disks[0], &config.stores[0]);
         assert_eq!(disk.kind_of_new_file(), kind, "{format}");
         assert_eq!(disk.effective_file().as_ref().map(|file| file.as_str()), file, "{format}");
-        assert_eq!(disk.effective_block_bytes(), block, "{format}");
         let path = file.map_or("/srv/fast".to_owned(), |file| format!("/srv/fast/{file}"));
         assert_eq!(disk.path_in(store).to_str(), Some(path.as_str()), "{format}");
         assert_eq!((disk.logical_sector, disk.physical_sector), (512, 4096));
@@ -85,7 +84,7 @@ fn what_is_written_is_taken() {
     );
     assert_eq!(web.effective_file().unwrap().as_str(), "vms/web 0.vhdx");
     assert_eq!(web.size_bytes.unwrap().bytes(), 10 << 30);
-    assert_eq!(web.effective_block_bytes(), Some(1 << 20));
+    assert_eq!(web.block_bytes.unwrap().bytes(), 1 << 20);
     assert_eq!(web.effective_serial(), "S/N 0815");
     let vhost_user = web.vhost_user.unwrap();
     assert_eq!((vhost_user.mode, vhost_user.queues), (SocketMode::Server, 1));

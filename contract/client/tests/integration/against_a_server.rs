@@ -180,7 +180,7 @@ async fn refusals_carry_what_the_daemon_said() {
     assert_eq!(error.api_errors()[1].code, ErrorCode::Conflict);
 
     let error = OneAnswer::json("404 Not Found", "").client().host().await.unwrap_err();
-    assert!(error.is_not_found());
+    assert_eq!(error.api_errors()[0].code, ErrorCode::NotFound);
     let error = OneAnswer::json("502 Bad", "<html>").client().host().await.unwrap_err();
     assert_eq!(error.to_string(), "the daemon responded with status 502: <html>");
 }
