@@ -125,8 +125,9 @@ impl FlowFlags {
                     && self.store.as_ref().is_none_or(|store| of.store == store.as_str())
             });
             if !self.watch {
-                return Ok(context
-                    .show(&disks, |disks| cluster_tables::flow_table(disks).render())?);
+                return Ok(
+                    context.show(&disks, |disks| cluster_tables::flow_table(disks).render())?
+                );
             }
             if context.json {
                 context.show_line(&disks, |_| String::new())?;

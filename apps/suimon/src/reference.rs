@@ -7,8 +7,7 @@ use suimon_contract::{
 
 use crate::exit::CODES;
 
-const GENERATED: &str =
-    "<!-- Made by `suimon docs`. Change the source, not this page. -->\n\n";
+const GENERATED: &str = "<!-- Made by `suimon docs`. Change the source, not this page. -->\n\n";
 
 /// Returns the pages: name and text.
 pub(crate) fn pages(command: Command) -> [(&'static str, String); 6] {

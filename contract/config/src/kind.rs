@@ -54,7 +54,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Kinds of table, the file included.
+    /// Kinds of table, the file included, in the order of a written host file.
     pub const ALL: [Self; 24] = [
         Self::File,
         Self::Host,

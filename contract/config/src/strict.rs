@@ -102,13 +102,13 @@ impl<'de> Deserializer<'de> for Strict<'_> {
         match value {
             Value::Array(_) => Err(Error::invalid_type(Unexpected::Seq, &visitor)),
             Value::Object(mut table) => {
-                accept_old_names(name, &mut table, |rename| found.borrow_mut().push(rename)).map_err(
-                    |renames| {
-                        let text =
-                            renames.iter().map(|of| format!("`{}` {}", of.new, conflict_of_names(of)));
+                accept_old_names(name, &mut table, |rename| found.borrow_mut().push(rename))
+                    .map_err(|renames| {
+                        let text = renames
+                            .iter()
+                            .map(|of| format!("`{}` {}", of.new, conflict_of_names(of)));
                         Error::custom(text.collect::<Vec<_>>().join("; "))
-                    },
-                )?;
+                    })?;
                 Strict { value: Value::Object(table), found }.deserialize_any(visitor)
             }
             value => Strict { value, found }.deserialize_any(visitor),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::{Finding, FindingLocation};
-use crate::{VF_RATE_STEP_BPS, ErrorCode, PfConfig, VfConfig};
+use crate::{ErrorCode, PfConfig, VF_RATE_STEP_BPS, VfConfig};
 
 /// Reports invalid combinations of one adapter's keys.
 pub(crate) fn pf_fits(place: FindingLocation, pf: &PfConfig, findings: &mut Vec<Finding>) {

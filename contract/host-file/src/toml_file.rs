@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::document::{old_names_of_document, read_document};
 use crate::toml_lines::Lines;
-use crate::{RENAMES, ApiError, ErrorCode, HostConfig, OldName, Renamed};
+use crate::{ApiError, ErrorCode, HostConfig, OldName, RENAMES, Renamed};
 
 /// Largest host file in bytes.
 pub const TOML_BYTES_MAX: usize = 1 << 20;

@@ -12,54 +12,20 @@ use crate::{ByteSize, Form, HostConfig, Kind, as_table, default_of};
 /// `config` is valid.
 pub fn to_toml(config: &HostConfig) -> String {
     let mut out = String::new();
-    let host = as_table(&config.host);
-    if !host.is_empty() {
-        write_table(&mut out, Kind::Host, "[host]", &host);
-    }
-    if let Some(api) = &config.api {
-        write_table(&mut out, Kind::Api, "[api]", &as_table(api));
-    }
-    if let Some(console) = &config.console {
-        write_table(&mut out, Kind::Console, "[console]", &as_table(console));
-    }
-    if let Some(lab) = &config.lab {
-        write_table(&mut out, Kind::Lab, "[lab]", &as_table(lab));
-    }
-    if let Some(power) = &config.power {
-        write_table(&mut out, Kind::Power, "[power]", &as_table(power));
-    }
-    if let Some(cluster) = &config.cluster {
-        write_table(&mut out, Kind::Cluster, "[cluster]", &as_table(cluster));
-    }
-    for uplink in &config.uplinks {
-        write_table(&mut out, Kind::Uplink, "[[uplink]]", &as_table(uplink));
-    }
-    for team in &config.teams {
-        write_table(&mut out, Kind::Team, "[[team]]", &as_table(team));
-    }
-    for switch in &config.switches {
-        write_table(&mut out, Kind::Switch, "[[switch]]", &as_table(switch));
-    }
-    for nic in &config.nics {
-        write_table(&mut out, Kind::Nic, "[[nic]]", &as_table(nic));
-    }
-    for store in &config.stores {
-        write_table(&mut out, Kind::Store, "[[store]]", &as_table(store));
-    }
-    for policy in &config.qos_policies {
-        write_table(&mut out, Kind::QosPolicy, "[[qos_policy]]", &as_table(policy));
-    }
-    for disk in &config.disks {
-        write_table(&mut out, Kind::Disk, "[[disk]]", &as_table(disk));
-    }
-    for vm in &config.vms {
-        write_table(&mut out, Kind::Vm, "[[vm]]", &as_table(vm));
-    }
-    for pf in &config.pfs {
-        write_table(&mut out, Kind::Pf, "[[pf]]", &as_table(pf));
-    }
-    for node in &config.nodes {
-        write_table(&mut out, Kind::Node, "[[node]]", &as_table(node));
+    let file = as_table(config);
+    for kind in Kind::ALL {
+        let word = kind.word();
+        match file.get(word) {
+            Some(Value::Object(section)) if !section.is_empty() => {
+                write_table(&mut out, kind, &format!("[{word}]"), section);
+            }
+            Some(Value::Array(tables)) => {
+                for table in tables.iter().filter_map(Value::as_object) {
+                    write_table(&mut out, kind, &format!("[[{word}]]"), table);
+                }
+            }
+            _ => {}
+        }
     }
     out
 }

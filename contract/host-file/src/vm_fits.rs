@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::finding::{Finding, FindingLocation};
 use crate::{
-    VM_DEVICES_MAX, DiskConfig, DiskController, ErrorCode, Form, HostConfig, Kind, Name, NicBackend,
-    NicConfig, SocketMode, VmConfig,
+    DiskConfig, DiskController, ErrorCode, Form, HostConfig, Kind, Name, NicBackend, NicConfig,
+    SocketMode, VM_DEVICES_MAX, VmConfig,
 };
 
 /// Reports invalid combinations of one VM's keys.

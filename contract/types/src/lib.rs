@@ -169,10 +169,10 @@ pub use migration::{
 };
 pub use nbd_status::{NbdPeerStatus, NbdStatus};
 pub use node_status::NodeStatus;
+pub use observed::Observed;
 pub use offload_status::{
     DeviceFeatureStatus, DeviceFeaturesStatus, OffloadPerformer, OffloadStatus,
 };
-pub use observed::Observed;
 pub use operation::{Operation, OperationState};
 pub use power_status::{
     PowerChangedStatus, PowerCpuStatus, PowerDataPlaneStatus, PowerEffect, PowerEnergyStatus,

@@ -12,8 +12,7 @@ fn an_object_is_no_list() {
         r#"{"proposals":[{"qos_policy":{"name":"a","limits":{"max_iops":7}}}]}"#,
         r#"{"proposals":[{"without_disk":"a"},{"store":{"name":"a","capacity_iops":1.0}}]}"#,
     ] {
-        let expected =
-            serde_json::from_str::<WhatIfRequest>(&good.replace("1.0", "1")).unwrap();
+        let expected = serde_json::from_str::<WhatIfRequest>(&good.replace("1.0", "1")).unwrap();
         assert_eq!(read(good), Ok(expected), "{good}");
     }
     for bad in [
@@ -31,9 +30,8 @@ fn an_object_is_no_list() {
 
 #[test]
 fn texts_without_their_syntax_are_no_violation_of_the_schema() {
-    let code = |body: &str| {
-        parse_request::<MigrateVmRequest>(body.as_bytes()).unwrap_err().code.as_str()
-    };
+    let code =
+        |body: &str| parse_request::<MigrateVmRequest>(body.as_bytes()).unwrap_err().code.as_str();
     assert_eq!(code(r#"{"to":"n2","bandwidth":"10 parsecs"}"#), "invalid_value");
     assert_eq!(code(r#"{"to":"n2","bandwidth":[10]}"#), "malformed");
     assert_eq!(code(r#"{"to":"/"}"#), "invalid_value");

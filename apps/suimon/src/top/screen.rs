@@ -141,15 +141,16 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, title: &str, text: &str, scroll
 }
 
 #[cfg(test)]
+#[path = "../../../suimon-tables/src/top/example.rs"]
+mod example;
+
+#[cfg(test)]
 mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
+    use super::example::example;
     use super::*;
-    use example::example;
-
-    #[path = "../../../../suimon-tables/src/top/example.rs"]
-    mod example;
 
     fn showing(shows: top::View) -> View {
         View { shows, rates: Some(example()), trouble: None, scroll: 0 }

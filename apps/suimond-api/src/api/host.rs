@@ -142,7 +142,9 @@ async fn top(State(state): State<ApiState>) -> Result<Json<TopSnapshot>, Failure
 async fn export_metrics(State(state): State<ApiState>) -> Result<Response, Failure> {
     let refused = state.failures.totals();
     let text = state
-        .call_blocking(move |node| suimond_metrics::render(&suimond_metrics::Readings::of(node, refused)))
+        .call_blocking(move |node| {
+            suimond_metrics::render(&suimond_metrics::Readings::of(node, refused))
+        })
         .await?;
     Ok(([(header::CONTENT_TYPE, suimond_metrics::CONTENT_TYPE)], text).into_response())
 }
