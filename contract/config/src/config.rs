@@ -387,7 +387,7 @@ pub struct OffloadConfig {
 
 impl OffloadConfig {
     /// Returns true if every offload has its default value.
-    pub(crate) fn is_default(&self) -> bool {
+    pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -417,6 +417,7 @@ const fn default_vmq_weight() -> u8 {
     100
 }
 
+/// Returns the MTU of a NIC whose configuration names none.
 pub const fn default_mtu() -> u16 {
     1500
 }

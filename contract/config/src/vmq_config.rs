@@ -41,7 +41,7 @@ pub struct VmqConfig {
 
 impl VmqConfig {
     /// Returns true if every key has its default value.
-    pub(crate) fn is_default(&self) -> bool {
+    pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }

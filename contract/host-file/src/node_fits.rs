@@ -12,20 +12,6 @@ pub(crate) fn node_fits(place: FindingLocation, node: &NodeConfig, findings: &mu
     }
 }
 
-impl NodeConfig {
-    /// Returns the name or IP address that the node's certificate must contain.
-    pub fn effective_server_name(&self) -> String {
-        let name = self.server_name.clone();
-        name.unwrap_or_else(|| Self::server_name_of(&self.address).to_owned())
-    }
-
-    /// Returns the host name or IP address in an address with a port, without the brackets of IPv6.
-    pub fn server_name_of(address: &str) -> &str {
-        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-        host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::{ErrorCode, NodeConfig, Plan, PlanAction, parse_resource, parse_toml, to_toml};
