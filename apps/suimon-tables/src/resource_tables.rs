@@ -1,8 +1,8 @@
 //! Trait of resources with text output, and text output of switches, uplinks and NICs.
 
 use suimon_contract::{
-    IovPath, NicBackend, NicConfig, NicStatus, Observed, SwitchConfig, SwitchStatus, UplinkConfig,
-    UplinkStatus,
+    AddressStatus, IovPath, NicBackend, NicConfig, NicStatus, Observed, SwitchConfig, SwitchStatus,
+    UplinkConfig, UplinkStatus,
 };
 
 use crate::columns;

@@ -30,7 +30,7 @@ mod option {
 
 /// Direction of a frame, relative to the interface (`epb_flags`, bits 0 and 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PacketDirection {
+pub(crate) enum PacketDirection {
     /// The interface received the frame.
     Inbound = 1,
     /// The interface sent the frame.
@@ -39,19 +39,19 @@ pub enum PacketDirection {
 
 /// Captured frame, possibly truncated.
 #[derive(Clone, Copy, Debug)]
-pub struct Packet<'f> {
+pub(crate) struct Packet<'f> {
     /// Time in nanoseconds since 1970-01-01 UTC.
-    pub time_unix_ns: u64,
+    pub(crate) time_unix_ns: u64,
     /// Direction of the frame.
-    pub direction: PacketDirection,
+    pub(crate) direction: PacketDirection,
     /// Length on the wire in bytes.
-    pub original_len: u32,
+    pub(crate) original_len: u32,
     /// Captured bytes from the start of the frame.
-    pub bytes: &'f [u8],
+    pub(crate) bytes: &'f [u8],
 }
 
 /// Appends the section header and the description of the interface. `snaplen` 0 means no limit.
-pub fn write_start(out: &mut Vec<u8>, application: &str, interface: &str, snaplen: u32) {
+pub(crate) fn write_start(out: &mut Vec<u8>, application: &str, interface: &str, snaplen: u32) {
     block(out, SECTION_HEADER, |out| {
         out.extend(BYTE_ORDER_MAGIC.to_le_bytes());
         out.extend(1_u16.to_le_bytes());
@@ -72,7 +72,7 @@ pub fn write_start(out: &mut Vec<u8>, application: &str, interface: &str, snaple
 }
 
 /// Appends a frame as an Enhanced Packet Block.
-pub fn write_packet(out: &mut Vec<u8>, packet: &Packet<'_>) {
+pub(crate) fn write_packet(out: &mut Vec<u8>, packet: &Packet<'_>) {
     block(out, ENHANCED_PACKET, |out| {
         out.extend(0_u32.to_le_bytes());
         timestamp(out, packet.time_unix_ns);
@@ -86,7 +86,7 @@ pub fn write_packet(out: &mut Vec<u8>, packet: &Packet<'_>) {
 }
 
 /// Appends the statistics that end a capture. `received` includes the frames missed by the capture.
-pub fn write_statistics(out: &mut Vec<u8>, time_unix_ns: u64, received: u64, missed: u64) {
+pub(crate) fn write_statistics(out: &mut Vec<u8>, time_unix_ns: u64, received: u64, missed: u64) {
     block(out, INTERFACE_STATISTICS, |out| {
         out.extend(0_u32.to_le_bytes());
         timestamp(out, time_unix_ns);

@@ -45,7 +45,7 @@ pub struct Tokens {
 
 /// Bearer token, compared in constant time.
 #[derive(Clone)]
-pub struct Token(Arc<[u8]>);
+pub(crate) struct Token(Arc<[u8]>);
 
 impl TcpApi {
     /// Loads the files named in `[api]`.

@@ -1,7 +1,11 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use suimon_contract::{
+    DiskStatus, PowerStatus, QueueStatus, StoreStatus, TeamStatus, VmStatus, VmqStatus,
+};
 
 use super::*;
+use crate::readings::PortReading;
 
 fn read<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()

@@ -5,11 +5,13 @@ use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
 use crate::{
-    ClusterDisk, ClusterStatus, ConfinementStatus, DiskStatus, DrainPlan, ErrorCode, EventKind,
-    HostConfig, MoveQueueRequest, PowerStatus, QosFlowStatus, QosPolicyStatus, QueueStatus,
-    StoreStatus, TopSnapshot, VmStatus, VmqStatus, WhatIfRequest, WhatIfResponse, check_patch,
-    describe_keys, describe_renames, example_of, from_json, old_names_of, old_names_of_apply,
-    old_names_of_file, parse_request_noting, parse_toml, to_json, to_stored, to_toml,
+    ClusterDisk, ClusterStatus, Components, ConfinementStatus, DiskStatus, DrainPlan, ErrorCode,
+    EventKind, HostConfig, Kind, MoveQueueRequest, PowerStatus, QosFlowStatus, QosPolicyStatus,
+    QueueStatus, RENAMES, Rename, Renamed, StoreStatus, TopSnapshot, VmStatus, VmqStatus,
+    WhatIfRequest, WhatIfResponse, accept_old_names, check_patch, describe_keys, describe_renames,
+    example_of, from_json, old_names_of, old_names_of_apply, old_names_of_file,
+    parse_request_noting, parse_toml, renamed_fields, renamed_key, renames_page, to_json,
+    to_stored, to_toml,
 };
 
 fn components() -> Components {

@@ -44,8 +44,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use body::Body;
 pub(crate) use changes::name_in_path;
-pub use failure::Failure;
-pub(crate) use failure::Parameters;
+pub(crate) use failure::{Failure, Parameters};
 pub use notifications::{EVENT_FOLLOWERS_MAX, NotificationSender, Notifications};
 pub use state::ApiState;
 
