@@ -4,21 +4,21 @@
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{Shutdown, shutdown};
-use suimon_unix_socket::{close_elsewhere, receive, refuse_descriptors};
+use suimon_unix_socket::{AttachedDescriptors, Closes, refuse_descriptors};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, ReadBuf};
 use tokio::net::UnixStream;
 
 /// Size of a read in each direction, in bytes: as many bytes as TLS converts to records without
 /// waiting for the socket.
 const BUFFER_BYTES: usize = 256 << 10;
-/// Maximum number of sockets whose close may be in progress when another one is registered.
+/// Maximum number of threads that close sockets, and of closes that may be in progress or queued for
+/// such a thread when another socket is registered.
 const CLOSING_MAX: usize = 64;
 /// Interval of checks for a closed end that has no more data to send.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -31,19 +31,12 @@ pub struct LocalEnd(Arc<Socket>);
 struct Socket {
     stream: UnixStream,
     /// `None` if the kernel refuses descriptors that the peer attaches. Dropped after `stream`.
-    guard: Option<Guard>,
+    guard: Option<AttachedDescriptors>,
 }
 
-/// Last descriptor of a socket, and the descriptors received through it. Their close may block
+/// Closes of sockets and of descriptors received through them, which may block
 /// (`docs/decisions/0086-descriptors-attached-by-peers.md`).
-#[derive(Debug)]
-struct Guard {
-    socket: Option<OwnedFd>,
-    received: Mutex<Vec<OwnedFd>>,
-}
-
-/// Number of sockets whose close is in progress.
-static CLOSING: AtomicUsize = AtomicUsize::new(0);
+static CLOSES: LazyLock<Closes> = LazyLock::new(|| Closes::new(CLOSING_MAX));
 
 /// Registers a Unix socket of this host with the current async runtime.
 ///
@@ -57,14 +50,11 @@ pub fn local(end: OwnedFd) -> io::Result<LocalEnd> {
 
 impl LocalEnd {
     fn new(end: OwnedFd, is_guarded: bool) -> io::Result<Self> {
-        let guard = match is_guarded.then(|| Guard::of(&end)).transpose() {
+        let guard = match is_guarded.then(|| guard(&end)).transpose() {
             Ok(guard) => guard,
             Err(error) => {
                 // Its close may block, too.
-                CLOSING.fetch_add(1, Ordering::Relaxed);
-                close_elsewhere(end, || {
-                    CLOSING.fetch_sub(1, Ordering::Relaxed);
-                });
+                CLOSES.close(end);
                 return Err(error);
             }
         };
@@ -74,41 +64,23 @@ impl LocalEnd {
     }
 }
 
-impl Guard {
-    fn of(socket: &OwnedFd) -> io::Result<Self> {
-        if CLOSING.load(Ordering::Relaxed) >= CLOSING_MAX {
-            let text = "QEMU processes delay the close of earlier connections; end the VMs whose \
-                        consoles or migrations ended with an error";
-            return Err(io::Error::other(text));
-        }
-        Ok(Self { socket: Some(socket.try_clone()?), received: Mutex::default() })
+/// Creates the owner of descriptors that the peer of a socket attaches.
+fn guard(socket: &OwnedFd) -> io::Result<AttachedDescriptors> {
+    if CLOSES.count() >= CLOSING_MAX {
+        let text = "QEMU processes delay the close of earlier connections; end the VMs whose \
+                    consoles or migrations ended with an error";
+        return Err(io::Error::other(text));
     }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        let received = self.received.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let values = (self.socket.take(), std::mem::take(received));
-        CLOSING.fetch_add(1, Ordering::Relaxed);
-        close_elsewhere(values, || {
-            CLOSING.fetch_sub(1, Ordering::Relaxed);
-        });
-    }
+    AttachedDescriptors::new(socket, &CLOSES)
 }
 
 impl Socket {
     /// Reads data without blocking.
     fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(guard) = &self.guard else { return self.stream.try_read(buffer) };
-        let mut received = guard.received.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = self.stream.try_io(Interest::READABLE, || {
-            receive(self.stream.as_fd(), &mut [IoSliceMut::new(buffer)], &mut received)
-        })?;
-        if received.is_empty() {
-            return Ok(count);
-        }
-        let text = "the peer attached a descriptor to its data";
-        Err(io::Error::new(io::ErrorKind::InvalidData, text))
+        self.stream.try_io(Interest::READABLE, || {
+            guard.receive(self.stream.as_fd(), &mut [IoSliceMut::new(buffer)])
+        })
     }
 }
 
