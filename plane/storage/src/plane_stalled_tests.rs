@@ -1,8 +1,8 @@
 //! Control of a store's disks while one of the store's workers does not proceed.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_ports::{TaskDescriptors, WorkerTasks};
@@ -91,6 +91,7 @@ fn changes_and_the_removal_of_a_disk_do_not_wait_for_a_stalled_worker() {
             of_thread.set_cap(STORE, Some(cap));
             of_thread.set_cap(STORE, None);
             let queue = FakeQueue::new(4);
+            queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
             let client = Arc::clone(&queue.client);
             of_thread.attach_queue(other, QueueKey::Ring(0), Box::new(queue)).unwrap();
             ask(&client, 1, WRITE, 0);

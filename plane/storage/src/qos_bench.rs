@@ -337,10 +337,11 @@ impl Bench {
     fn next_event(&self) -> u64 {
         let now = self.device().now;
         let workers = self.works.iter().zip(&self.rounds).zip(&self.stalled);
-        let deadlines = workers.filter(|(_, is_stalled)| !**is_stalled).flat_map(|((work, end), _)| {
-            let deadline = work.next_deadline().map(|time| time.as_ns().max(*end));
-            deadline.into_iter().chain(Some(*end).filter(|end| *end > now))
-        });
+        let deadlines =
+            workers.filter(|(_, is_stalled)| !**is_stalled).flat_map(|((work, end), _)| {
+                let deadline = work.next_deadline().map(|time| time.as_ns().max(*end));
+                deadline.into_iter().chain(Some(*end).filter(|end| *end > now))
+            });
         // Completes requests when a server becomes free; soon, if that is now.
         let device = self.device();
         let servers = device.servers.iter().map(|free| free.0).filter(|free| *free > now);

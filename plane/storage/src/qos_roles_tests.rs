@@ -174,7 +174,10 @@ fn one_worker_leaves(seeds: Range<u64>) {
         assert_eq!(bench.works[leaves].store_status(STORE), None);
         let before = bench.seats[stays].answered;
         bench.run(100 * MILLISECOND);
-        assert!(bench.seats[stays].answered > before + 200, "seed {seed}: the client waits for ever");
+        assert!(
+            bench.seats[stays].answered > before + 200,
+            "seed {seed}: the client waits for ever"
+        );
         // All loans were returned, so the worker can become the only user of the store.
         let now = bench.time();
         assert!(bench.works[stays].end_sharing(now, STORE));

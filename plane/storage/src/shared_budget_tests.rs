@@ -6,8 +6,8 @@ use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::sync::{Condvar, Mutex};
 use suimon_quantity::DiskId;
 use suimon_storage_qos::{
-    Assignment, Capacity, Completion, DiskSlot, Limits, Next, Operation, Proposal, Store, StoreSpec,
-    Submitted,
+    Assignment, Capacity, Completion, DiskSlot, Limits, Next, Operation, Proposal, Store,
+    StoreSpec, Submitted,
 };
 
 use super::*;

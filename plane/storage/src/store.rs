@@ -246,7 +246,9 @@ impl WorkerStore {
             Mode::Shared(sharing) => {
                 let Completed { operation, bytes, latency_ns, .. } = of;
                 let latency = latency_ns.map(Duration::from_nanos);
-                sharing.own.handle_completion(now, Completion { disk: slot, operation, bytes, latency });
+                sharing
+                    .own
+                    .handle_completion(now, Completion { disk: slot, operation, bytes, latency });
             }
             Mode::Between => {}
         }

@@ -124,9 +124,7 @@ impl WorkerStore {
             return false;
         }
         match &mut self.mode {
-            Mode::Shared(of) => {
-                of.own.is_settled() && !of.client.is_pending() && of.client.leave()
-            }
+            Mode::Shared(of) => of.own.is_settled() && !of.client.is_pending() && of.client.leave(),
             Mode::Sole(_) | Mode::Between => true,
         }
     }

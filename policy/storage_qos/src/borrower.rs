@@ -310,7 +310,8 @@ impl Borrower {
             let disk = DiskSlot(*slot);
             if queue.loans > 0 && (is_settling || now >= queue.ahead_since + HELD_MAX) {
                 queue.loan_target = queue.loan_target.saturating_sub(queue.loans);
-                let normalization = (now <= queue.ahead_since + GRANT_AGE_MAX).then_some(normalization);
+                let normalization =
+                    (now <= queue.ahead_since + GRANT_AGE_MAX).then_some(normalization);
                 return_loan(report, normalization, disk, queue);
             }
             // While requests are queued, a loan must not let a new request pass them.

@@ -26,8 +26,7 @@ impl WorkerTasks for StoragePlane {
         let (commands, receiver): (_, Receiver<Command>) = channel();
         let told = Arc::clone(&self.0.told);
         let recording = self.0.recording.clone();
-        let resident =
-            StorageWorker::new(processor, receiver, told, Arc::clone(&waker), recording);
+        let resident = StorageWorker::new(processor, receiver, told, Arc::clone(&waker), recording);
         let worker_channel = WorkerChannel { commands, waker, has_io: AtomicBool::new(false) };
         lock(&self.0.channels).insert(processor, Arc::new(worker_channel));
         Box::new(resident)

@@ -33,9 +33,14 @@ impl WorkerStore {
     pub(crate) fn view(&self, now: Time, me: WorkerId, slot: DiskSlot) -> Option<DiskFlow> {
         match &self.mode {
             Mode::Sole(scheduler) => scheduler.view(now, slot),
-            Mode::Shared(of) => of.budget.with_budget(me, |budget, is_first| {
-                if is_first { budget.view(now, slot) } else { None }
-            })?,
+            Mode::Shared(of) => {
+                of.budget.with_budget(
+                    me,
+                    |budget, is_first| {
+                        if is_first { budget.view(now, slot) } else { None }
+                    },
+                )?
+            }
             Mode::Between => None,
         }
     }
