@@ -50,7 +50,7 @@ const STATE_WRITABLE: Family = Family::gauge(
     "suimon_state_writable",
     "",
     &[],
-    "1 if the state directory can be written, else 0. While it is 0, changes of the configuration are refused",
+    "1 if the state directory can be written, else 0. While it is 0, changes of the configuration are rejected",
 );
 
 const REFUSED_CALLS: Family = Family::counter(

@@ -63,7 +63,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             "suimon_store_overcommit_ratio",
             "ratio",
             STORE,
-            "Sum of the disks' sizes divided by the size of the store",
+            "Overcommitment of space: sum of the disks' sizes divided by the size of the store",
         ),
         |of| of.overcommit_percent.map(Value::percent),
     ),

@@ -183,7 +183,7 @@ pub(super) fn left(entry: &VmEntry, node: &str) -> Draft {
 pub(super) fn stays(entry: &VmEntry, node: &str, reason: &str) -> Draft {
     let text = format!(
         "Migration of the VM to node {node} failed, it continues to run here: {reason}. Remove \
-         the reason, and migrate the VM again."
+         the cause, and migrate the VM again."
     );
     Draft::new(EventKind::VmStays, entry.label(), text).with("node", node).with("reason", reason)
 }
@@ -191,8 +191,9 @@ pub(super) fn stays(entry: &VmEntry, node: &str, reason: &str) -> Draft {
 pub(super) fn handed_over(entry: &VmEntry, node: &Name, reason: &str) -> Draft {
     let text = format!(
         "The VM was handed over to node {node}, which does not respond: the VM runs nowhere until \
-         it does. The daemon retries. If that node is gone for good, run `suimon node delete \
-         {node}`, which resumes the VM here. {reason}"
+         it does. The daemon retries. Check node {node}. If it will not return, make sure that it \
+         is switched off, otherwise the VM runs twice; then run `suimon node delete {node}`, which \
+         resumes the VM here. {reason}"
     );
     Draft::new(EventKind::VmHandedOver, entry.label(), text)
         .with("node", node)
@@ -214,7 +215,7 @@ pub(super) fn arrived(entry: &VmEntry, from: &str) -> Draft {
 pub(super) fn did_not_arrive(entry: &VmEntry, from: &str, reason: &str) -> Draft {
     let text = format!(
         "Migration of the VM from node {from} failed: {reason}. The NICs and disks created for it \
-         were removed. Remove the reason, and migrate the VM again."
+         were removed. Remove the cause, and migrate the VM again."
     );
     Draft::new(EventKind::VmDidNotArrive, entry.label(), text)
         .with("node", from)

@@ -49,16 +49,17 @@ impl Controller {
         self.drafts.push(match failure {
             Some(error) => {
                 let text = format!(
-                    "The state directory cannot be written: {}. The host works as configured; \
-                     changes of the configuration are refused, VMs are not started, and new events \
-                     are kept in memory only. Free space, remount the file system writable, or \
-                     correct its permissions.",
+                    "The state directory cannot be written: {}. The host works as configured. \
+                     Until the directory can be written, changes of the configuration are rejected, \
+                     VMs are not started, and new events are kept in memory only. Free space, \
+                     remount the file system writable, or correct its permissions.",
                     error.detail
                 );
                 Draft::new(EventKind::StateNotWritable, "host", text)
             }
             None => {
-                let text = "The state directory can be written again; events and changes that were \
+                let text = "The state directory can be written again: changes of the \
+                            configuration are accepted, VMs can be started, and events that were \
                             kept in memory are stored.";
                 Draft::new(EventKind::StateWritable, "host", text)
             }
