@@ -25,8 +25,8 @@ pub struct ClusterConfig {
     /// User name for etcd; no authentication by user if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Absolute path of a file whose first line is the password of the etcd user. The file must not
-    /// be readable by other users.
+    /// Absolute path of a file whose first line is the password of the etcd user. The file must
+    /// have no permissions for others (`chmod o=`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub password_file: Option<PathBuf>,
@@ -44,7 +44,8 @@ pub struct ClusterTls {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub certificate: Option<PathBuf>,
-    /// Absolute path of a PEM file with the private key of the client certificate.
+    /// Absolute path of a PEM file with the private key of the client certificate. The file must
+    /// have no permissions for others (`chmod o=`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub key: Option<PathBuf>,

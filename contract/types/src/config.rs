@@ -80,19 +80,21 @@ pub struct ApiConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_certificate: Option<PathBuf>,
-    /// Absolute path of a PEM file with the private key of the certificate, which other users must not
-    /// be able to read.
+    /// Absolute path of a PEM file with the private key of the certificate. The file must have no
+    /// permissions for others (`chmod o=`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_key: Option<PathBuf>,
     /// Absolute path of a file whose first line is the bearer token that every request over TCP
-    /// must have, at least 16 characters. The file must not be readable by other users.
+    /// must have, at least 16 characters. The file must have no permissions for others (`chmod
+    /// o=`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub token_file: Option<PathBuf>,
     /// Absolute path of a file whose first line is a bearer token that permits `GET /metrics` only,
     /// for example for Prometheus: at least 16 characters, and different from the token of
-    /// `token_file`. The file must not be readable by other users.
+    /// `token_file`; no such token if absent. The file must have no permissions for others (`chmod
+    /// o=`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub metrics_token_file: Option<PathBuf>,
@@ -107,8 +109,8 @@ pub struct ConsoleConfig {
     /// 7446:127.0.0.1:7446 HOST`.
     pub listen: String,
     /// Absolute path of a file whose first line is a token for logging in, at least 16 characters.
-    /// The file must not be readable by other users. If absent, `suimon console login` is the only
-    /// way to log in.
+    /// The file must have no permissions for others (`chmod o=`). If absent, `suimon console login`
+    /// is the only way to log in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub token_file: Option<PathBuf>,
@@ -275,11 +277,12 @@ pub struct NicConfig {
     /// daemon if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netns: Option<String>,
-    /// MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other
-    /// addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC
-    /// and a NIC that a VM names get a random address when they are added, which they keep. Any
-    /// other NIC without `mac` accepts any source address; its first source address is protected
-    /// from use by other ports until the guest disconnects.
+    /// MAC address of the NIC. Unless `mac_spoofing` is true, the switch drops frames that the
+    /// guest sends from another address, and frames that other ports send from this address. If
+    /// absent, a TAP NIC gets a random, permanent address when it is added, and a NIC in `nics` of
+    /// a VM when the VM first names it. Any other NIC without `mac` may use every source address;
+    /// the first one is bound to the NIC until the guest disconnects: other NICs may not send from
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "52:54:00:12:34:56")]
     pub mac: Option<MacAddr>,
@@ -288,8 +291,9 @@ pub struct NicConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u16>, minimum = 1, maximum = 4094)]
     pub vlan: Option<VlanId>,
-    /// VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`, on
-    /// the command line `10,20-29`. A port with `trunk` is a trunk port, otherwise an access port.
+    /// VLANs and ranges of VLANs whose frames are tagged on this port: `[10, "20-29"]` in a host
+    /// file, `10,20-29` on the command line. A port with `trunk` is a trunk port, otherwise an
+    /// access port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trunk: Option<TrunkVlans>,
     /// Number of queue pairs.
@@ -299,34 +303,38 @@ pub struct NicConfig {
     #[serde(default = "default_mtu")]
     pub mtu: u16,
     /// True if the guest may use source addresses other than `mac`, and other ports may use `mac`.
-    /// On a NIC without `mac`, no source address is bound to the NIC.
+    /// If true on a NIC without `mac`, the first source address is not bound to the NIC.
     #[serde(default)]
     pub mac_spoofing: bool,
     /// True if the port exchanges no frames with other isolated ports of the switch.
     #[serde(default)]
     pub isolated: bool,
     /// Limit of flooded frames (broadcast, multicast, unknown unicast) from the port in frames per
-    /// second; no limit if absent.
+    /// second; further ones are dropped. No limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storm_limit_fps: Option<u32>,
-    /// Limit of the rate at which the guest transmits, in bits per second; no limit if absent.
+    /// Limit of the rate at which the guest transmits, in bits per second; frames above it stay in
+    /// the queue of the guest. No limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_max_bps: Option<u64>,
-    /// Largest number of MAC addresses that the switch learns on this port.
+    /// Largest number of MAC addresses that the switch learns on this port. Frames from further
+    /// addresses are forwarded, but frames to these addresses are flooded.
     #[serde(default = "default_learned_max")]
     pub learned_max: u32,
-    /// Backend `tap`: true if the kernel may forward frames directly between this NIC and other
-    /// NICs with this key. The switch forwards them while `trunk`, `isolated`, `bandwidth_max_bps`, a
-    /// capture, or `rx_checksum` or `segmentation` off requires it. Requires `netns`.
+    /// Backend `tap`: true if the kernel may forward frames between this NIC and other NICs with
+    /// this key, bypassing the switch. Both NICs need the same switch, VLAN and MTU. The switch
+    /// forwards all frames of a NIC that is captured, has `trunk`, `isolated` or
+    /// `bandwidth_max_bps`, or has `rx_checksum` or `segmentation` disabled. Requires `netns`.
     #[serde(default)]
     pub kernel_path: bool,
-    /// Weight of the NIC in the assignment of queues to workers (VMQ). With 0, the NIC has no
-    /// queues of its own, and the base worker services it.
+    /// Weight of each queue of the NIC in VMQ of mode `static`, which assigns queues to workers so
+    /// that the sums of weights are about equal. With 0, in any mode, the base worker services the
+    /// NIC.
     #[serde(default = "default_vmq_weight")]
     pub vmq_weight: u8,
     /// Priority of the NIC in the assignment of virtual functions (VFs); the highest value is
-    /// served first. With 0, the NIC gets no VF. Requires `mac`; the random address that a NIC of a
-    /// VM has without this key counts. No effect on a switch without `iov`.
+    /// served first. With 0, the NIC gets no VF. Requires a MAC address: `mac`, or the random
+    /// address that a NIC of a VM has if `mac` is absent. No effect on a switch without `iov`.
     #[serde(default)]
     pub iov_weight: u8,
     /// Offloads between the guest and the switch.
@@ -366,17 +374,19 @@ impl NicConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadConfig {
-    /// NIC: true if the guest may send frames with a partial transport checksum, which the switch
-    /// completes. Uplink: true if the switch may leave the checksum to the device.
+    /// NIC, host NIC: true if the guest or host may send frames with a partial transport checksum,
+    /// which the switch completes where the receiver requires it. Uplink: true if the switch may
+    /// leave the checksum to the device.
     pub tx_checksum: bool,
-    /// NIC: true if frames to the guest may have a partial or already verified transport checksum.
-    /// Uplink: true if a checksum that the device reports as valid is not verified again.
+    /// NIC, host NIC: true if frames to the guest or host may have a partial or already verified
+    /// transport checksum. Uplink: true if a checksum that the device reports as valid is not
+    /// verified again.
     pub rx_checksum: bool,
-    /// NIC: true if frames from the guest may lack the IPv4 header checksum; virtio NICs do not
-    /// support this offload. Uplink: true if the switch may leave this checksum to the device.
+    /// No effect: sent frames always have a complete IPv4 header checksum, because virtio has no
+    /// offload for it.
     pub tx_ip_checksum: bool,
-    /// True if received frames may have an unverified IPv4 header checksum. virtio NICs do not
-    /// support this offload.
+    /// No effect: the receiver always verifies the IPv4 header checksum, because virtio has no
+    /// offload for it.
     pub rx_ip_checksum: bool,
     /// True if TCP and UDP frames may be larger than the MTU in both directions (TSO, USO, GSO).
     pub segmentation: bool,

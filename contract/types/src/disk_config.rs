@@ -26,8 +26,8 @@ pub struct StoreConfig {
     /// the capacity is unknown, and minimums are accepted only with `--force`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_iops: Option<StoreCapacity>,
-    /// Bytes of a read or write that count as one normalised operation, a power of two. A larger
-    /// request counts as its size in units, rounded up, wherever it begins.
+    /// Size of one normalised operation in bytes, a power of two. A read or write counts as its
+    /// size divided by this size, rounded up; its offset does not matter.
     #[serde(default = "default_normalization_bytes")]
     pub normalization_bytes: ByteSize,
     /// Largest number of requests in flight at the device.
@@ -38,10 +38,11 @@ pub struct StoreConfig {
     /// that both nodes see the same directory. The file system must support locks between nodes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
-    /// Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact
-    /// with the cluster. The reservation of the host is the limit if it is higher, or if the key is
-    /// absent. The cluster reserves this rate for the host. It has no effect if capacity minus other
-    /// reservations is lower.
+    /// Limit of all disks of this host in the store, in normalised IOPS (see
+    /// `normalization_bytes`), once the host has had no contact with the cluster for 30 s. If
+    /// absent, or not above the reservation of the host (the sum of its minimums, and 64 IOPS), the
+    /// reservation is the limit. The cluster keeps this rate free for the host; if the capacity
+    /// does not suffice for the rates of all hosts, the key has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_iops: Option<u64>,
     /// Used space in percent of the size of the store above which the store is reported as nearly
@@ -142,7 +143,7 @@ pub struct DiskConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<DiskKind>,
     /// Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file; the
-    /// size of the existing file if absent. It can grow but not shrink.
+    /// size of the existing file if absent. It can be raised, not lowered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<ByteSize>,
     /// Kind `differencing`: parent file, relative to the path of the store, which no disk may write
@@ -269,8 +270,8 @@ impl DiskConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskVhostUser {
-    /// Absolute path of the vhost-user socket, by which a VM that another program starts uses the
-    /// disk. A disk that only a VM of this host names needs none.
+    /// Absolute path of the vhost-user socket for a VM that another program starts. A disk that
+    /// only a VM of this host uses needs neither the key nor its table `[disk.vhost_user]`.
     #[schema(value_type = String)]
     pub socket: PathBuf,
     /// Role of the daemon on the socket: `server` (the daemon listens) or `client` (QEMU listens,

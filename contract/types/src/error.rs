@@ -158,11 +158,12 @@ impl ErrorCode {
                 "Two resources of one kind, or an uplink and a team, have the same name."
             }
             Self::Conflict => {
-                "Two resources use the same device, socket, MAC address, uplink, team or file."
+                "Two resources use the same device, socket, MAC address, uplink, team or file, or the \
+                 state of an object does not permit the request."
             }
             Self::OverlappingVlans => "VLANs or ranges of VLANs of one port overlap.",
             Self::UnknownReference => {
-                "A key names a resource that does not exist in desired state."
+                "A key names a resource that does not exist in the desired state."
             }
             Self::NotFound => "The requested object does not exist.",
             Self::MethodNotAllowed => "The path exists and does not support this HTTP method.",
@@ -181,11 +182,16 @@ impl ErrorCode {
             }
             Self::Unsupported => "The device or host does not support the request.",
             Self::HostError => {
-                "A system call failed; the message contains the error of the kernel."
+                "A system call, QEMU, a guest agent or another node failed; the message contains the \
+                 error."
             }
             Self::Unauthorized => "The bearer token is missing or wrong.",
             Self::Cancelled => "The operation was cancelled.",
-            Self::Internal => "A defect of the daemon.",
+            Self::Internal => {
+                "The daemon has a defect; its log has the cause (`journalctl -u suimond`). Save the \
+                 log and report the defect. If a change ended with this error, restart the daemon, \
+                 which undoes an incomplete change."
+            }
         }
     }
 }

@@ -26,20 +26,23 @@ pub struct HostSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub vm_folder: Option<PathBuf>,
-    /// Maximum number of connections of NBD clients to all disks, 1 to 16 384; 1024 if absent.
+    /// Maximum number of NBD connections of all disks, 1 to 16 384; 1024 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nbd_connections_max: Option<u32>,
-    /// Maximum buffer memory of NBD connections to all disks in bytes, 1 MiB to 1 TiB; 1 GiB if
-    /// absent. 512 KiB of it are set aside for each connection that `nbd_connections_max` permits.
+    /// Maximum buffer memory of the NBD connections of all disks in bytes, 1 MiB to 1 TiB; 1 GiB if
+    /// absent. Of it, 512 KiB are reserved for each connection that `nbd_connections_max` permits,
+    /// whether it exists or not; connections share the rest. At most one connection per 512 KiB is
+    /// accepted. If memory is short, requests are delayed or processed in parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nbd_buffer_max_bytes: Option<ByteSize>,
     /// Maximum number of NBD connections of one peer, 1 to 16 384; 512 if absent. A peer is a user
     /// of this host, an IPv4 address or an IPv6 network of 64 bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nbd_peer_connections_max: Option<u32>,
-    /// Maximum buffer memory of the NBD connections of one peer in bytes, 1 MiB to 1 TiB; 512 MiB if
-    /// absent. 512 KiB of it are set aside for each connection that `nbd_peer_connections_max`
-    /// permits.
+    /// Maximum buffer memory of the NBD connections of one peer in bytes, 1 MiB to 1 TiB; 512 MiB
+    /// if absent. Of it, 512 KiB are reserved for each connection that `nbd_peer_connections_max`
+    /// permits, whether it exists or not; connections share the rest. At most one connection per
+    /// 512 KiB is accepted. If memory is short, requests are delayed or processed in parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nbd_peer_buffer_max_bytes: Option<ByteSize>,
 }

@@ -13,8 +13,8 @@ use crate::{ByteSize, HostSection};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskNbd {
-    /// Absolute path of the Unix socket on which the daemon listens. Several disks may use the same
-    /// socket.
+    /// Absolute path of the Unix socket on which the daemon listens; no Unix socket if absent.
+    /// Several disks may use the same socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub socket: Option<PathBuf>,
@@ -26,8 +26,9 @@ pub struct DiskNbd {
     /// `users`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Vec<String>>,
-    /// IP address and TCP port on which the daemon listens, such as `192.0.2.1:10809`. Several
-    /// disks may use the same address.
+    /// IP address and TCP port on which the daemon listens, usually port 10809; no TCP listener if
+    /// absent. Several disks may use the same address. An address that is not a loopback address
+    /// requires TLS or `plaintext`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub listen: Option<SocketAddr>,
@@ -36,8 +37,8 @@ pub struct DiskNbd {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_certificate: Option<PathBuf>,
-    /// Absolute path of a PEM file with the private key of the certificate. The file must not be
-    /// readable by all users.
+    /// Absolute path of a PEM file with the private key of the certificate. The file must have no
+    /// permissions for others (`chmod o=`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_key: Option<PathBuf>,
@@ -58,11 +59,13 @@ pub struct DiskNbd {
     /// path can then read and change the data. Requires `addresses`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub plaintext: bool,
-    /// Maximum number of connections of the disk's clients, 1 to 16 384; 128 if absent.
+    /// Maximum number of NBD connections of the disk, 1 to 16 384; 128 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections_max: Option<u32>,
-    /// Maximum buffer memory of the disk's connections in bytes, 1 MiB to 1 TiB; 128 MiB if absent.
-    /// 512 KiB of it are set aside for each connection that `connections_max` permits.
+    /// Maximum buffer memory of the NBD connections of the disk in bytes, 1 MiB to 1 TiB; 128 MiB
+    /// if absent. Of it, 512 KiB are reserved for each connection that `connections_max` permits,
+    /// whether it exists or not; connections share the rest. At most one connection per 512 KiB is
+    /// accepted. If memory is short, requests are delayed or processed in parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer_max_bytes: Option<ByteSize>,
 }

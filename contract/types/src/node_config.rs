@@ -20,8 +20,8 @@ pub struct NodeConfig {
     /// with that certificate itself.
     #[schema(value_type = String)]
     pub ca_certificate: PathBuf,
-    /// Absolute path of a file whose first line is the API token of the node. The file must not be
-    /// readable by other users.
+    /// Absolute path of a file whose first line is the API token of the node. The file must have no
+    /// permissions for others (`chmod o=`).
     #[schema(value_type = String)]
     pub token_file: PathBuf,
     /// Name that the certificate of the node must contain; the host in `address` if absent.

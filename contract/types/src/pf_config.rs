@@ -29,10 +29,11 @@ pub enum VfLinkState {
 pub struct PfConfig {
     /// Name of the adapter, unique among adapters.
     pub name: Name,
-    /// Adapter: its network device, or its PCI address, which does not change with the
-    /// configuration of the host.
+    /// Adapter: its network device, or its PCI address, which does not change when the device is
+    /// renamed.
     pub device: String,
-    /// Number of virtual functions (VFs). It can change only while no VF is in use.
+    /// Number of virtual functions (VFs), from 0 to the number that the adapter supports (`suimon
+    /// vf list`). It can change only while no VF is in use.
     #[serde(default)]
     pub vfs: u16,
     /// Settings of single VFs. Keys that are absent leave the setting of the VF as it is.
@@ -46,30 +47,32 @@ pub struct PfConfig {
 pub struct VfConfig {
     /// Number of the VF, from 0 to `vfs` - 1.
     pub index: u16,
-    /// MAC address of the VF. Its user can change it only if `trust` is true.
+    /// MAC address of the VF; unchanged if absent. Its user can change it only if `trust` is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "52:54:00:12:34:56")]
     pub mac: Option<MacAddr>,
-    /// VLAN of all frames of the VF. Its user sends and receives them untagged.
+    /// VLAN of all frames of the VF; unchanged if absent. Its user sends and receives them
+    /// untagged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u16>, minimum = 1, maximum = 4094)]
     pub vlan: Option<VlanId>,
-    /// True if the adapter drops frames that the VF sends from another MAC address.
+    /// True if the adapter drops frames that the VF sends from another MAC address; unchanged if
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spoof_check: Option<bool>,
     /// True if the user of the VF may change its MAC address and receive frames for other
-    /// addresses.
+    /// addresses; unchanged if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<bool>,
-    /// Guaranteed transmit rate in bits per second, a multiple of 1 000 000. Few adapters support
-    /// it.
+    /// Guaranteed transmit rate in bits per second, a multiple of 1 000 000; unchanged if absent.
+    /// Few adapters support it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_min_bps: Option<u64>,
-    /// Limit of the transmit rate in bits per second, a multiple of 1 000 000.
+    /// Limit of the transmit rate in bits per second, a multiple of 1 000 000; unchanged if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_max_bps: Option<u64>,
     /// Link state that the VF sees: `auto` (that of the adapter), `enable` (always up) or `disable`
-    /// (always down).
+    /// (always down); unchanged if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_state: Option<VfLinkState>,
 }

@@ -72,46 +72,51 @@ impl EnergyPreference {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PowerConfig {
-    /// Power plan: `balanced`, `high-performance`, `power-saver`, or `custom`, which sets only the
-    /// keys that are given here.
+    /// Power plan: `balanced`, `high-performance`, `power-saver`, or `custom`. An absent key has
+    /// the value of the plan. The plan `custom` leaves CPU settings without a key unchanged; keys
+    /// of workers and VMQ then have the values of `balanced`.
     pub plan: PowerPlanName,
-    /// Name of the cpufreq governor, such as `schedutil`.
+    /// Name of the cpufreq governor, such as `schedutil`; the value of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governor: Option<Name>,
-    /// Energy-performance preference of CPUs that select their frequency themselves.
+    /// Energy-performance preference of CPUs that select their frequency themselves; the value of
+    /// the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_preference: Option<EnergyPreference>,
-    /// Lowest frequency in percent of the highest frequency of the CPU.
+    /// Lowest frequency in percent of the highest frequency of the CPU; the value of the plan if
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub performance_percent_min: Option<u8>,
-    /// Highest frequency in percent of the highest frequency of the CPU.
+    /// Highest permitted frequency in percent of the highest frequency of the CPU; the value of the
+    /// plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub performance_percent_max: Option<u8>,
-    /// True if frequencies above the nominal one are permitted.
+    /// True if frequencies above the nominal one are permitted; the value of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turbo: Option<bool>,
-    /// Name of the deepest idle state that CPUs may enter, such as `C1E`. Plans set no limit.
+    /// Name of the deepest idle state that CPUs may enter, such as `C1E`; no limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_state_max: Option<String>,
-    /// Longest exit latency in microseconds of the idle states that CPUs may enter. Plans set no
-    /// limit.
+    /// Longest exit latency in microseconds of the idle states that CPUs may enter; no limit if
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_latency_us_max: Option<u32>,
     /// True if dynamic VMQ moves all queues away from lightly loaded workers, so that these sleep
-    /// (park).
+    /// (park); the value of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parking: Option<bool>,
-    /// Poll budget in microseconds: time for which a worker polls its rings after the last frame or
-    /// request before it sleeps. The budget is extended to up to four times while device completions
-    /// arrive within it.
+    /// Poll budget in microseconds: time for which a worker polls its queues after the last frame
+    /// or request before it sleeps. The budget is extended to up to four times while device
+    /// completions arrive within it. The value of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll_us: Option<u32>,
-    /// High mark of dynamic VMQ in percent of the time of a worker: queues are moved away from a
-    /// worker with a higher load.
+    /// High mark of dynamic VMQ: load in percent of a worker's time above which VMQ moves queues
+    /// away from the worker. The value of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmq_high_percent: Option<u8>,
-    /// Low mark of dynamic VMQ in percent of the time of a worker, at least 30 percentage points
-    /// below the high mark: VMQ may move all queues away from a worker whose load is at or below it.
+    /// Low mark of dynamic VMQ: load in percent of a worker's time at or below which VMQ, with
+    /// `parking`, may move all queues away from the worker. At least 30 less than
+    /// `vmq_high_percent`. The value of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmq_low_percent: Option<u8>,
 }

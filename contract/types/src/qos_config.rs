@@ -32,30 +32,33 @@ pub struct QosPolicyConfig {
     /// limits across nodes. No effect on a host without cluster.
     #[serde(default, skip_serializing_if = "is_not")]
     pub shared: bool,
-    /// Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if
-    /// absent.
+    /// Guaranteed minimum in normalised IOPS (operations of `normalization_bytes` of the store, 8
+    /// KiB by default), in effect while the disk has requests; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
-    /// Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most
-    /// `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops`
-    /// is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
+    /// Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by
+    /// default); no limit if absent. Short-term tolerance: in t seconds, at most `max_iops` × (t +
+    /// c) operations and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. With
+    /// `burst_iops`, the operations of the burst credit are added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most
-    /// `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops`
-    /// is set.
+    /// Maximum in bytes per second; no limit if absent. Short-term tolerance: in t seconds, at most
+    /// `max_bytes_per_s` × (t + c) bytes and one request are submitted; c is 0.02 s, and 0.08 s
+    /// with `min_iops`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
     /// Weight in the distribution of capacity beyond the minimums, relative to the weights of other
     /// disks.
     #[serde(default = "default_weight")]
     pub weight: u16,
-    /// Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts
-    /// if absent. Requires `max_iops` and `burst_s`.
+    /// Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by
+    /// default) while the disk has burst credit, higher than `max_iops`; no bursts if absent.
+    /// Requires `max_iops` and `burst_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_iops: Option<u64>,
-    /// Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The
-    /// disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
+    /// Longest time in seconds for which a disk with full credit can use `burst_iops`: the credit
+    /// is at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit
+    /// while it uses less than `max_iops`. Requires `burst_iops`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_s: Option<u32>,
 }
@@ -100,29 +103,32 @@ impl QosPolicyConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DiskQos {
-    /// Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if
-    /// absent.
+    /// Guaranteed minimum in normalised IOPS (operations of `normalization_bytes` of the store, 8
+    /// KiB by default), in effect while the disk has requests; none if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
-    /// Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most
-    /// `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops`
-    /// is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
+    /// Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by
+    /// default); no limit if absent. Short-term tolerance: in t seconds, at most `max_iops` × (t +
+    /// c) operations and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. With
+    /// `burst_iops`, the operations of the burst credit are added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most
-    /// `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops`
-    /// is set.
+    /// Maximum in bytes per second; no limit if absent. Short-term tolerance: in t seconds, at most
+    /// `max_bytes_per_s` × (t + c) bytes and one request are submitted; c is 0.02 s, and 0.08 s
+    /// with `min_iops`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
     /// Weight in the distribution of capacity beyond the minimums, relative to the weights of other
     /// disks.
     pub weight: u16,
-    /// Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts
-    /// if absent. Requires `max_iops` and `burst_s`.
+    /// Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by
+    /// default) while the disk has burst credit, higher than `max_iops`; no bursts if absent.
+    /// Requires `max_iops` and `burst_s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_iops: Option<u64>,
-    /// Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The
-    /// disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
+    /// Longest time in seconds for which a disk with full credit can use `burst_iops`: the credit
+    /// is at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit
+    /// while it uses less than `max_iops`. Requires `burst_iops`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_s: Option<u32>,
 }

@@ -53,10 +53,11 @@ pub enum LacpTimer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TeamConfig {
-    /// Name of the team, unique among teams and uplinks. A switch may name either as its `uplink`.
+    /// Name of the team, unique among teams and uplinks. A switch may name a team or an uplink as
+    /// its `uplink`.
     pub name: Name,
-    /// Member uplinks, each in one team only. If two members are equally suitable, the one listed
-    /// first is selected.
+    /// Member uplinks; an uplink belongs to at most one team. Of members that are equally suitable,
+    /// for example as primary, the team selects the one listed first.
     pub members: Vec<Name>,
     /// Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link
     /// aggregation group negotiated by LACP) or `switch-independent` (none required).
@@ -87,8 +88,8 @@ pub struct TeamConfig {
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standby: Option<Name>,
-    /// Mode `switch-independent`: member that preferably receives broadcasts and frames for NICs
-    /// without a member of their own; selected by the team if absent.
+    /// Mode `switch-independent`: preferred member for receiving broadcasts, multicasts, and frames
+    /// to NICs to which the algorithm assigns no member; selected by the team if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary: Option<Name>,
     /// Assignment of the queues of the members to workers.

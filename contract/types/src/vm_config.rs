@@ -58,23 +58,25 @@ pub struct VmConfig {
     /// Firmware that boots the VM: `bios` (SeaBIOS) or `uefi` (OVMF). Not used with `kernel`.
     #[serde(default)]
     pub firmware: VmFirmware,
-    /// Absolute path of a Linux kernel that is booted directly, without firmware.
+    /// Absolute path of a Linux kernel that is booted directly, without firmware; the firmware
+    /// boots the VM if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub kernel: Option<PathBuf>,
-    /// Absolute path of the initramfs of `kernel`.
+    /// Absolute path of the initramfs of `kernel`; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub initrd: Option<PathBuf>,
-    /// Command line of `kernel`. `console=ttyS0` selects the serial console, which `suimon vm
-    /// console` connects to.
+    /// Command line of `kernel`; empty if absent. `console=ttyS0` selects the serial console, which
+    /// `suimon vm console` connects to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_line: Option<String>,
-    /// NICs in the order of their PCI slots. A NIC belongs to at most one VM, and then requires no
-    /// `socket`.
+    /// NICs in the order of their PCI slots; none if absent. A NIC belongs to at most one VM, and
+    /// needs no `socket` of its own then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nics: Vec<Name>,
-    /// Disks in boot order. A disk belongs to at most one VM, and then requires no `socket`.
+    /// Disks in boot order; none if absent. A disk belongs to at most one VM, and needs no
+    /// `vhost_user` socket of its own then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<Name>,
     /// Absolute path of the image in the CD drive; no CD drive if absent.

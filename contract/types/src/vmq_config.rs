@@ -19,7 +19,8 @@ pub enum VmqMode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct VmqConfig {
-    /// True if NICs have queues of their own. If false, the base worker services all queues.
+    /// True if VMQ distributes the queues of the ports of the switch over workers. If false, the
+    /// base worker (`base_worker`) services all of them.
     pub enabled: bool,
     /// Assignment of queues to workers: `static` (once, by `vmq_weight`) or `dynamic` (by load).
     pub mode: VmqMode,
@@ -34,7 +35,8 @@ pub struct VmqConfig {
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_worker_number: Option<u16>,
-    /// NUMA node whose CPUs the permitted workers are pinned to; any node if absent.
+    /// NUMA node: only workers that are pinned to its CPUs (`worker_cpus`) are permitted; workers
+    /// of any node if absent. Workers that are not pinned count as node 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numa_node: Option<u16>,
 }
