@@ -29,7 +29,7 @@ pub(crate) struct CaptureFlags<R: Shown> {
     /// File (pcapng) to write, replaced if it exists; `-` writes to standard output.
     #[arg(short = 'w', long = "write", value_name = "FILE")]
     file: String,
-    /// Bytes captured of each frame; whole frames if absent.
+    /// Bytes captured of each frame, 64 to 65 600; whole frames if absent.
     #[arg(long, value_name = "BYTES")]
     snaplen: Option<u32>,
     /// Number of frames after which the capture ends; no limit if absent.

@@ -66,6 +66,37 @@ fn the_socket_may_stand_before_the_noun_or_after_the_verb() {
 }
 
 #[test]
+fn metrics_does_not_list_the_flag_that_it_rejects() {
+    let mut command = command();
+    command.build();
+    let mut help = |path: &[&str]| {
+        let found =
+            path.iter().fold(&mut command, |of, name| of.find_subcommand_mut(name).unwrap());
+        found.render_long_help().to_string()
+    };
+    assert!(!help(&["metrics"]).contains("--json"));
+    assert!(help(&["export"]).contains("--json"));
+    for words in [["metrics", "--json"], ["--json", "metrics"]] {
+        assert!(read(&words).json, "the command rejects it with an explanation");
+    }
+}
+
+#[test]
+fn flags_have_the_words_of_host_files_and_of_settings() {
+    for (word, other) in [("true", "on"), ("false", "off")] {
+        let of = |word: &str| {
+            format!("{:?}", read(&["nic", "set", "a", &format!("--isolated={word}")]).noun)
+        };
+        assert_eq!(of(word), of(other));
+        let of = |word: &str| {
+            format!("{:?}", read(&["offload", "set", "a", &format!("segmentation={word}")]).noun)
+        };
+        assert_eq!(of(word), of(other));
+    }
+    wrong(&["nic", "set", "a", "--isolated=yes"]);
+}
+
+#[test]
 fn what_does_not_fit_is_refused_before_anything_is_asked() {
     assert!(wrong(&["nic", "add", "web"]).contains("--switch"));
     let message = wrong(&["nic", "set", "web", "--vlan", "4095"]);

@@ -37,9 +37,9 @@ pub(crate) struct FlowFlags {
     /// Disks to show; all open disks if absent.
     #[arg(value_name = "DISK")]
     disks: Vec<Name>,
-    /// Show disks on shared stores of all nodes of the cluster: per node the 8 disks that exceed their
-    /// guarantee most, and the 8 disks furthest below it, with the disks on the same store that exceed
-    /// their guarantee most.
+    /// Show disks on shared stores of all nodes of the cluster. Per node: the 8 disks furthest
+    /// above their guarantee, and the 8 disks furthest below it. For each of the latter, also the
+    /// disks of the same store that are furthest above their guarantee.
     #[arg(long)]
     cluster: bool,
     /// Only disks in this store; all stores if absent.

@@ -29,7 +29,8 @@ pub(crate) struct SetFlags {
     /// Policy whose limits the disk has from now on, instead of limits of its own.
     #[arg(long, value_name = "NAME", conflicts_with = "settings")]
     policy: Option<Name>,
-    /// Accept minimums that exceed 90 % of the capacity of the store.
+    /// Accept minimums that exceed 90 % of the capacity of the store, or on a store of unknown
+    /// capacity.
     #[arg(long)]
     force: bool,
     #[command(flatten)]

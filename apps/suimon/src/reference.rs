@@ -40,12 +40,16 @@ fn host_file() -> String {
         "A host file is a TOML file that describes the whole desired state of a host. `suimon check` \
          checks it, `suimon apply` applies it. Keys that are not listed here are rejected. A default \
          of `–` means that an absent key has the effect that its meaning states.\n\n\
+         *Normalised IOPS* are operations per second in units of `normalization_bytes` of the store (8 KiB by default). \
+         A *worker* is a data-plane thread of the daemon. On a store that nodes of a cluster share, a node has a \
+         *reservation*: IOPS for its minimums that it keeps without contact to the cluster. The \
+         [glossary](../explanation/glossary.md) has other terms.\n\n\
          The column *change* states the effect of a change of the value while the daemon runs:\n\n\
          | change | effect |\n|---|---|\n\
          | live | Applies at once, without interruption of traffic or requests. |\n\
          | replace | Closes and reopens the port or disk, or the store with all of its disks. Traffic \
-         of the port stops, and requests of the disks wait, until it is open and its clients have \
-         reconnected. Other objects are not affected. |\n\
+         of the port stops, and requests of the disks are queued, until it is open and its clients have \
+         reconnected; NBD clients are disconnected. Other objects are not affected. |\n\
          | live on TAP | As *live* on a TAP NIC, as *replace* on a vhost-user NIC. |\n\
          | when a VM starts | Running VMs keep the former value until their next start. |\n\
          | at daemon start | Takes effect when the daemon starts next. |\n\
@@ -112,7 +116,7 @@ fn renames() -> String {
     text.push_str(
         "Old names stay valid until the version in the last column. Host files, requests and commands accept \
          both names and report a use of the old one; responses, events and metrics have both. A request with \
-         both names and different values is refused. The other reference pages have the new names.\n\n",
+         both names and different values is rejected. The other reference pages have the new names.\n\n",
     );
     text.push_str(&renames_page());
     text
@@ -133,13 +137,21 @@ fn errors() -> String {
     for (code, meaning) in CODES {
         text.push_str(&format!("| {code} | {meaning} |\n"));
     }
+    text.push_str(
+        "\n`suimon image check` and `suimon image repair` have the exit codes of `qemu-img check` instead; their help lists \
+         them.\n",
+    );
     text
 }
 
 fn events() -> String {
     let mut text = format!("{GENERATED}# Events\n\n");
     text.push_str(
-        "Numbers and names never change their meaning: 1xxx host, other nodes and cluster, 2xxx switch, 3xxx NIC, 4xxx \
+        "A *worker* is a data-plane thread of the daemon. On a store that nodes of a cluster share, a node has a \
+         *reservation*, IOPS for its minimums that it keeps without contact to the cluster, and gets *leases*, grants of spare \
+         IOPS for 3 s, from the *leader* of the store, an elected node. The [glossary](../explanation/glossary.md) has other \
+         terms.\n\n\
+         Numbers and names never change their meaning: 1xxx host, other nodes and cluster, 2xxx switch, 3xxx NIC, 4xxx \
          uplink and team, 5xxx worker and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power, 9xxx SR-IOV.\n\n\
          Events that guests, clients and network peers can cause at will (connections, protocol violations, link changes, \
          failed requests) are limited per subject: of more than 10 events of one kind within 10 s, the last one is \

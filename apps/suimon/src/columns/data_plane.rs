@@ -151,7 +151,12 @@ pub(crate) const QUEUES: Columns = Columns {
         number("WORKER", "worker", "", "Number of the worker that owns the queue."),
         number("FRAMES", "frames", "frames", "Frames carried since the queue was created."),
         number("BYTES", "bytes", "bytes", "Bytes carried since the queue was created."),
-        number("FULL", "full", "frames", "Frames lost because the receiver had no free buffer."),
+        number(
+            "FULL",
+            "full",
+            "frames",
+            "Frames dropped because the receiver had no free buffer (drop reason `egress_full`).",
+        ),
         number("MOVES", "moves", "", "Times the queue was moved to another worker."),
     ],
 };

@@ -44,8 +44,8 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "queue list",
-        "Prints the worker of each queue, and the frames, bytes, lost frames (FULL) and moves to \
-         another worker since the queue was created.",
+        "Prints the worker of each queue, and the frames, bytes, dropped frames (FULL: the \
+         receiver had no free buffer) and moves to another worker since the queue was created.",
         &["suimon queue list"],
     ),
     reads(

@@ -18,7 +18,7 @@ pub(super) fn page() -> String {
          memory (`KiB`, `MiB`, `GiB`). `–` stands for an unknown or absent value; JSON omits the field or has \
          `null`.\n\n\
          *Normalised IOPS* are operations per second in units of `normalization_bytes` of the store (8 KiB \
-         by default): a read or write counts as its size in units, rounded up, wherever it begins. A write of \
+         by default): a read or write counts as its size divided by this size, rounded up; its offset does not matter. A write of \
          zeros that does not become a hole in the file counts like a write. Any other request counts as one.\n\n",
     );
     for columns in TABLES {
