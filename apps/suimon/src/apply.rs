@@ -20,7 +20,8 @@ pub(crate) struct ApplyFlags {
     /// Host file (TOML); `-` reads standard input.
     #[arg(short, long, value_name = "FILE")]
     file: String,
-    /// Accept minimums that exceed 90 % of the capacity of a store.
+    /// Accept minimums that exceed 90 % of the capacity of a store, or on a store of unknown
+    /// capacity.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
