@@ -1,5 +1,6 @@
 //! Implementation of the port [`Vm`] for a running VM.
 
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -275,8 +276,8 @@ impl Vm for QemuVm {
         }
     }
 
-    fn standby(&self, nic: &str) -> Result<Standby, VmError> {
-        self.standby_of(nic)
+    fn standbys(&self, nics: &[&str]) -> BTreeMap<String, Standby> {
+        self.shared().standbys(nics)
     }
 
     fn guest(&self) -> Result<GuestInfo, VmError> {
