@@ -8,6 +8,7 @@ mod write_timeout;
 use std::future::Future;
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -118,7 +119,13 @@ impl Listener for TlsListener {
     async fn prepare(&self, accepted: Self::Accepted) -> io::Result<Self::Connection> {
         enable_keepalive(&accepted)?;
         let peer = peer_of(&accepted).ok_or(io::ErrorKind::NotConnected)?;
-        let handshake = self.limits.run(peer, self.acceptor.accept(accepted));
+        let watched = accepted.as_fd().try_clone_to_owned()?;
+        let handshake = async {
+            // A client that sends nothing is not queued for a handshake.
+            accepted.readable().await?;
+            let handshake = self.acceptor.accept(accepted);
+            self.limits.run(peer, watched, handshake, |_| {}).await
+        };
         let handshake = tokio::time::timeout(HEAD_TIMEOUT, handshake);
         handshake.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
