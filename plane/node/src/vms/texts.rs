@@ -247,17 +247,17 @@ pub(super) fn not_thawed(entry: &VmEntry, reason: &str) -> Draft {
     Draft::new(EventKind::VmNotThawed, entry.label(), text).with("reason", reason)
 }
 
-pub(super) fn vf_held(entry: &VmEntry, nic: &Name, vf: &VfAddress) -> Draft {
+pub(super) fn vf_held(entry: &VmEntry, nic: &Name, vf: &VfAddress, reason: &str) -> Draft {
     let text = format!(
-        "QEMU of the VM keeps {vf} open, which was unplugged from nic/{nic}. The VF can be assigned \
-         when QEMU closes it; `suimon vm kill {}` ends QEMU.",
-        entry.name
+        "{vf} was unplugged from nic/{nic} and is not back at the host; no NIC gets it meanwhile, \
+         and the daemon retries: {reason}."
     );
-    with_vf(Draft::new(EventKind::VfHeld, entry.label(), text), nic, vf)
+    let draft = Draft::new(EventKind::VfHeld, entry.label(), text).with("reason", reason);
+    with_vf(draft, nic, vf)
 }
 
 pub(super) fn vf_returned(entry: &VmEntry, nic: &Name, vf: &VfAddress) -> Draft {
-    let text = format!("QEMU of the VM has closed {vf}, and the VF can be assigned.");
+    let text = format!("{vf}, unplugged from nic/{nic}, is back at the host and can be assigned.");
     with_vf(Draft::new(EventKind::VfReturned, entry.label(), text), nic, vf)
 }
 
