@@ -283,7 +283,7 @@ catalogue! {
     6203 QosPolicyDeleted "qos_policy_deleted" Info
         "A QoS policy was deleted.";
     6204 MinimumUnmet "minimum_unmet" Warning
-        "For 60 s a disk or policy was delivered less than 98 % of its guaranteed IOPS while it had requests for more than half of the time. The field `cause` contains the limiting factor: `other-disks`, `foreign-load` (external load of the store), `device-latency` (too few requests in flight) or `own-maximum`. Check LIMITED BY in `suimon qos flows`; lower minimums, or move disks to another store.";
+        "For 60 s a disk or policy was delivered less than 98 % of its guaranteed IOPS while it had requests for more than half of the time. The field `cause` contains the limiting factor: `other-disks`, `foreign-load`, `device-latency` or `own-maximum`. If it is `other-disks`, measure the store, lower other minimums, or move disks to another store. If it is `foreign-load`, stop the external load of the store, or lower its `capacity_iops`. If it is `device-latency`, let the client submit more requests at a time, or use a faster device. If it is `own-maximum`, raise `max_iops` or `max_bytes_per_s`. Check LIMITED BY in `suimon qos flows`.";
     6205 MinimumMet "minimum_met" Info
         "A disk or policy gets its minimum again, or has requests for less than half of the time.";
     6206 PromiseForced "overcommit_forced" Warning
@@ -403,9 +403,9 @@ catalogue! {
     9011 NicWithoutVf "nic_without_vf" Warning
         "No VF is free for a NIC with `iov_weight`; its traffic uses the switch until one becomes free. Add VFs (`suimon vf enable`), or set `iov_weight` of the NIC to 0.";
     9012 VfHeld "vf_held" Warning
-        "QEMU of a VM keeps a VF open that was unplugged. The VF can be assigned when QEMU closes it; `suimon vm kill` ends QEMU.";
+        "A VF that was unplugged from a VM, or whose VM has ended, is not back at the host, and no NIC gets it: a process has it open, usually QEMU, or a driver of the host does not respond. The text contains the reason; the daemon retries. Check the kernel log; `suimon vm kill` ends QEMU.";
     9013 VfReturned "vf_returned" Info
-        "A VF that QEMU had kept open after its unplug was returned to the host.";
+        "A VF that event 9012 had reported was returned to the host, and can be assigned.";
 }
 
 #[cfg(test)]

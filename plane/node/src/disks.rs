@@ -24,6 +24,7 @@ mod open_stores;
 mod opening;
 mod pausing;
 mod plane;
+mod planned_kinds;
 mod records;
 mod reopening;
 mod required;

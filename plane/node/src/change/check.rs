@@ -69,6 +69,7 @@ impl Shared {
         }
         let mut plan = Plan::between(&current.config, &config);
         self.note_power(&current.config, &config, &mut plan);
+        self.disks.plan_kinds(&required_disks(&current.config), &disks, &mut plan);
         let file_text = match edit {
             Edit::ApplyFile { text, .. } => Some(text.clone()),
             _ => current.file_text.clone(),
