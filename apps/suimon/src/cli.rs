@@ -9,7 +9,7 @@ use suimon_client::Client;
 use suimon_contract::{SOCKET_DEFAULT, SOCKET_VARIABLE};
 use suimon_pages::{CompletionsFlags, DocsFlags, ManFlags};
 
-use crate::apply::{ApplyFlags, CheckFlags};
+use crate::apply::{ApplyFlags, CheckFlags, ExportFlags};
 use crate::cluster::ClusterVerb;
 use crate::console::ConsoleVerb;
 use crate::disk::DiskVerb;
@@ -137,8 +137,8 @@ enum Noun {
     Operation(OperationVerb),
     /// Replace the desired state of the host by a host file.
     Apply(ApplyFlags),
-    /// Print the desired state as a host file.
-    Export,
+    /// Print the desired state as a host file, or write it to one.
+    Export(ExportFlags),
     /// Check a host file without a daemon.
     Check(CheckFlags),
     /// Show live rates of NICs, uplinks, disks and workers, and power in watts.
@@ -198,7 +198,7 @@ impl Cli {
             Noun::Event(verb) => verb.run(context).await,
             Noun::Operation(verb) => verb.run(context).await,
             Noun::Apply(flags) => flags.run(context).await,
-            Noun::Export => crate::apply::export(context).await,
+            Noun::Export(flags) => flags.run(context).await,
             Noun::Check(flags) => flags.run(context),
             Noun::Top(flags) => flags.run(context).await,
             Noun::Metrics if context.json => {

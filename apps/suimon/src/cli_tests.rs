@@ -98,3 +98,18 @@ fn what_does_not_fit_is_refused_before_anything_is_asked() {
     wrong(&["nic", "set", "web", "--vlan", "1", "--force"]);
     wrong(&["disk", "delete", "web", "--force"]);
 }
+
+/// `suimon export >FILE` would empty the file.
+#[tokio::test]
+async fn an_export_that_fails_leaves_its_file_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, socket) = (folder.path().join("host.toml"), folder.path().join("no.sock"));
+    std::fs::write(&file, "former").unwrap();
+    let [file_name, socket] = [&file, &socket].map(|path| path.to_str().unwrap());
+    for more in [&["--json"][..], &[]] {
+        let words = ["--socket", socket, "export", "--output", file_name];
+        let failure = read(&[&words, more].concat()).run().await.unwrap_err();
+        assert_eq!(failure.code(), 5);
+        assert_eq!(std::fs::read(&file).unwrap(), b"former");
+    }
+}

@@ -49,6 +49,7 @@ mod qos_tables;
 mod qos_what_if;
 mod queue;
 mod reference;
+mod replaced_file;
 mod resource;
 mod resource_help;
 mod resource_tables;

@@ -121,7 +121,7 @@ pub(crate) const VMQ_QUEUES: Columns = Columns {
             "Queue as `PORT/rx/N` or `PORT/tx/N`. For a NIC, `rx` carries frames to the guest.",
         ),
         number("WORKER", "worker", "", "Number of the worker that owns the queue."),
-        text("NIC", "nic", "NIC or uplink of the queue."),
+        text("PORT", "nic", "NIC or uplink of the queue."),
         number("LOAD", "load_ppm", "ppm", "Share of the worker's time that the queue takes."),
         number(
             "AGE",

@@ -39,8 +39,10 @@ pub(super) const HELP: &[Help] = &[
         "Prints the stored desired state, with all changes by commands, as TOML text that `suimon \
          apply` accepts; with `--json` as JSON. The text contains the MAC addresses that were \
          assigned to NICs without `mac`, and the paths of key and password files, not their \
-         contents.",
-        &["suimon export", "suimon export --json"],
+         contents.\n\n\
+         `--output FILE` replaces the file in one step, and only if the export succeeds. `suimon \
+         export >FILE` would empty the file first.",
+        &["suimon export", "suimon export --output /etc/suimon/host.toml", "suimon export --json"],
     ),
     reads(
         "check",

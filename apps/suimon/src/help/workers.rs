@@ -31,9 +31,9 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "vmq explain",
-        "Prints one sentence per queue of the NIC: its load, its worker, why it was assigned to \
-         this worker, and why it stays there.",
-        &["suimon vmq explain web"],
+        "Prints one sentence per queue of the NIC or uplink: its load, its worker, why it was \
+         assigned to this worker, and why it stays there. `suimon vmq show` lists the names.",
+        &["suimon vmq explain web", "suimon vmq explain wan"],
     ),
     reads(
         "queue",
