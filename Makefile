@@ -38,7 +38,7 @@ setup:
 run:
 	@./scripts/setup run
 	@./scripts/console
-	@$(CARGO) build --profile demo --no-default-features -p suimond -p suimon -p suimon-lab -p suimon-rig \
+	@$(CARGO) build --profile demo --no-default-features -p suimond -p suimon -p suimon-lab -p suimon-first-light \
 		--bin suimond --bin suimon --bin suimon-lab --bin first-light
 	@exec $(BUILT:release=demo)/first-light
 
@@ -62,7 +62,7 @@ campaign:
 	@$(CARGO) xtask campaign $(PART)
 
 bench: setup
-	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig -p suimon-disk-tests
+	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-bench -p suimon-disk-tests
 	@$(CARGO) build --release --quiet -p suimon-vhost-user --example disk_speed
 	@exec $(BUILT)/bench
 

@@ -108,8 +108,8 @@ pub use sriov::{
 pub use steering::{SteeringRule, SteeringState};
 pub use store::{StateStore, StateStoreError, StoreErrorKind};
 pub use store_files::{
-    FileLockMode, FileStatus, STORE_NAMES_MAX, StoreFault, StoreFileError, StoreFiles, StoreSource,
-    StoreSpace,
+    FileLockMode, FileStatus, STORE_NAMES_MAX, StoreFault, StoreFileError, StoreFiles,
+    StoreIdentity, StoreSource, StoreSpace,
 };
 pub use suimon_offload::{DeviceFeature, DeviceFeatures, FeatureState, OffloadToggles};
 pub use vm_device::VmDevice;

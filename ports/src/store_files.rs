@@ -41,6 +41,16 @@ pub struct StoreSpace {
     pub free_bytes: u64,
 }
 
+/// Identity of an open store. Two stores with the same identity are the same directory or block
+/// device while one of them is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreIdentity {
+    /// Number of the file system.
+    pub device: u64,
+    /// Number of the directory or device node in the file system.
+    pub inode: u64,
+}
+
 /// Failure of an operation on a store's file.
 #[derive(Debug, Error)]
 pub enum StoreFault {
@@ -207,6 +217,9 @@ pub trait StoreFiles: Send + Sync {
     /// # Errors
     /// Fails if a system call fails.
     fn space(&self) -> Result<StoreSpace, StoreFileError>;
+
+    /// Returns the identity of the open store.
+    fn identity(&self) -> StoreIdentity;
 }
 
 /// Opens stores by their path.
@@ -216,4 +229,11 @@ pub trait StoreSource: Send + Sync {
     /// # Errors
     /// Fails if the path does not exist or a system call fails.
     fn open(&self, path: &Path) -> Result<Arc<dyn StoreFiles>, StoreFileError>;
+
+    /// Returns the identity of the store that is at a path now. It differs from that of an open
+    /// store after a file system was mounted or unmounted there.
+    ///
+    /// # Errors
+    /// Fails if the path does not exist or a system call fails.
+    fn identity(&self, path: &Path) -> Result<StoreIdentity, StoreFileError>;
 }

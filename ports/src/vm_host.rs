@@ -1,5 +1,6 @@
 //! VMs: specification, start, adoption, commands and notices.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -379,11 +380,10 @@ pub trait Vm: Send + Sync {
     /// Fails if the VM rejects the command, does not respond or is gone.
     fn execute(&self, command: &VmCommand) -> Result<(), VmError>;
 
-    /// Returns the state of a NIC as the standby of a virtual function.
-    ///
-    /// # Errors
-    /// Fails if the VM does not respond or has no such NIC.
-    fn standby(&self, nic: &str) -> Result<Standby, VmError>;
+    /// Returns the states of NICs as the standbys of virtual functions, by name. Blocks for a few
+    /// seconds at most, for all NICs together. Omits NICs whose state is unknown, because the VM has
+    /// no such NIC or does not respond.
+    fn standbys(&self, nics: &[&str]) -> BTreeMap<String, Standby>;
 
     /// Queries the guest agent; blocks for some seconds at most.
     ///

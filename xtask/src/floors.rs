@@ -72,6 +72,9 @@ impl Layer {
 const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-frame", "suimon-quantity"),
     ("suimon-client", "suimon-contract"),
+    ("suimon-contract", "suimon-config"),
+    ("suimon-contract", "suimon-host-file"),
+    ("suimon-host-file", "suimon-config"),
     ("suimon-client", "suimon-secret-file"),
     ("suimon-recording", "suimon-cluster-qos"),
     ("suimon-recording", "suimon-storage-qos"),
@@ -99,6 +102,11 @@ const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-node", "suimon-node-core"),
     ("suimon-node", "suimon-storage"),
     ("suimon-node", "suimon-switch"),
+    ("suimond", "suimond-api"),
+    ("suimond", "suimond-lab"),
+    ("suimond", "suimond-metrics"),
+    ("suimond-api", "suimond-lab"),
+    ("suimond-api", "suimond-metrics"),
 ];
 
 /// The lab and its experiments set up real components with the tests' harness.
@@ -122,7 +130,8 @@ const NARROW: &[(&str, &[&str])] = &[
         ],
     ),
     ("suimon-lab-experiments", &["suimon-lab-run", "suimon-rig"]),
-    ("suimon", &["suimon-contract", "suimon-client", "suimon-pages"]),
+    ("suimon", &["suimon-contract", "suimon-client", "suimon-pages", "suimon-tables"]),
+    ("suimon-tables", &["suimon-contract"]),
     ("suimon-sim-kernel", &["suimon-quantity"]),
     (
         "suimon-sim-storage",

@@ -4,8 +4,9 @@
 //! - `cycles [CRATE]`: lists source files of a crate that import each other.
 //! - `docs [--check]`: writes (or compares) the documents that are generated from the code.
 //! - `book`: builds the book and checks its links.
-//! - `specification`: checks that promises name existing tests and their tier.
-//! - `lengths`: lists files that are longer than one subject usually is.
+//! - `specification`: checks that promises name existing tests and their tier, and that names in
+//!   ARCHITECTURE.md are in their files.
+//! - `lengths`: lists files and crates that are longer than one subject usually is.
 //! - `test [--package NAME] [--test NAME]`: the checks and tests that guard a change.
 //! - `test-full [PART ...]`: every test, in parts.
 //! - `campaign [PART ...]`: open-ended runs.
@@ -13,6 +14,7 @@
 //! This crate is outside the layers: it may use anything, nothing may use it.
 #![forbid(unsafe_code)]
 
+mod architecture;
 mod book;
 mod cycles;
 mod doc_tests;
@@ -65,11 +67,8 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["docs"] => docs::write(&root),
         ["docs", "--check"] => docs::check(&root),
         ["book"] => book::check(&Session::new(&root)?),
-        ["specification"] => specification::check(&root),
-        ["lengths"] => {
-            lengths::report(&root)?;
-            Ok(())
-        }
+        ["specification"] => specification::check(&root).and_then(|()| architecture::check(&root)),
+        ["lengths"] => lengths::report(&root),
         ["test", "--package", name] => in_session(|session| tiers::package(session, name, None)),
         ["test", "--package", name, "--test", test] => {
             in_session(|session| tiers::package(session, name, Some(test)))

@@ -91,12 +91,16 @@ fn path_of(span: &str) -> Option<(&str, String)> {
     if let Some(rest) = span.strip_prefix("rig/") {
         return Some((span, format!("{RIG}{rest}")));
     }
-    let first = span.split('/').next()?;
+    is_source_path(span).then(|| (span, span.to_owned()))
+}
+
+/// Returns true for a path from the root into one of the folders of crates.
+pub(crate) fn is_source_path(span: &str) -> bool {
     let folders = [
         "base", "policy", "formats", "contract", "ports", "sys", "plane", "apps", "testing",
-        "xtask",
+        "xtask", "fuzz",
     ];
-    folders.contains(&first).then(|| (span, span.to_owned()))
+    span.split_once('/').is_some_and(|(first, _)| folders.contains(&first))
 }
 
 /// Returns true if a source file has a test before its module `full`, which is the last in a file.

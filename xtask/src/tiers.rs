@@ -13,7 +13,10 @@ use crate::oldest_rust::{self, Outcome};
 use crate::output::say;
 use crate::run_folder::Sweep;
 use crate::session::{Session, Tests};
-use crate::{book, doc_tests, docs, layers, lengths, metadata, sources, specification, workspace};
+use crate::{
+    architecture, book, doc_tests, docs, layers, lengths, metadata, sources, specification,
+    workspace,
+};
 
 /// Named part of the full tier or of the campaigns.
 pub(crate) struct Part {
@@ -96,6 +99,7 @@ fn guard_with(session: &mut Session, seed: Option<u64>) -> Result<()> {
     session.check("format", |session| run_cargo(session, &["fmt", "--all", "--check"]));
     session.check("layers", |session| layers::check(session.root()));
     session.check("specification", |session| specification::check(session.root()));
+    session.check("architecture", |session| architecture::check(session.root()));
     lengths::report(session.root())?;
     if !build(session) {
         return Ok(());

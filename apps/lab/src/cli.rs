@@ -50,16 +50,19 @@ struct Arguments {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Verb {
-    /// List the shipped plans, or the runs with their results
+    /// List the shipped plans, or the runs with their results.
     ///
     /// A plan is listed with its name, duration and title, and with what this host lacks to run it. A
     /// run is listed with its id, origin (`real` or `simulated`), scale, start time and state.
     #[command(after_long_help = "Examples:\n  suimon lab list\n  suimon lab list --runs")]
     List(ListFlags),
-    /// Show the question, published values and setup of a plan on this host
+    /// Show the question, published values and setup of a plan on this host.
+    ///
+    /// Prints the question, its source, the published values, the setup and the cases. Nothing is
+    /// executed.
     #[command(after_long_help = "Example:\n  suimon lab show disk-io --scale full")]
     Show(ShowFlags),
-    /// Run plans on this host or in the simulator, and write their reports
+    /// Run plans on this host or in the simulator, and write their reports.
     ///
     /// Requires root. Ctrl-C ends the run and keeps the values measured so far; `--resume` continues
     /// it. Files of the experiment in the work folder are removed at the end.
@@ -67,20 +70,20 @@ enum Verb {
         after_long_help = "Examples:\n  suimon lab run disk-io --scale quick\n  suimon lab run vmq-teaming --simulated\n  suimon lab run --resume RUN"
     )]
     Run(RunFlags),
-    /// Write the report of runs again (HTML, JSON, CSV)
+    /// Write the report of runs again (HTML, JSON, CSV).
     ///
     /// The files are written into the folder of each run and their paths are printed.
     #[command(
         after_long_help = "Examples:\n  suimon lab report disk-io\n  suimon lab report disk-io qos-host --output all.html"
     )]
     Report(ReportFlags),
-    /// Compare two runs with a statistical test
+    /// Compare two runs with a statistical test.
     ///
     /// Each measure that both runs contain is compared by the Mann-Whitney U test with Holm's
     /// correction. Three repetitions per run are too few to show a significant difference.
     #[command(after_long_help = "Example:\n  suimon lab compare RUN disk-io")]
     Compare(CompareFlags),
-    /// Recommend changes of the host file from the results of runs
+    /// Recommend changes of the host file from the results of runs.
     ///
     /// Evaluates the last run of each plan whose scale was not `quick`. Nothing is applied; review the
     /// written file with `suimon apply --dry-run --file FILE`.
@@ -88,25 +91,29 @@ enum Verb {
         after_long_help = "Example:\n  suimon lab advise --host /etc/suimon/host.toml --output advised.toml"
     )]
     Advise(AdviseFlags),
-    /// Run the experiments that are requested through the API and the console
+    /// Run the experiments that are requested through the API and the console.
     ///
     /// Requires root. Executes the requests in the folder of results one after the other until it is
     /// stopped (Ctrl-C, SIGTERM). One such process can use a folder of results.
     #[command(after_long_help = "Example:\n  suimon lab work")]
     Work(WorkFlags),
-    /// Stop a run that was requested through the API, or withdraw its request
+    /// Stop a run that was requested through the API, or withdraw its request.
     ///
     /// The values measured so far are kept. `suimon lab run --resume` continues the run.
     #[command(after_long_help = "Example:\n  suimon lab stop")]
     Stop(StopFlags),
-    /// Install the programs that plans use to generate and measure load
+    /// Install the programs that plans use to generate and measure load.
     ///
     /// Installs Debian packages with apt-get, which requires root.
     #[command(after_long_help = "Example:\n  suimon lab setup disk-io --dry-run")]
     Setup(SetupFlags),
-    /// Print a completion script for a shell
+    /// Print a completion script for a shell.
+    ///
+    /// Prints the script on standard output.
     Completions(CompletionsFlags),
-    /// Print the manual page, or write one page per command
+    /// Print the manual page, or write one page per command.
+    ///
+    /// Prints the page of the program itself in roff format, unless `--dir` is given.
     Man(ManFlags),
     /// Write the reference page of this command line
     #[command(hide = true)]

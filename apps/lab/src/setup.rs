@@ -15,7 +15,7 @@ use crate::shared_flags::WORK_FOLDER;
 /// Arguments of `setup`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetupFlags {
-    /// Plans to install the required programs for; default: all shipped plans.
+    /// Plans to install the required programs for; all shipped plans if absent.
     #[arg(value_name = "PLAN")]
     plans: Vec<String>,
     /// Print the packages that would be installed, and install none.

@@ -40,44 +40,51 @@ struct Arguments {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Verb {
-    /// Run a scenario once with one seed
+    /// Run a scenario once with one seed.
     ///
     /// Prints the figures of the scenario, the failed checks, and the hash of the trace.
     #[command(
         after_long_help = "Example:\n  sim run qos-host.toml --seed 7 --trace qos-host.trace"
     )]
     Run(RunFlags),
-    /// Run a scenario many times with random changes and faults
+    /// Run a scenario many times with random changes and faults.
     ///
     /// Each run has its own seed. A failed check is printed with its seed and the command that
     /// repeats the run.
     #[command(after_long_help = "Example:\n  sim swarm qos-host.toml --seeds 500")]
     Swarm(SwarmFlags),
-    /// Find the value of the parameter that a scenario selects for calibration
+    /// Find the value of the parameter that a scenario selects for calibration.
     ///
-    /// Prints the value with which the simulated array reaches the published rate that `[calibrate]` in
-    /// the scenario names. The scenario file is not changed.
+    /// Varies the parameter that `[calibrate]` of the scenario selects until the simulated storage
+    /// array delivers the published IOPS given there, and prints the value. The scenario file is not
+    /// changed.
     #[command(after_long_help = "Example:\n  sim calibrate qos-host.toml")]
     Calibrate(CalibrateFlags),
-    /// Run scenarios and print their published and simulated figures as Markdown
+    /// Run scenarios and print their published and simulated figures as Markdown.
+    ///
+    /// Prints one table per scenario. The files are not changed.
     #[command(after_long_help = "Example:\n  sim tables apps/sim/scenarios/*.toml")]
     Tables(TablesFlags),
-    /// Replay a recording of a daemon, and compare each decision of the policies
+    /// Replay a recording of a daemon, and compare each decision of the policies.
     ///
     /// The exit code is 1 if a decision differs from the recorded one.
     #[command(after_long_help = "Example:\n  sim replay decisions.rec")]
     Replay(ReplayFlags),
-    /// Replay a recording of a daemon with other settings
+    /// Replay a recording of a daemon with other settings.
     ///
     /// Prints recorded figures beside those computed with the changed settings. Neither the recording
     /// nor the daemon is changed.
     #[command(
-        after_long_help = "Example:\n  sim what-if decisions.rec --set vmq.wan.max_processors=2"
+        after_long_help = "Example:\n  sim what-if decisions.rec --set vmq.wan.max_workers=2"
     )]
     WhatIf(WhatIfFlags),
-    /// Print a completion script for a shell
+    /// Print a completion script for a shell.
+    ///
+    /// Prints the script on standard output.
     Completions(CompletionsFlags),
-    /// Print the manual page, or write one page per command
+    /// Print the manual page, or write one page per command.
+    ///
+    /// Prints the page of the program itself in roff format, unless `--dir` is given.
     Man(ManFlags),
     /// Write the reference page of this command line
     #[command(hide = true)]

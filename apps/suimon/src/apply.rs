@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::PathBuf;
 
 use clap::Args;
 use suimon_client::{ChangeOptions, ClientError};
@@ -11,8 +12,9 @@ use suimon_contract::{
 
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
-use crate::output::{Context, print, print_json};
+use crate::output::{Context, json_text, print, print_json};
 use crate::progress::finish;
+use crate::replaced_file::replace;
 
 /// Arguments of `apply`.
 #[derive(Clone, Debug, Args)]
@@ -20,11 +22,20 @@ pub(crate) struct ApplyFlags {
     /// Host file (TOML); `-` reads standard input.
     #[arg(short, long, value_name = "FILE")]
     file: String,
-    /// Accept minimums that exceed 90 % of the capacity of a store.
+    /// Accept minimums that exceed 90 % of the capacity of a store, or on a store of unknown
+    /// capacity.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
     change: ChangeFlags,
+}
+
+/// Arguments of `export`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ExportFlags {
+    /// File to write instead of standard output; replaced only if the export succeeds.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 /// Arguments of `check`.
@@ -91,12 +102,18 @@ impl CheckFlags {
     }
 }
 
-/// Prints the desired state.
-pub(crate) async fn export(context: &Context) -> Result<(), Failure> {
-    if context.json {
-        return Ok(print_json(&context.client.config().await?)?);
+impl ExportFlags {
+    /// Prints the desired state, or writes it to a file once it is received completely.
+    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
+        let text = if context.json {
+            json_text(&context.client.config().await?)?
+        } else {
+            context.client.config_toml().await?
+        };
+        let Some(path) = self.output else { return Ok(print(&text)?) };
+        let path_text = path.display().to_string();
+        replace(&path, text.as_bytes()).map_err(|source| Failure::File { path: path_text, source })
     }
-    Ok(print(&context.client.config_toml().await?)?)
 }
 
 /// Reads a file and returns its text and its name for errors. Reads at most one byte more than the

@@ -9,19 +9,18 @@ use std::time::Duration;
 use clap::Args;
 use suimon_client::{CaptureOptions, Captured};
 use suimon_contract::Name;
+use suimon_tables::units;
 
 use crate::exit::Failure;
 use crate::output::{Context, is_terminal};
-use crate::resource_help::name_help;
-use crate::resource_tables::Shown;
-use crate::units;
+use crate::resource_help::{Described, name_help};
 
 /// Time limit for the daemon to end a capture whose connection is closed.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Arguments of `capture`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct CaptureFlags<R: Shown> {
+pub(crate) struct CaptureFlags<R: Described> {
     #[arg(skip)]
     of: PhantomData<fn() -> R>,
     #[arg(help = name_help(R::NOUN))]
@@ -29,7 +28,7 @@ pub(crate) struct CaptureFlags<R: Shown> {
     /// File (pcapng) to write, replaced if it exists; `-` writes to standard output.
     #[arg(short = 'w', long = "write", value_name = "FILE")]
     file: String,
-    /// Bytes captured of each frame; whole frames if absent.
+    /// Bytes captured of each frame, 64 to 65 600; whole frames if absent.
     #[arg(long, value_name = "BYTES")]
     snaplen: Option<u32>,
     /// Number of frames after which the capture ends; no limit if absent.
@@ -40,7 +39,7 @@ pub(crate) struct CaptureFlags<R: Shown> {
     max_bytes: Option<u64>,
 }
 
-impl<R: Shown + Captured> CaptureFlags<R> {
+impl<R: Described + Captured> CaptureFlags<R> {
     /// Captures until a limit is reached, the user interrupts, the operation is cancelled, or the
     /// reader of standard output closes it.
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {

@@ -4,12 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{
+    Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand,
+};
 use suimon_client::Client;
 use suimon_contract::{SOCKET_DEFAULT, SOCKET_VARIABLE};
 use suimon_pages::{CompletionsFlags, DocsFlags, ManFlags};
 
-use crate::apply::{ApplyFlags, CheckFlags};
+use crate::apply::{ApplyFlags, CheckFlags, ExportFlags};
 use crate::cluster::ClusterVerb;
 use crate::console::ConsoleVerb;
 use crate::disk::DiskVerb;
@@ -37,9 +39,10 @@ use crate::vmq::VmqVerb;
 /// Show and change switches, NICs, disks and VMs of a host that runs the daemon `suimond`.
 ///
 /// Commands that make changes modify the desired state of the host and return when the host has
-/// reached it. The daemon stores desired state, so that it survives restarts. A host file describes
-/// the whole desired state: `suimon apply` replaces desired state by a host file, and `suimon export`
-/// prints desired state as a host file. `--dry-run` prints the planned steps of a change and changes nothing.
+/// reached it. The daemon stores the desired state, so that it survives restarts. A host file describes
+/// the whole desired state: `suimon apply` replaces the desired state with a host file, and `suimon
+/// export` prints the desired state as a host file. `--dry-run` prints the planned steps of a change
+/// and changes nothing.
 ///
 /// `suimon COMMAND --help` describes a command with its effect on running VMs, the range and default
 /// of each option, and examples; `-h` prints a summary.
@@ -135,10 +138,10 @@ enum Noun {
     /// Show, wait for and cancel operations (changes in progress).
     #[command(subcommand)]
     Operation(OperationVerb),
-    /// Replace the desired state of the host by a host file.
+    /// Replace the desired state of the host with a host file.
     Apply(ApplyFlags),
-    /// Print the desired state as a host file.
-    Export,
+    /// Print the desired state as a host file, or write it to one.
+    Export(ExportFlags),
     /// Check a host file without a daemon.
     Check(CheckFlags),
     /// Show live rates of NICs, uplinks, disks and workers, and power in watts.
@@ -198,7 +201,7 @@ impl Cli {
             Noun::Event(verb) => verb.run(context).await,
             Noun::Operation(verb) => verb.run(context).await,
             Noun::Apply(flags) => flags.run(context).await,
-            Noun::Export => crate::apply::export(context).await,
+            Noun::Export(flags) => flags.run(context).await,
             Noun::Check(flags) => flags.run(context),
             Noun::Top(flags) => flags.run(context).await,
             Noun::Metrics if context.json => {
@@ -271,7 +274,15 @@ where
 pub(crate) fn command() -> Command {
     let codes: String =
         CODES.iter().map(|(code, meaning)| format!("  {code:<4} {meaning}\n")).collect();
-    help::with_texts(Cli::command()).after_long_help(format!("Exit codes:\n{codes}"))
+    help::with_texts(Cli::command())
+        .mut_subcommand("metrics", |metrics| metrics.arg(rejected_json()))
+        .after_long_help(format!("Exit codes:\n{codes}"))
+}
+
+/// Returns the flag `--json` of a command that rejects it. In place of the global flag, it is not
+/// shown in help.
+fn rejected_json() -> Arg {
+    Arg::new("json").long("json").hide(true).action(ArgAction::SetTrue)
 }
 
 /// Returns the command line as parsed.

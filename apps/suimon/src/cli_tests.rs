@@ -66,6 +66,37 @@ fn the_socket_may_stand_before_the_noun_or_after_the_verb() {
 }
 
 #[test]
+fn metrics_does_not_list_the_flag_that_it_rejects() {
+    let mut command = command();
+    command.build();
+    let mut help = |path: &[&str]| {
+        let found =
+            path.iter().fold(&mut command, |of, name| of.find_subcommand_mut(name).unwrap());
+        found.render_long_help().to_string()
+    };
+    assert!(!help(&["metrics"]).contains("--json"));
+    assert!(help(&["export"]).contains("--json"));
+    for words in [["metrics", "--json"], ["--json", "metrics"]] {
+        assert!(read(&words).json, "the command rejects it with an explanation");
+    }
+}
+
+#[test]
+fn flags_have_the_words_of_host_files_and_of_settings() {
+    for (word, other) in [("true", "on"), ("false", "off")] {
+        let of = |word: &str| {
+            format!("{:?}", read(&["nic", "set", "a", &format!("--isolated={word}")]).noun)
+        };
+        assert_eq!(of(word), of(other));
+        let of = |word: &str| {
+            format!("{:?}", read(&["offload", "set", "a", &format!("segmentation={word}")]).noun)
+        };
+        assert_eq!(of(word), of(other));
+    }
+    wrong(&["nic", "set", "a", "--isolated=yes"]);
+}
+
+#[test]
 fn what_does_not_fit_is_refused_before_anything_is_asked() {
     assert!(wrong(&["nic", "add", "web"]).contains("--switch"));
     let message = wrong(&["nic", "set", "web", "--vlan", "4095"]);
@@ -95,6 +126,23 @@ fn what_does_not_fit_is_refused_before_anything_is_asked() {
     wrong(&["qos", "flows", "--interval", "1000"]);
     // Flags without a meaning for the command do not exist.
     wrong(&["nic", "delete", "web", "--with-file"]);
+    wrong(&["nic", "set", "web", "--vlan", "1", "--create-image"]);
+    wrong(&["disk", "add", "web", "--store", "fast", "--format", "raw", "--create-image"]);
     wrong(&["nic", "set", "web", "--vlan", "1", "--force"]);
     wrong(&["disk", "delete", "web", "--force"]);
+}
+
+/// `suimon export >FILE` would empty the file.
+#[tokio::test]
+async fn an_export_that_fails_leaves_its_file_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, socket) = (folder.path().join("host.toml"), folder.path().join("no.sock"));
+    std::fs::write(&file, "former").unwrap();
+    let [file_name, socket] = [&file, &socket].map(|path| path.to_str().unwrap());
+    for more in [&["--json"][..], &[]] {
+        let words = ["--socket", socket, "export", "--output", file_name];
+        let failure = read(&[&words, more].concat()).run().await.unwrap_err();
+        assert_eq!(failure.code(), 5);
+        assert_eq!(std::fs::read(&file).unwrap(), b"former");
+    }
 }

@@ -6,9 +6,9 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 use suimon_client::ChangeOptions;
 use suimon_contract::{ClusterConfig, ClusterTls, Kind, Name, renamed_key};
+use suimon_tables::cluster_tables::details;
 
 use crate::change_flags::ChangeFlags;
-use crate::cluster_tables::details;
 use crate::exit::Failure;
 use crate::output::Context;
 use crate::progress::finish;
@@ -58,19 +58,22 @@ pub(crate) struct MembershipFlags {
     /// URLs of all etcd members, 1 to 16, such as `https://192.0.2.10:2379`.
     #[arg(long, value_name = "URL,…", value_delimiter = ',', required = true)]
     endpoints: Vec<String>,
-    /// PEM file with the CA certificates of the etcd members; required for https.
+    /// PEM file with the CA certificates that sign the certificates of the etcd members; required
+    /// for https.
     #[arg(id = "etcd_authority", long = "ca-certificate", value_name = "PATH")]
     ca_certificate: Option<PathBuf>,
     /// PEM file with the client certificate of this host, if etcd requires one.
     #[arg(long, value_name = "PATH", requires_all = ["etcd_authority", "key"])]
     certificate: Option<PathBuf>,
-    /// PEM file with the private key of the client certificate.
+    /// PEM file with the private key of the client certificate. The file must have no permissions
+    /// for others (`chmod o=`).
     #[arg(long, value_name = "PATH", requires = "certificate")]
     key: Option<PathBuf>,
     /// User name for etcd; no authentication by user if absent.
     #[arg(long, value_name = "USER", requires = "password_file")]
     user: Option<String>,
-    /// File whose first line is the password of the etcd user.
+    /// File whose first line is the password of the etcd user. The file must have no permissions
+    /// for others (`chmod o=`).
     #[arg(long, value_name = "PATH", requires = "user")]
     password_file: Option<PathBuf>,
     #[command(flatten)]
@@ -157,8 +160,8 @@ fn patch(settings: Vec<ClusterSetting>) -> Result<Value, Failure> {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LeaveFlags {
-    /// Leave even if disks are on shared stores, which then have no limit, or if etcd does not
-    /// respond.
+    /// Leave even if disks are on shared stores, where the cluster then does not limit the IOPS of
+    /// this host, or if etcd does not respond.
     #[arg(long)]
     force: bool,
     #[command(flatten)]

@@ -2,12 +2,11 @@
 
 use clap::Args;
 use serde_json::json;
-use suimon_contract::{DiskConfig, DiskStatus, Kind, Name};
+use suimon_contract::{DiskConfig, Kind, Name};
+use suimon_tables::disk_tables::export_details;
 
 use crate::change_flags::ChangeFlags;
-use crate::disk_tables::{add_clients, used_by};
 use crate::exit::Failure;
-use crate::lines::{Lines, storage_state};
 use crate::output::Context;
 use crate::progress::finish;
 use crate::settings::{self, Setting};
@@ -43,7 +42,7 @@ impl ExportFlags {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         if self.settings.is_empty() && !self.none {
             let disk = context.client.show::<DiskConfig>(&self.name).await?;
-            return Ok(context.show(&disk, details)?);
+            return Ok(context.show(&disk, export_details)?);
         }
         let table = if self.none { None } else { Some(settings::table(&self.settings)?) };
         let patch = json!({ "nbd": table });
@@ -51,34 +50,4 @@ impl ExportFlags {
         let outcome = context.client.patch::<DiskConfig>(&self.name, &patch, options).await?;
         finish(context, outcome, self.change).await
     }
-}
-
-/// Returns the export's settings, its URIs and the connected clients.
-fn details(disk: &DiskStatus) -> String {
-    let mut lines = Lines::default();
-    lines.add("disk", &disk.config.name);
-    lines.add("state", storage_state(disk.state, disk.reason.as_ref()));
-    if let Some(vhost_user) = &disk.config.vhost_user {
-        lines.keys_within(Kind::DiskVhostUser, "vhost_user", vhost_user);
-    }
-    if let Some(nbd) = &disk.config.nbd {
-        lines.keys_within(Kind::DiskNbd, "nbd", nbd);
-    }
-    for uri in uris(&disk.config) {
-        lines.add("NBD URI", uri);
-    }
-    lines.add("used by", used_by(disk));
-    add_clients(&mut lines, disk);
-    lines.text()
-}
-
-/// Returns the URIs for libnbd, QEMU and fio (`doc/uri.md` of the protocol).
-fn uris(disk: &DiskConfig) -> Vec<String> {
-    let Some(nbd) = &disk.nbd else { return Vec::new() };
-    let name = &disk.name;
-    let unix = nbd.socket.as_ref();
-    let unix = unix.map(|socket| format!("nbd+unix:///{name}?socket={}", socket.display()));
-    let scheme = if nbd.has_tls() { "nbds" } else { "nbd" };
-    let tcp = nbd.listen.map(|address| format!("{scheme}://{address}/{name}"));
-    unix.into_iter().chain(tcp).collect()
 }

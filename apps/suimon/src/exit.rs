@@ -11,12 +11,15 @@ use thiserror::Error;
 /// Exit codes, as listed in `--help` and the reference.
 pub(crate) const CODES: &[(u8, &str)] = &[
     (0, "success"),
-    (1, "the operation failed, or the host or a file caused an error"),
+    (
+        1,
+        "the operation failed for another reason, such as a failed system call, device or file access",
+    ),
     (2, "the command line is invalid"),
-    (3, "the daemon, or the check of a host file, rejected the configuration"),
+    (3, "the daemon, or the check of a host file, rejected the configuration or the request"),
     (4, "no object has the given name or number"),
     (5, "the daemon does not respond, or the connection was lost"),
-    (6, "an object of this name exists already, or the object is in use"),
+    (6, "an object of this name exists already, or the object or a device is in use"),
     (7, "the operation was cancelled; an incomplete change was undone"),
     (130, "interrupted (Ctrl-C) while waiting; the operation continues"),
 ];

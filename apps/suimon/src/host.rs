@@ -1,12 +1,10 @@
 //! Commands of `host`: the host and its daemon.
 
 use clap::Subcommand;
-use suimon_contract::{ConfinementStatus, HostStatus, NbdStatus};
+use suimon_tables::host_tables::details;
 
 use crate::exit::Failure;
-use crate::node_tables::drained;
 use crate::output::Context;
-use crate::units;
 
 /// Verbs of `host`.
 #[derive(Clone, Debug, Subcommand)]
@@ -20,117 +18,5 @@ impl HostVerb {
         match self {
             Self::Show => Ok(context.show(&context.client.host().await?, details)?),
         }
-    }
-}
-
-fn details(host: &HostStatus) -> String {
-    let mut text = format!(
-        "name      {}\nversion   {}\nuptime    {}\nrevision  {}\nswitches  {}\nuplinks   {}\n\
-         teams     {}\nnics      {}\nstores    {}\npolicies  {}\ndisks     {}\n\
-         vms       {}\npfs       {}\nnodes     {}\n",
-        host.name,
-        host.version,
-        units::age(host.uptime_s),
-        host.revision,
-        host.switches,
-        host.uplinks,
-        host.teams,
-        host.nics,
-        host.stores,
-        host.qos_policies,
-        host.disks,
-        host.vms,
-        host.pfs,
-        host.nodes
-    );
-    if let Some(drain) = &host.drain {
-        text += &format!("drained   {}\n", drained(drain));
-    }
-    if let Some(reason) = &host.state_store.reason {
-        text += &format!("state     not writable: {reason}\n");
-    }
-    text += &nbd(&host.nbd);
-    text += &confinement(&host.confinement);
-    text
-}
-
-/// Formats connections and buffer memory of NBD clients; nothing if a daemon does not report them.
-fn nbd(status: &NbdStatus) -> String {
-    if status.connections_max == 0 {
-        return String::new();
-    }
-    let mut text = format!(
-        "nbd       {} of {} connections, {} of {} buffer memory\n",
-        status.connections,
-        status.connections_max,
-        units::size(status.buffer_bytes),
-        units::size(status.buffer_max_bytes),
-    );
-    for peer in &status.peers {
-        text += &format!(
-            "  {}: {} of {} connections, {} of {}\n",
-            peer.peer,
-            peer.connections,
-            status.peer_connections_max,
-            units::size(peer.buffer_bytes),
-            units::size(status.peer_buffer_max_bytes),
-        );
-    }
-    text
-}
-
-fn confinement(status: &ConfinementStatus) -> String {
-    let mut text = format!("confined  {}\n", status.mode.as_str());
-    for layer in &status.layers {
-        let threads = match layer.threads.as_str() {
-            "processors" => "workers",
-            other => other,
-        };
-        text += &format!("  {threads}: {}\n", layer.in_words());
-    }
-    for feature in &status.missing {
-        text += &format!("  missing: {feature}\n");
-    }
-    if status.refused_calls > 0 {
-        text +=
-            &format!("  denied system calls: {} (see `suimon event list`)\n", status.refused_calls);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_host_is_shown_with_what_it_has() {
-        let host: HostStatus = serde_json::from_str(
-            r#"{"name":"h","version":"1","uptime_s":61,"revision":7,"switches":1,"uplinks":2,
-                "teams":3,"nics":4,"stores":5,"qos_policies":6,"disks":8,"vms":9,"pfs":10,"nodes":11,
-                "nbd":{"connections":3,"connections_max":1024,"buffer_bytes":2097152,
-                    "buffer_max_bytes":1073741824,"peer_connections_max":512,
-                    "peer_buffer_max_bytes":536870912,"shortages":0,
-                    "peers":[{"peer":"user 107","connections":3,"buffer_bytes":2097152}]}}"#,
-        )
-        .unwrap();
-        insta::assert_snapshot!(details(&host), @r"
-        name      h
-        version   1
-        uptime    1 min 01 s
-        revision  7
-        switches  1
-        uplinks   2
-        teams     3
-        nics      4
-        stores    5
-        policies  6
-        disks     8
-        vms       9
-        pfs       10
-        nodes     11
-        nbd       3 of 1024 connections, 2.00 MiB of 1.00 GiB buffer memory
-          user 107: 3 of 512 connections, 2.00 MiB of 512 MiB
-        confined  off
-        ");
     }
 }

@@ -10,11 +10,11 @@ use serde::de::DeserializeOwned;
 use suimon_contract::{
     DiskFormat, ImageChanges, ImageCheck, ImageInfo, ImageRequest, Name, StoreFile,
 };
+use suimon_tables::image_tables::{changes_text, check_text, info_text};
+use suimon_tables::word;
 
 use crate::choices::one_of;
 use crate::exit::Failure;
-use crate::image_tables::{changes_text, check_text, info_text};
-use crate::lines::word;
 use crate::output::Context;
 
 /// Program that opens image files, in the directory of this program or in `PATH`.

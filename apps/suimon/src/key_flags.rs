@@ -203,9 +203,13 @@ const fn form_name(form: Form) -> &'static str {
 fn value_parser(form: Form) -> ValueParser {
     match form {
         Form::OneOf(words) => PossibleValuesParser::new(words).map(Value::from).into(),
-        Form::Flag => PossibleValuesParser::new(["true", "false"])
-            .map(|word| Value::from(word == "true"))
-            .into(),
+        // `on` and `off`, as in arguments KEY=VALUE, are accepted, too.
+        Form::Flag => PossibleValuesParser::new([
+            PossibleValue::new("true").alias("on"),
+            PossibleValue::new("false").alias("off"),
+        ])
+        .map(|word| Value::from(word == "true" || word == "on"))
+        .into(),
         _ => ValueParser::new(move |text: &str| -> Result<Value, String> {
             let value = read(form, text);
             if form.accepts(&value) {

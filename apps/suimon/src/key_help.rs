@@ -79,10 +79,11 @@ const fn effect_of(effect: Effect, of: Kind) -> Option<&'static str> {
         }
         (Effect::Replace, Kind::Uplink) => "reopens the device, which interrupts its traffic",
         (Effect::Replace, Kind::Nic) => {
-            "replaces the port, which interrupts its traffic; a VM reconnects by itself"
+            "reopens the port, which interrupts its traffic; a VM reconnects by itself"
         }
         (Effect::Replace, Kind::Store) => {
-            "reopens all disks of the store; their requests are queued meanwhile"
+            "reopens all disks of the store; requests of their VMs are queued meanwhile, and their \
+             NBD clients are disconnected"
         }
         (Effect::Replace, _) => {
             "reopens the disk; requests of its VM are queued meanwhile, and its NBD clients are \

@@ -11,8 +11,9 @@ use crate::exit::Failure;
 /// Flags of a connection over TCP.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct NodeFlags {
-    /// Address and TCP port of a daemon on any host, to connect to with TLS instead of over the Unix
-    /// socket. Must precede the command. Requires `--ca-certificate` and `--token-file`.
+    /// Host name or IP address and TCP port of a daemon on any host, to connect to with TLS instead
+    /// of over the Unix socket. Must precede the command. Requires `--ca-certificate` and
+    /// `--token-file`.
     #[arg(
         id = "node",
         long,
@@ -33,7 +34,8 @@ pub(crate) struct NodeFlags {
         hide_env_values = true
     )]
     ca_certificate: Option<PathBuf>,
-    /// File whose first line is the API token of the daemon at `--node`.
+    /// File whose first line is the API token of the daemon at `--node`. The file must have no
+    /// permissions for others (`chmod o=`).
     #[arg(
         id = "node_token_file",
         long = "token-file",

@@ -11,15 +11,13 @@ use suimon_contract::{
     DeviceFeaturesStatus, Kind, Name, NicConfig, OffloadStatus, SwitchConfig, SwitchKind,
     UplinkConfig,
 };
+use suimon_tables::offload_tables::port_offload_table;
 
 use crate::change_flags::ChangeFlags;
-use crate::columns;
 use crate::exit::Failure;
-use crate::offload_tables::cells;
 use crate::output::Context;
 use crate::progress::finish;
 use crate::settings::{self, Setting};
-use crate::table::Table;
 
 /// Verbs of `offload`.
 #[derive(Clone, Debug, Subcommand)]
@@ -244,14 +242,10 @@ fn labels(ports: &[PortOffloads]) -> Vec<String> {
 }
 
 fn text(ports: &[PortOffloads]) -> String {
-    let mut table = Table::new(&columns::PORT_OFFLOADS);
-    for (label, port) in labels(ports).iter().zip(ports) {
-        for offload in &port.offloads {
-            let [name, supported, enabled, used, by, reason] = cells(offload);
-            table.row([label.clone(), name, supported, enabled, used, by, reason]);
-        }
-    }
-    table.render()
+    let labels = labels(ports);
+    let labels = labels.iter().map(String::as_str);
+    let offloads = ports.iter().map(|port| port.offloads.as_slice());
+    port_offload_table(labels.zip(offloads)).render()
 }
 
 #[cfg(test)]

@@ -48,11 +48,16 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints a value as indented JSON, with old and new names of renamed fields.
-pub(crate) fn print_json<T: Serialize>(value: &T) -> io::Result<()> {
+/// Returns a value as indented JSON, with old and new names of renamed fields.
+pub(crate) fn json_text<T: Serialize>(value: &T) -> io::Result<String> {
     let mut text = to_json_pretty(value)?;
     text.push('\n');
-    print(&text)
+    Ok(text)
+}
+
+/// Prints a value as indented JSON, with old and new names of renamed fields.
+pub(crate) fn print_json<T: Serialize>(value: &T) -> io::Result<()> {
+    print(&json_text(value)?)
 }
 
 /// Returns true if standard output is a terminal.

@@ -3,11 +3,11 @@
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 use suimon_contract::{Kind, PowerConfig};
+use suimon_tables::power_tables::details;
 
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::Context;
-use crate::power_tables::details;
 use crate::progress::finish;
 use crate::settings::{self, Setting};
 

@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use suimon_client::Outcome;
-use suimon_contract::{Operation, OperationState, Plan};
+use suimon_contract::{Operation, OperationState};
+use suimon_tables::operation_tables::plan_text;
 
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
@@ -93,14 +94,6 @@ pub(crate) async fn watch(context: &Context, operation: Operation) -> Result<Ope
     }
 }
 
-/// Formats the steps of a plan, one per line.
-pub(crate) fn plan_text(plan: &Plan) -> String {
-    if plan.is_empty() {
-        return "nothing to change\n".to_owned();
-    }
-    plan.steps.iter().map(|step| format!("{step}\n")).collect()
-}
-
 /// Smallest number of steps shown as a bar.
 const BAR_STEPS_MIN: usize = 10;
 
@@ -138,39 +131,5 @@ impl Drop for Spinner {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use suimon_contract::{HostConfig, Plan, parse_toml};
-
-    use super::plan_text;
-
-    #[test]
-    fn plans_are_lists_of_marked_steps() {
-        let before = parse_toml(
-            "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[switch]]\nname = \"old\"\n\
-             kind = \"private\"\n[[nic]]\nname = \"web\"\nswitch = \"lan\"\nbackend = \"tap\"\n\
-             vlan = 10\n[[nic]]\nname = \"db\"\nswitch = \"lan\"\nbackend = \"tap\"\n",
-            None,
-        )
-        .unwrap();
-        let after = parse_toml(
-            "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[nic]]\nname = \"web\"\n\
-             switch = \"lan\"\nbackend = \"tap\"\nvlan = 20\nmtu = 9000\n[[nic]]\nname = \"db\"\n\
-             switch = \"lan\"\nbackend = \"tap\"\nqueues = 4\n[[nic]]\nname = \"new\"\n\
-             switch = \"lan\"\nbackend = \"tap\"\n",
-            None,
-        )
-        .unwrap();
-        insta::assert_snapshot!(plan_text(&Plan::between(&before, &after)), @r"
-        ~ nic/web change live: vlan 10 → 20, mtu 1500 → 9000
-        ± nic/db replace: queues 1 → 4
-        + nic/new create
-        - switch/old delete
-        ");
-        let nothing = Plan::between(&HostConfig::default(), &HostConfig::default());
-        assert_eq!(plan_text(&nothing), "nothing to change\n");
     }
 }

@@ -5,11 +5,12 @@ use core::time::Duration;
 
 use clap::{Args, Subcommand};
 use suimon_contract::{DiskConfig, Name, QosFlowStatus, QosPolicyConfig};
+use suimon_tables::cluster_tables;
+use suimon_tables::qos_tables::{flow_details, flow_table};
 
 use crate::exit::Failure;
 use crate::output::{Context, is_terminal, print};
-use crate::qos_set::{SetFlags, details};
-use crate::qos_tables::flow_table;
+use crate::qos_set::SetFlags;
 use crate::qos_what_if::WhatIfFlags;
 use crate::resource::{NamedOf, ResourceVerb};
 
@@ -37,9 +38,9 @@ pub(crate) struct FlowFlags {
     /// Disks to show; all open disks if absent.
     #[arg(value_name = "DISK")]
     disks: Vec<Name>,
-    /// Show disks on shared stores of all nodes of the cluster: per node the 8 disks that exceed their
-    /// guarantee most, and the 8 disks furthest below it, with the disks on the same store that exceed
-    /// their guarantee most.
+    /// Show disks on shared stores of all nodes of the cluster. Per node: the 8 disks furthest
+    /// above their guarantee, and the 8 disks furthest below it. For each of the latter, also the
+    /// disks of the same store that are furthest above their guarantee.
     #[arg(long)]
     cluster: bool,
     /// Only disks in this store; all stores if absent.
@@ -85,7 +86,7 @@ async fn show(context: &Context, disk: Name) -> Result<(), Failure> {
     let flags =
         FlowFlags { disks: vec![disk], cluster: false, store: None, watch: false, interval: 1000 };
     for flow in flags.flows(context).await? {
-        context.show(&flow, details)?;
+        context.show(&flow, flow_details)?;
     }
     Ok(())
 }
@@ -124,13 +125,14 @@ impl FlowFlags {
                     && self.store.as_ref().is_none_or(|store| of.store == store.as_str())
             });
             if !self.watch {
-                return Ok(context
-                    .show(&disks, |disks| crate::cluster_tables::flow_table(disks).render())?);
+                return Ok(
+                    context.show(&disks, |disks| cluster_tables::flow_table(disks).render())?
+                );
             }
             if context.json {
                 context.show_line(&disks, |_| String::new())?;
             } else {
-                show_again(&crate::cluster_tables::flow_table(&disks).render())?;
+                show_again(&cluster_tables::flow_table(&disks).render())?;
             }
             tokio::select! {
                 () = tokio::time::sleep(interval) => {}

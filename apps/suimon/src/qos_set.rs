@@ -3,14 +3,12 @@
 use clap::Args;
 use serde_json::{Map, Value};
 use suimon_client::ChangeOptions;
-use suimon_contract::{DiskConfig, Kind, Name, QosFlowStatus};
+use suimon_contract::{DiskConfig, Kind, Name};
 
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
-use crate::lines::Lines;
 use crate::output::Context;
 use crate::progress::finish;
-use crate::qos_tables::{add_flow, delivery_table};
 use crate::settings::{self, Setting};
 
 /// Arguments of `qos set`.
@@ -29,7 +27,8 @@ pub(crate) struct SetFlags {
     /// Policy whose limits the disk has from now on, instead of limits of its own.
     #[arg(long, value_name = "NAME", conflicts_with = "settings")]
     policy: Option<Name>,
-    /// Accept minimums that exceed 90 % of the capacity of the store.
+    /// Accept minimums that exceed 90 % of the capacity of the store, or on a store of unknown
+    /// capacity.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -61,14 +60,4 @@ impl SetFlags {
         let pairs = [("qos_policy", policy), ("qos", limits)];
         Ok(pairs.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
     }
-}
-
-/// Returns limits and rates of a disk.
-pub(crate) fn details(flow: &QosFlowStatus) -> String {
-    let mut lines = Lines::default();
-    lines.add("disk", &flow.disk);
-    lines.add("store", &flow.store);
-    add_flow(&mut lines, flow);
-    lines.table(&delivery_table(flow));
-    lines.text()
 }

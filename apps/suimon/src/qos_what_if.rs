@@ -8,10 +8,10 @@ use suimon_contract::{
     ApiError, DiskProposal, DiskQos, ErrorCode, HostConfig, Key, Kind, Name, QosPolicyProposal,
     QosProposal, StoreProposal, WhatIfRequest, WhatIfResponse, renamed_key,
 };
+use suimon_tables::qos_tables::reservation_table;
 
 use crate::exit::Failure;
 use crate::output::Context;
-use crate::qos_tables::reservation_table;
 use crate::settings;
 
 /// Arguments of `qos what-if`.

@@ -1,15 +1,13 @@
 //! Reference pages in Markdown: command line, host file, errors, events and tables of status.
 
-mod status;
-mod text;
-
 use clap::Command;
 use suimon_contract::{
     Effect, ErrorCode, EventKind, Form, Key, Kind, default_text, docs_of, renames_page,
 };
 
 use crate::exit::CODES;
-use crate::reference::text::{GENERATED, cell};
+
+const GENERATED: &str = "<!-- Made by `suimon docs`. Change the source, not this page. -->\n\n";
 
 /// Returns the pages: name and text.
 pub(crate) fn pages(command: Command) -> [(&'static str, String); 6] {
@@ -19,7 +17,7 @@ pub(crate) fn pages(command: Command) -> [(&'static str, String); 6] {
         ("errors.md", errors()),
         ("events.md", events()),
         ("renames.md", renames()),
-        ("status.md", status::page()),
+        ("status.md", format!("{GENERATED}{}", suimon_tables::reference::page())),
     ]
 }
 
@@ -40,12 +38,16 @@ fn host_file() -> String {
         "A host file is a TOML file that describes the whole desired state of a host. `suimon check` \
          checks it, `suimon apply` applies it. Keys that are not listed here are rejected. A default \
          of `–` means that an absent key has the effect that its meaning states.\n\n\
+         *Normalised IOPS* are operations per second in units of `normalization_bytes` of the store (8 KiB by default). \
+         A *worker* is a data-plane thread of the daemon. On a store that nodes of a cluster share, a node has a \
+         *reservation*: IOPS for its minimums that it keeps without contact to the cluster. The \
+         [glossary](../explanation/glossary.md) has other terms.\n\n\
          The column *change* states the effect of a change of the value while the daemon runs:\n\n\
          | change | effect |\n|---|---|\n\
          | live | Applies at once, without interruption of traffic or requests. |\n\
          | replace | Closes and reopens the port or disk, or the store with all of its disks. Traffic \
-         of the port stops, and requests of the disks wait, until it is open and its clients have \
-         reconnected. Other objects are not affected. |\n\
+         of the port stops, and requests of the disks are queued, until it is open and its clients have \
+         reconnected; NBD clients are disconnected. Other objects are not affected. |\n\
          | live on TAP | As *live* on a TAP NIC, as *replace* on a vhost-user NIC. |\n\
          | when a VM starts | Running VMs keep the former value until their next start. |\n\
          | at daemon start | Takes effect when the daemon starts next. |\n\
@@ -112,7 +114,8 @@ fn renames() -> String {
     text.push_str(
         "Old names stay valid until the version in the last column. Host files, requests and commands accept \
          both names and report a use of the old one; responses, events and metrics have both. A request with \
-         both names and different values is refused. The other reference pages have the new names.\n\n",
+         both names and different values is rejected. The other reference pages have the new names. Metrics that \
+         are counters have the suffix `_total` in addition to these names.\n\n",
     );
     text.push_str(&renames_page());
     text
@@ -133,13 +136,21 @@ fn errors() -> String {
     for (code, meaning) in CODES {
         text.push_str(&format!("| {code} | {meaning} |\n"));
     }
+    text.push_str(
+        "\n`suimon image check` and `suimon image repair` have the exit codes of `qemu-img check` instead; their help lists \
+         them.\n",
+    );
     text
 }
 
 fn events() -> String {
     let mut text = format!("{GENERATED}# Events\n\n");
     text.push_str(
-        "Numbers and names never change their meaning: 1xxx host, other nodes and cluster, 2xxx switch, 3xxx NIC, 4xxx \
+        "A *worker* is a data-plane thread of the daemon. On a store that nodes of a cluster share, a node has a \
+         *reservation*, IOPS for its minimums that it keeps without contact to the cluster, and gets *leases*, grants of spare \
+         IOPS for 3 s, from the *leader* of the store, an elected node. The [glossary](../explanation/glossary.md) has other \
+         terms.\n\n\
+         Numbers and names never change their meaning: 1xxx host, other nodes and cluster, 2xxx switch, 3xxx NIC, 4xxx \
          uplink and team, 5xxx worker and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power, 9xxx SR-IOV.\n\n\
          Events that guests, clients and network peers can cause at will (connections, protocol violations, link changes, \
          failed requests) are limited per subject: of more than 10 events of one kind within 10 s, the last one is \
@@ -156,6 +167,11 @@ fn events() -> String {
         ));
     }
     text
+}
+
+/// Escapes text for use in a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
 }
 
 #[cfg(test)]
@@ -197,5 +213,16 @@ mod tests {
         assert!(!cli.contains("suimon docs --dir"));
         assert_eq!(errors.matches("\n| `").count(), ErrorCode::ALL.len());
         assert_eq!(events.matches("\n| ").count(), EventKind::ALL.len() + 1);
+    }
+
+    #[test]
+    fn commands_of_tables_exist() {
+        let program = crate::cli::command();
+        for command in suimon_tables::reference::commands() {
+            let mut verb = &program;
+            for word in command.split(' ').take_while(|word| word.starts_with(char::is_lowercase)) {
+                verb = verb.find_subcommand(word).unwrap_or_else(|| panic!("no command {command}"));
+            }
+        }
     }
 }

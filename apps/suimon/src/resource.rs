@@ -7,28 +7,24 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 use suimon_client::{Captured, ChangeOptions};
 use suimon_contract::{
-    AddressStatus, Name, NicConfig, NodeConfig, PfConfig, SwitchConfig, TeamConfig, UplinkConfig,
-    parse_resource,
+    Name, NicConfig, NodeConfig, PfConfig, SwitchConfig, TeamConfig, UplinkConfig, parse_resource,
 };
+use suimon_tables::resource_tables::address_table;
 
 use crate::capture::CaptureFlags;
 use crate::change_flags::ChangeFlags;
-use crate::columns;
 use crate::exit::Failure;
 use crate::key_flags::{KeyFlags, unset, unset_parser};
 use crate::node_drain::OwnNodeVerb;
 use crate::output::Context;
 use crate::own_verb::OwnVerb;
 use crate::progress::finish;
-use crate::resource_help::{name_help, with_article};
-use crate::resource_tables::Shown;
-use crate::storage_flags::{DeleteFlag, ForceFlag};
-use crate::table::{Table, or_dash};
-use crate::units;
+use crate::resource_help::{Described, name_help, with_article};
+use crate::storage_flags::{DeleteFlag, ForceFlag, ImageFlag};
 
 /// Verbs common to every kind of resource, and verbs specific to one.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum ResourceVerb<R: Shown, Own: Subcommand> {
+pub(crate) enum ResourceVerb<R: Described, Own: Subcommand> {
     #[command(about = format!("List all {} with their state", R::PLURAL))]
     List,
     #[command(about = format!("Show the keys and state of {}", with_article(R::NOUN)))]
@@ -65,7 +61,7 @@ pub(crate) enum OwnSwitchVerb {
 
 /// Verbs that only ports (NICs and uplinks) have.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum CaptureVerb<R: Shown> {
+pub(crate) enum CaptureVerb<R: Described> {
     #[command(about = format!(
         "Capture the frames of {} to a pcapng file",
         with_article(R::NOUN)
@@ -75,7 +71,7 @@ pub(crate) enum CaptureVerb<R: Shown> {
 
 /// Argument that names a resource of one kind.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct NamedOf<R: Shown> {
+pub(crate) struct NamedOf<R: Described> {
     #[arg(skip)]
     of: PhantomData<fn() -> R>,
     #[arg(help = name_help(R::NOUN))]
@@ -84,7 +80,7 @@ pub(crate) struct NamedOf<R: Shown> {
 
 /// Arguments of `add`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Add<R: Shown> {
+pub(crate) struct Add<R: Described> {
     #[arg(help = format!("{}, 1 to 63 letters, digits, `-`, `_` and `.`", name_help(R::NOUN)))]
     name: Name,
     #[command(flatten)]
@@ -97,7 +93,7 @@ pub(crate) struct Add<R: Shown> {
 
 /// Arguments of `set`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Set<R: Shown> {
+pub(crate) struct Set<R: Described> {
     #[arg(help = name_help(R::NOUN))]
     name: Name,
     #[command(flatten)]
@@ -106,6 +102,8 @@ pub(crate) struct Set<R: Shown> {
     #[arg(long, value_name = "KEY", value_parser = unset_parser(R::KIND))]
     unset: Vec<String>,
     #[command(flatten)]
+    create_image: ImageFlag<R>,
+    #[command(flatten)]
     force: ForceFlag<R>,
     #[command(flatten)]
     change: ChangeFlags,
@@ -113,7 +111,7 @@ pub(crate) struct Set<R: Shown> {
 
 /// Arguments of `delete`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Delete<R: Shown> {
+pub(crate) struct Delete<R: Described> {
     #[arg(help = name_help(R::NOUN))]
     name: Name,
     #[command(flatten)]
@@ -122,7 +120,7 @@ pub(crate) struct Delete<R: Shown> {
     change: ChangeFlags,
 }
 
-impl<R: Shown, Own: OwnVerb> ResourceVerb<R, Own> {
+impl<R: Described, Own: OwnVerb> ResourceVerb<R, Own> {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::List => list::<R>(context).await,
@@ -143,24 +141,24 @@ impl OwnVerb for OwnSwitchVerb {
     }
 }
 
-impl<R: Shown + Captured> OwnVerb for CaptureVerb<R> {
+impl<R: Described + Captured> OwnVerb for CaptureVerb<R> {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let Self::Capture(flags) = self;
         flags.run(context).await
     }
 }
 
-async fn list<R: Shown>(context: &Context) -> Result<(), Failure> {
+async fn list<R: Described>(context: &Context) -> Result<(), Failure> {
     let all = context.client.list::<R>().await?;
     Ok(context.show(&all, |all| R::table(all).render())?)
 }
 
-async fn show<R: Shown>(context: &Context, name: &Name) -> Result<(), Failure> {
+async fn show<R: Described>(context: &Context, name: &Name) -> Result<(), Failure> {
     let one = context.client.show::<R>(name).await?;
     Ok(context.show(&one, |one| R::details(one))?)
 }
 
-impl<R: Shown> Add<R> {
+impl<R: Described> Add<R> {
     /// Returns the resource described by the flags.
     fn resource(&self) -> Result<R, Failure> {
         let mut table = self.keys.values.clone();
@@ -176,14 +174,14 @@ impl<R: Shown> Add<R> {
     }
 }
 
-impl<R: Shown> Set<R> {
+impl<R: Described> Set<R> {
     /// Returns the merge patch described by the flags.
     fn patch(&self) -> Result<Map<String, Value>, Failure> {
         let mut patch = self.keys.values.clone();
         for key in &self.unset {
             unset(&mut patch, key);
         }
-        if patch.is_empty() {
+        if patch.is_empty() && !self.create_image.is_given() {
             return Err(Failure::Usage(format!(
                 "no key is given; give an option for each key to change, see `suimon {} set --help`",
                 R::KIND.command()
@@ -194,33 +192,23 @@ impl<R: Shown> Set<R> {
 
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let patch = Value::Object(self.patch()?);
-        let options = ChangeOptions { force: self.force.is_given(), ..self.change.options() };
+        let options = ChangeOptions {
+            force: self.force.is_given(),
+            create_image: self.create_image.is_given(),
+            ..self.change.options()
+        };
         let outcome = context.client.patch::<R>(&self.name, &patch, options).await?;
         finish(context, outcome, self.change).await
     }
 }
 
-impl<R: Shown> Delete<R> {
+impl<R: Described> Delete<R> {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let options =
             ChangeOptions { with_file: self.with_file.is_given(), ..self.change.options() };
         let outcome = context.client.delete::<R>(&self.name, options).await?;
         finish(context, outcome, self.change).await
     }
-}
-
-fn address_table(addresses: &[AddressStatus]) -> Table {
-    let mut table = Table::new(&columns::ADDRESSES);
-    for address in addresses {
-        let age = address.age_s.map(units::age);
-        table.row([
-            address.mac.to_string(),
-            or_dash(address.vlan),
-            address.port.clone(),
-            if address.fixed { "fixed".to_owned() } else { or_dash(age) },
-        ]);
-    }
-    table
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 use clap::Parser;
 use serde_json::json;
 use suimon_contract::{
-    DiskConfig, LacpTimer, NicBackend, NicConfig, TeamAlgorithm, TeamConfig, TeamMode, VlanRange,
-    VmqMode, parse_toml,
+    AddressStatus, DiskConfig, LacpTimer, NicBackend, NicConfig, TeamAlgorithm, TeamConfig,
+    TeamMode, VlanRange, VmqMode, parse_toml,
 };
 
 use super::*;

@@ -75,8 +75,9 @@ pub(crate) fn parse(kind: Kind, text: &str) -> Result<Setting, String> {
 pub(crate) fn value(key: &Key, word: &str) -> Result<Value, String> {
     let value = match (key.form, word) {
         (_, "default") => return Ok(Value::Null),
-        (Form::Flag, "on") => Value::Bool(true),
-        (Form::Flag, "off") => Value::Bool(false),
+        // `true` and `false`, as in options and the host file, are accepted, too.
+        (Form::Flag, "on" | "true") => Value::Bool(true),
+        (Form::Flag, "off" | "false") => Value::Bool(false),
         (Form::Flag, _) => {
             return Err(format!("`{}` must be on, off or default, not `{word}`", key.name));
         }

@@ -10,8 +10,8 @@ pub(crate) trait KindFlag {
     /// Long name of the flag.
     const LONG: &'static str;
 
-    /// Help text of the flag.
-    const HELP: &'static str;
+    /// Returns the help text of the flag.
+    fn help(kind: Kind) -> &'static str;
 
     /// Returns true if the flag applies to the kind.
     fn applies_to(kind: Kind) -> bool;
@@ -23,7 +23,19 @@ pub(crate) struct Force;
 
 impl KindFlag for Force {
     const LONG: &'static str = "force";
-    const HELP: &'static str = "Accept minimums that exceed 90 % of the capacity of a store";
+    fn help(kind: Kind) -> &'static str {
+        match kind {
+            Kind::Store => {
+                "Accept minimums that exceed 90 % of the capacity of the store, or an unknown \
+                 capacity, or disks without a limit by the cluster in a store that is no longer \
+                 `shared`"
+            }
+            _ => {
+                "Accept minimums that exceed 90 % of the capacity of the store, or on a store of \
+                 unknown capacity"
+            }
+        }
+    }
 
     fn applies_to(kind: Kind) -> bool {
         matches!(kind, Kind::Store | Kind::QosPolicy | Kind::Disk)
@@ -36,7 +48,24 @@ pub(crate) struct WithFile;
 
 impl KindFlag for WithFile {
     const LONG: &'static str = "with-file";
-    const HELP: &'static str = "Delete the image file with its data, too";
+    fn help(_: Kind) -> &'static str {
+        "Delete the image file with its data, too"
+    }
+
+    fn applies_to(kind: Kind) -> bool {
+        kind == Kind::Disk
+    }
+}
+
+/// `--create-image`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CreateImage;
+
+impl KindFlag for CreateImage {
+    const LONG: &'static str = "create-image";
+    fn help(_: Kind) -> &'static str {
+        "Create a new, empty image file if the file is missing"
+    }
 
     fn applies_to(kind: Kind) -> bool {
         kind == Kind::Disk
@@ -54,6 +83,8 @@ pub(crate) struct FlagOf<R, F> {
 pub(crate) type ForceFlag<R> = FlagOf<R, Force>;
 /// Flag `--with-file`, for resources with files.
 pub(crate) type DeleteFlag<R> = FlagOf<R, WithFile>;
+/// Flag `--create-image`, for disks.
+pub(crate) type ImageFlag<R> = FlagOf<R, CreateImage>;
 
 impl<R, F> FlagOf<R, F> {
     /// Returns true if the flag was given.
@@ -67,7 +98,8 @@ impl<R: Resource, F: KindFlag> clap::Args for FlagOf<R, F> {
         if !F::applies_to(R::KIND) {
             return command;
         }
-        let flag = Arg::new(F::LONG).long(F::LONG).help(F::HELP).action(ArgAction::SetTrue);
+        let flag =
+            Arg::new(F::LONG).long(F::LONG).help(F::help(R::KIND)).action(ArgAction::SetTrue);
         command.arg(flag)
     }
 

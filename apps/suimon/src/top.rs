@@ -1,23 +1,14 @@
 //! Command `top`: live rates of NICs, uplinks, disks and workers, and time of workers by stage.
 
-mod disk_rates;
-mod interval;
-mod power_rates;
-mod rates;
 mod screen;
-mod text;
-mod worker_rates;
 
 use core::time::Duration;
 
 use clap::Args;
+use suimon_tables::top::{DiskAndWorkerRates, View, render};
 
 use crate::exit::Failure;
 use crate::output::{Context, is_terminal, print};
-use rates::DiskAndWorkerRates;
-
-#[cfg(test)]
-pub(crate) use rates::tests::example;
 
 /// Arguments of `top`.
 #[derive(Clone, Copy, Debug, Args)]
@@ -41,7 +32,7 @@ pub(crate) struct TopFlags {
 impl TopFlags {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         let interval = Duration::from_millis(u64::from(self.interval));
-        let view = if self.stages { text::View::Stages } else { text::View::Rates };
+        let view = if self.stages { View::Stages } else { View::Rates };
         if !context.json && !self.once && is_terminal() {
             return screen::run(context, interval, view).await;
         }
@@ -49,7 +40,7 @@ impl TopFlags {
         if context.json {
             return Ok(crate::output::print_json(&rates)?);
         }
-        Ok(print(&text::render(&rates, view))?)
+        Ok(print(&render(&rates, view))?)
     }
 }
 

@@ -6,13 +6,13 @@
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use suimon_contract::{Form, Kind, Name, PfConfig, SriovAdapter, VfConfig, parse_resource};
+use suimon_tables::vf_tables::{adapter_details, adapter_table, vf_details};
 
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::Context;
 use crate::progress::finish;
 use crate::settings::{self, Setting};
-use crate::vf_tables::{adapter_details, adapter_table, vf_details};
 
 /// Verbs of `vf`.
 #[derive(Clone, Debug, Subcommand)]

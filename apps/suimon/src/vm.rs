@@ -6,6 +6,7 @@ use suimon_contract::{
     ByteSize, FREEZE_SECONDS_DEFAULT, FREEZE_SECONDS_MAX, FreezeVmRequest, MigrateVmRequest, Name,
     STOP_SECONDS_DEFAULT, STOP_SECONDS_MAX, StopBy, StopVmRequest, VmConfig,
 };
+use suimon_tables::vm_tables::guest_text;
 
 use crate::change_flags::ChangeFlags;
 use crate::choices::one_of;
@@ -15,7 +16,6 @@ use crate::output::{Context, print};
 use crate::own_verb::OwnVerb;
 use crate::progress::{await_end, finish};
 use crate::resource::{NamedOf, ResourceVerb};
-use crate::vm_tables::guest_text;
 
 /// Verbs of `vm`.
 pub(crate) type VmVerb = ResourceVerb<VmConfig, OwnVmVerb>;

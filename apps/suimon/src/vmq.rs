@@ -1,23 +1,17 @@
 //! Commands of `vmq`: assignment of queues of a team or uplink to workers, with reasons.
 
-use core::cmp::Reverse;
-
 use clap::{Args, Subcommand};
 use serde_json::json;
 use suimon_contract::{
     Kind, Name, NicConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqQueueStatus, VmqStatus,
-    VmqWorkerStatus,
 };
+use suimon_tables::vmq_tables::{details, explanation, table};
 
 use crate::change_flags::ChangeFlags;
-use crate::columns;
 use crate::exit::Failure;
-use crate::lines::{Lines, word};
 use crate::output::Context;
 use crate::progress::finish;
 use crate::settings::{self, Setting};
-use crate::table::{Table, or_dash};
-use crate::units;
 
 /// Verbs of `vmq`.
 #[derive(Clone, Debug, Subcommand)]
@@ -28,7 +22,7 @@ pub(crate) enum VmqVerb {
     Show(ShowFlags),
     /// Set VMQ keys of an uplink or team.
     Set(SetFlags),
-    /// Explain why the queues of a NIC are assigned to their workers.
+    /// Explain why the queues of a NIC or uplink are assigned to their workers.
     Explain(ExplainFlags),
 }
 
@@ -58,9 +52,9 @@ pub(crate) struct SetFlags {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ExplainFlags {
-    /// NIC on an external switch.
-    #[arg(value_name = "NIC")]
-    nic: Name,
+    /// NIC on an external switch, or uplink of one; of a team, the name of a member.
+    #[arg(value_name = "NIC|UPLINK")]
+    port: Name,
 }
 
 fn settings_help() -> String {
@@ -92,7 +86,7 @@ impl VmqVerb {
             }
             Self::Set(flags) => flags.run(context).await,
             Self::Explain(flags) => {
-                let queues = queues_of(context, &flags.nic).await?;
+                let queues = queues_of(context, &flags.port).await?;
                 Ok(context.show(&queues, |queues| queues.iter().map(explanation).collect())?)
             }
         }
@@ -157,101 +151,51 @@ impl SetFlags {
     }
 }
 
-/// Returns the queues of a NIC; at least one.
-async fn queues_of(context: &Context, nic: &Name) -> Result<Vec<VmqQueueStatus>, Failure> {
-    let all = context.client.vmqs().await?.into_iter().flat_map(|vmq| vmq.queues);
-    let queues: Vec<_> = all.filter(|queue| queue.nic == *nic).collect();
+/// Returns the queues of a NIC or uplink; at least one.
+async fn queues_of(context: &Context, port: &Name) -> Result<Vec<VmqQueueStatus>, Failure> {
+    let all = context.client.vmqs().await?;
+    let queues = all.iter().flat_map(|vmq| &vmq.queues).filter(|queue| queue.nic == *port);
+    let queues: Vec<_> = queues.cloned().collect();
     if !queues.is_empty() {
         return Ok(queues);
     }
-    let switch = context.client.show::<NicConfig>(nic).await?.config.switch;
-    let uplink = context.client.show::<SwitchConfig>(&switch).await?.config.uplink;
-    Err(Failure::not_found(match uplink {
+    let nics = context.client.list::<NicConfig>().await?.into_iter();
+    let nics: Vec<NicConfig> = nics.map(|nic| nic.config).collect();
+    if let Some(nic) = nics.iter().find(|nic| nic.name == *port) {
+        let uplink = context.client.show::<SwitchConfig>(&nic.switch).await?.config.uplink;
+        return Err(Failure::not_found(no_queue_of_nic(nic, uplink.as_ref())));
+    }
+    let uplinks = context.client.list::<UplinkConfig>().await?.into_iter();
+    let uplinks: Vec<Name> = uplinks.map(|uplink| uplink.config.name).collect();
+    if uplinks.contains(port) {
+        return Err(Failure::not_found(format!(
+            "uplink `{port}` has no queue: no switch uses it, or it is not in service; see `suimon \
+             uplink show {port}`"
+        )));
+    }
+    let teams = context.client.list::<TeamConfig>().await?.into_iter();
+    if let Some(team) = teams.map(|team| team.config).find(|team| team.name == *port) {
+        let members: Vec<String> = team.members.iter().map(ToString::to_string).collect();
+        return Err(Failure::not_found(format!(
+            "`{port}` is a team; name one of its uplinks: {}",
+            members.join(", ")
+        )));
+    }
+    let known = nics.iter().map(|nic| &nic.name).chain(&uplinks).map(ToString::to_string).collect();
+    Err(Failure::no_such(&format!("NIC or uplink `{port}`"), known))
+}
+
+fn no_queue_of_nic(nic: &NicConfig, uplink: Option<&Name>) -> String {
+    let NicConfig { name, switch, .. } = nic;
+    match uplink {
         None => format!(
-            "NIC `{nic}` is on switch `{switch}`, which has no uplink or team, so it has no VMQ"
+            "NIC `{name}` is on switch `{switch}`, which has no uplink or team, so it has no VMQ"
         ),
         Some(uplink) => format!(
-            "NIC `{nic}` has no queue on `{uplink}`; a NIC has queues while its VM or TAP device is \
-             connected, see `suimon nic show {nic}`"
+            "NIC `{name}` has no queue on `{uplink}`; a NIC has queues while its VM or TAP device \
+             is connected, see `suimon nic show {name}`"
         ),
-    }))
-}
-
-fn table(all: &[VmqStatus]) -> Table {
-    let mut table = Table::new(&columns::VMQS);
-    for vmq in all {
-        let permitted = || vmq.workers.iter().filter(|worker| worker.permitted);
-        let in_use = vmq.workers.iter().filter(|worker| worker.queues > 0);
-        let busiest = in_use.clone().min_by_key(|p| (Reverse(p.load_ppm), p.worker));
-        table.row([
-            vmq.uplink.to_string(),
-            if vmq.config.enabled { "yes" } else { "no" }.to_owned(),
-            word(&vmq.config.mode),
-            vmq.queues.len().to_string(),
-            in_use.count().to_string(),
-            permitted().filter(|worker| worker.queues == 0).count().to_string(),
-            or_dash(busiest.map(|p| format!("{} at {}", p.worker, units::percent(p.load_ppm)))),
-        ]);
     }
-    table
-}
-
-fn details(vmq: &VmqStatus) -> String {
-    let mut lines = Lines::default();
-    lines.add("uplink", &vmq.uplink);
-    lines.keys(Kind::Vmq, &vmq.config);
-    lines.table(&worker_table(&vmq.workers));
-    lines.table(&queue_table(&vmq.queues));
-    lines.text()
-}
-
-fn worker_table(workers: &[VmqWorkerStatus]) -> Table {
-    let mut table = Table::new(&columns::VMQ_WORKERS);
-    for worker in workers {
-        table.row([
-            worker.worker.to_string(),
-            state(worker).to_owned(),
-            worker.queues.to_string(),
-            units::percent(worker.load_ppm),
-            units::percent(worker.other_load_ppm),
-        ]);
-    }
-    table
-}
-
-/// Returns the state of a worker. One that is no longer permitted has queues until they are moved
-/// away.
-const fn state(worker: &VmqWorkerStatus) -> &'static str {
-    match (worker.permitted, worker.queues) {
-        (true, 0) => "parked",
-        (true, _) => "in use",
-        (false, 0) => "not permitted",
-        (false, _) => "draining",
-    }
-}
-
-fn queue_table(queues: &[VmqQueueStatus]) -> Table {
-    let mut table = Table::new(&columns::VMQ_QUEUES);
-    for queue in queues {
-        table.row([
-            queue.queue.clone(),
-            queue.worker.to_string(),
-            queue.nic.to_string(),
-            units::percent(queue.load_ppm),
-            units::age(queue.age_s),
-            if queue.default_queue { "yes" } else { "no" }.to_owned(),
-        ]);
-    }
-    table
-}
-
-fn explanation(queue: &VmqQueueStatus) -> String {
-    let VmqQueueStatus { queue: name, worker, load_ppm, age_s, reason, stay_reason, .. } = queue;
-    let (load, age) = (units::percent(*load_ppm), units::age(*age_s));
-    format!(
-        "{name} takes {load} of worker {worker} and has been there for {age}: {reason}. It is not \
-         moved: {stay_reason}.\n"
-    )
 }
 
 #[cfg(test)]

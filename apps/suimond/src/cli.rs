@@ -21,8 +21,8 @@ Examples:
 
 /// Run the daemon of a virtualization host, which provides switches, NICs, disks and VMs.
 ///
-/// Desired state is set by the host file (`--config`) and by commands of `suimon`, and stored in the
-/// state directory. When the daemon stops, VMs continue to run; their NICs and disks pause until the
+/// The desired state is set by the host file (`--config`) and by commands of `suimon`, and stored in
+/// the state directory. When the daemon stops, VMs continue to run; their NICs and disks pause until the
 /// next daemon has started.
 #[derive(Clone, Debug, Parser)]
 #[command(
@@ -38,9 +38,10 @@ pub struct Arguments {
     pub tool: Option<Tool>,
 
     /// Host file (TOML). It is applied at the start and at SIGHUP if its text has changed since it was
-    /// last applied (at a start, at SIGHUP, or by `suimon apply` of this file); otherwise the stored
-    /// state with later changes by commands remains. SIGHUP also reads the files that it names again.
-    /// If absent, the stored state is used.
+    /// last applied (at a start, at SIGHUP, or by `suimon apply` of this file). Otherwise the stored
+    /// desired state stays in effect, with all changes by commands. SIGHUP also reads the files again
+    /// that the host file names, such as certificates, keys and tokens. If absent, the stored desired
+    /// state is used.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -59,7 +60,7 @@ pub struct Arguments {
     pub log: String,
 
     /// Disable confinement: the threads of the daemon keep all privileges and system calls. For
-    /// debugging only. `suimon host show` and an event report it.
+    /// debugging only. `suimon host show` and event 1011 report it.
     #[arg(long)]
     pub no_confine: bool,
 
@@ -95,7 +96,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", default_value = "/sys")]
     pub sysfs: PathBuf,
 
-    /// Restore the CPU settings that a killed daemon had changed for its power plan, and exit. Refused
+    /// Restore the CPU settings that a killed daemon had changed for its power plan, and exit. Fails
     /// while a daemon runs with this state directory.
     #[arg(long, conflicts_with_all = ["config", "check", "vm_launcher"])]
     pub restore_power: bool,

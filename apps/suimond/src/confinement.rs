@@ -13,7 +13,7 @@ use tokio::net::unix::pipe::Receiver;
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
 /// Returns the restrictions in effect as an API type.
-pub fn status(confinement: &Confinement) -> ConfinementStatus {
+pub(crate) fn status(confinement: &Confinement) -> ConfinementStatus {
     in_words(&confinement.report())
 }
 
@@ -48,7 +48,7 @@ fn in_words_of(threads: &str, layer: &LayerReport) -> ConfinementLayer {
 }
 
 /// Emits an event when a system call of a thread was refused. Runs until dropped.
-pub async fn watch(confinement: Confinement, node: Arc<Node>) {
+pub(crate) async fn watch(confinement: Confinement, node: Arc<Node>) {
     let pipe = suimon_confine::refusal_pipe()
         .and_then(|pipe| pipe.map(Receiver::from_owned_fd).transpose());
     let mut pipe = match pipe {

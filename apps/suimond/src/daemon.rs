@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
 use suimon_confine::{ConfinedWorkers, Confinement};
-use suimon_contract::{ApiError, HostConfig, HostSection, locate_errors, parse_toml};
+use suimon_contract::{ApiError, HostSection, parse_toml};
 use suimon_netdev::SriovAdapters;
-use suimon_node::{ChangeOptions, Node, NodeDependencies, placements, stored_host};
+use suimon_node::{Node, NodeDependencies, placements, stored_host};
 use suimon_ports::WorkerRuntime;
 use suimon_power_files::PowerFiles;
 use suimon_recording::Origin;
@@ -20,29 +20,28 @@ use suimon_store::FileStore;
 use suimon_switch::DataPlane;
 use suimon_uring::UringSource;
 use suimon_wait::{WorkerThreads, cpu_places};
+use suimond_api::host_file::read;
+use suimond_api::{
+    AccessFailures, ApiState, Listeners, NotificationSender, Notifications, console_router,
+    openapi_document, router, serve,
+};
+use suimond_lab::Lab;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-use crate::access::AccessFailures;
-use crate::api::{self, ApiState, NotificationSender, Notifications};
 use crate::cli::Arguments;
 use crate::clusters::HostClusters;
 use crate::confinement;
-use crate::console::Console;
 use crate::device_factory::HostDevices;
 use crate::disk_factory::host_disks;
-use crate::host_file;
-use crate::lab::Lab;
-use crate::metrics;
+use crate::host_file::{self, HostFile};
 use crate::notify::notify;
 use crate::peer_nodes::HostPeerNodes;
 use crate::power_restoration::restore;
 use crate::recorder::{Recorder, RecordingFile};
 use crate::remedy;
-use crate::server::serve;
 use crate::socket_files::HostSocketFiles;
 use crate::socket_threads::SocketThreads;
-use crate::tcp_api::{TcpApi, guarded};
 use crate::unix_socket::ApiSocket;
 use crate::vm_factory::{FoundLauncher, launch};
 use crate::watchdog::{self, Heartbeat};
@@ -85,7 +84,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     let result = if arguments.print_openapi {
         print_openapi()
     } else if arguments.print_metrics {
-        print!("{}", metrics::page());
+        print!("{}", suimond_metrics::page());
         Ok(())
     } else if arguments.restore_power {
         restore(arguments).map_err(Stopped::Host)
@@ -116,13 +115,13 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn print_openapi() -> Result<(), Stopped> {
-    let document = api::openapi_document().context("the OpenAPI document cannot be written")?;
+    let document = openapi_document().context("the OpenAPI document cannot be written")?;
     print!("{document}");
     Ok(())
 }
 
 fn check(file: &Path) -> Result<(), Stopped> {
-    let text = host_file::read(file)?;
+    let text = read(file)?;
     parse_toml(&text, Some(&file.display().to_string()))?;
     Ok(())
 }
@@ -139,8 +138,8 @@ fn start_log(filter: &str) -> Result<()> {
 }
 
 fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
-    let from_file = arguments.config.as_deref().map(read_host_file).transpose()?;
-    let store = open_state(&arguments.state_dir)?;
+    let from_file = HostFile::read(arguments.config.as_deref());
+    let store = open_state(&arguments.state_dir, &from_file)?;
     let record = |path| RecordingFile::create(path, arguments.record_bytes_max);
     let recording = arguments.record.as_deref().map(record).transpose()?;
     // The process has a single thread so far: see `ApiSocket::bind`.
@@ -149,10 +148,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let cpu_places = cpu_places(&WorkerThreads.cpus());
     let wanted = stored_host(&store).context("cannot read the stored configuration")?;
     let is_first_start = wanted.is_none();
-    if let (None, Some(config)) = (&wanted, &from_file) {
-        probe_listeners(config)?;
-    }
-    let wanted = wanted.or_else(|| from_file.map(|config| config.host)).unwrap_or_default();
+    let wanted = wanted.map_or_else(|| from_file.first_host(), Ok)?;
     // Started before confinement prohibits starting programs.
     let launcher = FoundLauncher::find_or_start(&arguments.socket, wanted.effective_vm_folder());
     let sriov = SriovAdapters::new(&arguments.sysfs);
@@ -204,6 +200,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         sender: &sender,
         confinement,
         heartbeat,
+        from_file,
         is_first_start,
     };
     let result = serve_node(arguments, &served, news);
@@ -215,13 +212,18 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     result
 }
 
-/// Opens the state store in `state_dir`, which is created if it does not exist.
-fn open_state(state_dir: &Path) -> Result<FileStore> {
+/// Opens the state store in `state_dir`, which is created if it does not exist and the host file is
+/// not refused.
+fn open_state(state_dir: &Path, from_file: &HostFile) -> Result<FileStore, Stopped> {
+    if !FileStore::is_in(state_dir) {
+        from_file.check_first()?;
+    }
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state_dir).map_err(|error| {
         let remedy = remedy::for_path(&error, "--state-dir");
         anyhow!("--state-dir: cannot create {}: {error}; {remedy}", state_dir.display())
     })?;
-    FileStore::open(state_dir).with_context(|| format!("--state-dir {}", state_dir.display()))
+    Ok(FileStore::open(state_dir)
+        .with_context(|| format!("--state-dir {}", state_dir.display()))?)
 }
 
 /// Starts the threads that serve sockets of NICs and disks, and opens access to network devices.
@@ -234,31 +236,6 @@ fn open_devices(
     let devices = HostDevices::new(threads.vhost_user.clone(), state_dir)
         .context("cannot open the rtnetlink socket that reports changes of network devices")?;
     Ok((threads, Arc::new(devices)))
-}
-
-/// Reads and validates the host file, including the files that it names, before anything on the
-/// host is changed.
-fn read_host_file(file: &Path) -> Result<HostConfig, Stopped> {
-    let text = host_file::read(file)?;
-    let shown = file.display().to_string();
-    let config = parse_toml(&text, Some(&shown))?;
-    let api = config.api.as_ref().map(TcpApi::load).and_then(Result::err);
-    let console = config.console.as_ref().map(Console::load).and_then(Result::err);
-    let mut errors: Vec<_> = api.into_iter().chain(console).collect();
-    if errors.is_empty() {
-        return Ok(config);
-    }
-    locate_errors(&text, Some(&shown), &mut errors);
-    Err(Stopped::Refused(errors))
-}
-
-/// Checks that the addresses of the TCP listeners are available. Called for a host file that is
-/// applied for the first time, before anything is created.
-fn probe_listeners(config: &HostConfig) -> Result<(), Vec<ApiError>> {
-    let api = config.api.as_ref().map(|api| TcpApi::load(api)?.probe()).and_then(Result::err);
-    let console = config.console.as_ref().map(|console| Console::load(console)?.probe());
-    let errors: Vec<_> = api.into_iter().chain(console.and_then(Result::err)).collect();
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// Returns the description of the daemon for a recording.
@@ -306,7 +283,9 @@ struct Served<'a> {
     sender: &'a NotificationSender,
     confinement: Confinement,
     heartbeat: Heartbeat,
-    /// True if the state directory had no stored state.
+    from_file: HostFile,
+    /// True if the state directory had no stored state. Then every error of the host file ends the
+    /// daemon.
     is_first_start: bool,
 }
 
@@ -315,16 +294,13 @@ fn serve_node(
     served: &Served<'_>,
     news: Notifications,
 ) -> Result<(), Stopped> {
-    let Served { node, socket, sender, confinement, heartbeat, is_first_start } = served;
-    if let Some(file) = &arguments.config {
-        apply_at_start(node, file, *is_first_start)?;
-    }
+    let Served { node, socket, sender, confinement, heartbeat, from_file, is_first_start } = served;
+    from_file.apply_at_start(node, *is_first_start)?;
     node.resume_disk_jobs();
     let config = node.config();
-    let tcp = config.api.as_ref().map(TcpApi::load).transpose().map_err(|error| vec![error])?;
-    let console = config.console.as_ref().map(Console::load).transpose();
-    let console = console.map_err(|error| vec![error])?.map(Arc::new);
-    let openapi = api::openapi_document().context("the OpenAPI document cannot be written")?;
+    let listeners = Listeners { node: Arc::clone(node), is_first_start: *is_first_start };
+    let console = listeners.load_console(config.console.as_ref())?.map(Arc::new);
+    let openapi = openapi_document().context("the OpenAPI document cannot be written")?;
     let state = ApiState {
         node: Arc::clone(node),
         notifications: news.clone(),
@@ -344,25 +320,23 @@ fn serve_node(
     let result = runtime.block_on(async {
         // Before the first response: a client may signal the daemon as soon as it receives one.
         let signals = Signals::listen()?;
-        let router = api::router(state.clone());
-        if let Some(tcp) = tcp {
-            let (listener, token) = tcp.bind().await.map_err(|error| vec![error])?;
-            let guarded = guarded(router.clone(), token, state.failures.clone());
-            tokio::spawn(serve(listener, guarded, news.clone()));
+        let endpoints = router(state.clone());
+        if let Some(api) = config.api {
+            let endpoints = endpoints.clone();
+            listeners.serve_api(api, endpoints, state.failures.clone(), news.clone()).await?;
         }
         let failures = state.failures.clone();
         let reporting = tokio::spawn(failures.report(Arc::clone(node), news.clone()));
         if let Some(console) = console {
-            let listener = console.bind().await.map_err(|error| vec![error])?;
-            let page = crate::console::router(console, state, router.clone());
-            tokio::spawn(serve(listener, page, news.clone()));
+            let page = console_router(Arc::clone(&console), state, endpoints.clone());
+            listeners.serve_console(console, page, news.clone()).await?;
         }
         tokio::spawn(heartbeat.clone().record());
         tokio::spawn(confinement::watch(confinement.clone(), Arc::clone(node)));
         #[cfg(feature = "jemalloc")]
         tokio::spawn(crate::free_memory::return_regularly());
         let listener = socket.listener().context("--socket")?;
-        let serving = tokio::spawn(serve(listener, router, news.clone()));
+        let serving = tokio::spawn(serve(listener, endpoints, news.clone()));
         notify("READY=1");
         tracing::info!(socket = %arguments.socket.display(), "serving");
         let result = signals.wait_for_end(arguments, Arc::clone(node), news).await;
@@ -377,20 +351,6 @@ fn serve_node(
     });
     runtime.shutdown_timeout(Duration::from_secs(1));
     result
-}
-
-/// Applies the host file if it has changed. If it cannot be stored, the stored state stays in effect,
-/// so that a full state directory does not keep the host from working.
-fn apply_at_start(node: &Node, file: &Path, is_first_start: bool) -> Result<(), Vec<ApiError>> {
-    let options = ChangeOptions { keeps_faulty_disks: true, ..ChangeOptions::default() };
-    let refused_before = node.refused_commits();
-    match host_file::apply(node, file, options) {
-        Err(errors) if !is_first_start && node.refused_commits() > refused_before => {
-            node.report_host_file_not_applied(&file.display().to_string(), &errors);
-            Ok(())
-        }
-        result => result,
-    }
 }
 
 /// Receivers of signals. Until `listen` is called, these signals end the process.

@@ -15,7 +15,7 @@ use suimon_stream_nic::StreamNic;
 use suimon_vhost_user::{VhostUserNic, VhostUserThreads};
 
 /// Network devices of this host: vhost-user and stream sockets, TAP devices and packet sockets.
-pub struct HostDevices {
+pub(crate) struct HostDevices {
     net: NetDevices,
     threads: VhostUserThreads,
 }
@@ -26,7 +26,7 @@ impl HostDevices {
     ///
     /// # Errors
     /// The host has no descriptor or thread left, or the directory does not exist.
-    pub fn new(threads: VhostUserThreads, state_dir: &Path) -> io::Result<Self> {
+    pub(crate) fn new(threads: VhostUserThreads, state_dir: &Path) -> io::Result<Self> {
         let owner = state_dir.canonicalize()?;
         let net = NetDevices::new()?.owned_by(&owner.to_string_lossy());
         Ok(Self { net, threads })

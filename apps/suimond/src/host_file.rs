@@ -1,32 +1,116 @@
 //! The host file of `--config`.
 
-use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use suimon_contract::{
-    ApiError, ErrorCode, OperationState, TOML_BYTES_MAX, locate_errors, old_names_of_file,
+    ApiError, ErrorCode, HostConfig, HostSection, OperationState, locate_errors, old_names_of_file,
+    parse_toml,
 };
 use suimon_node::{ChangeOptions, Edit, Node};
+use suimond_api::host_file::read;
+use suimond_api::{Console, TcpApi};
 
 /// Time limit for applying the file.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Reads a host file. Errors name the file.
-pub(crate) fn read(path: &Path) -> Result<String, Vec<ApiError>> {
-    let refuse = |code, text: String| {
-        let mut error = ApiError::new(code, text);
-        error.file = Some(path.display().to_string());
-        vec![error]
-    };
-    let file = std::fs::File::open(path)
-        .map_err(|error| refuse(ErrorCode::HostError, format!("cannot be read: {error}")))?;
-    let mut bytes = Vec::new();
-    file.take(TOML_BYTES_MAX as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| refuse(ErrorCode::HostError, format!("cannot be read: {error}")))?;
-    String::from_utf8(bytes)
-        .map_err(|error| refuse(ErrorCode::Malformed, format!("is not UTF-8: {error}")))
+/// Host file as it was read at the start of the daemon.
+///
+/// Without stored state, an error ends the daemon. With stored state, the daemon starts with that
+/// state and reports the error: VMs of the former daemon need their NICs and disks, and a start may
+/// follow a crash.
+pub(crate) struct HostFile {
+    /// `None` without `--config`.
+    path: Option<PathBuf>,
+    parsed: Result<Option<Parsed>, Vec<ApiError>>,
+}
+
+struct Parsed {
+    text: String,
+    config: HostConfig,
+}
+
+impl HostFile {
+    /// Reads and parses the host file.
+    pub(crate) fn read(path: Option<&Path>) -> Self {
+        Self { path: path.map(Path::to_owned), parsed: path.map(parse).transpose() }
+    }
+
+    /// Checks the file and the files that its listeners name, for a start without stored state.
+    ///
+    /// # Errors
+    /// The file cannot be read or is invalid, or a file of a listener cannot be used.
+    pub(crate) fn check_first(&self) -> Result<(), Vec<ApiError>> {
+        let Some(Parsed { text, config }) = self.parsed.as_ref().map_err(Clone::clone)? else {
+            return Ok(());
+        };
+        let api = config.api.as_ref().map(TcpApi::load).and_then(Result::err);
+        let console = config.console.as_ref().map(Console::load).and_then(Result::err);
+        let mut errors: Vec<_> = api.into_iter().chain(console).collect();
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let shown = self.path.as_ref().map(|path| path.display().to_string());
+        locate_errors(text, shown.as_deref(), &mut errors);
+        Err(errors)
+    }
+
+    /// Returns `[host]` of the file, or its default, for a start without stored state.
+    ///
+    /// # Errors
+    /// As [`Self::check_first`], or the address of a listener is not available.
+    pub(crate) fn first_host(&self) -> Result<HostSection, Vec<ApiError>> {
+        self.check_first()?;
+        self.probe_listeners()?;
+        Ok(self.config().map(|config| config.host.clone()).unwrap_or_default())
+    }
+
+    /// Checks that the addresses of the TCP listeners are available. Called for a host file that is
+    /// applied for the first time, before anything is created.
+    ///
+    /// # Errors
+    /// An address cannot be used.
+    fn probe_listeners(&self) -> Result<(), Vec<ApiError>> {
+        let Some(config) = self.config() else { return Ok(()) };
+        let api = config.api.as_ref().map(|api| TcpApi::load(api)?.probe()).and_then(Result::err);
+        let console = config.console.as_ref().map(|console| Console::load(console)?.probe());
+        let errors: Vec<_> = api.into_iter().chain(console.and_then(Result::err)).collect();
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+
+    /// Applies the file if its text has changed. If it is refused, the stored state stays in
+    /// effect, and an event reports the errors.
+    ///
+    /// # Errors
+    /// The file is refused at the first start, which has no stored state.
+    pub(crate) fn apply_at_start(
+        &self,
+        node: &Node,
+        is_first_start: bool,
+    ) -> Result<(), Vec<ApiError>> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let options = ChangeOptions { keeps_faulty_disks: true, ..ChangeOptions::default() };
+        let parsed = self.parsed.as_ref().map(drop).map_err(Clone::clone);
+        let Err(errors) = parsed.and_then(|()| apply(node, path, options)) else { return Ok(()) };
+        if is_first_start {
+            return Err(errors);
+        }
+        for error in &errors {
+            tracing::error!("the host file was not applied: {error}");
+        }
+        node.report_host_file_not_applied(&path.display().to_string(), &errors);
+        Ok(())
+    }
+
+    fn config(&self) -> Option<&HostConfig> {
+        self.parsed.as_ref().ok()?.as_ref().map(|parsed| &parsed.config)
+    }
+}
+
+fn parse(file: &Path) -> Result<Parsed, Vec<ApiError>> {
+    let text = read(file)?;
+    let config = parse_toml(&text, Some(&file.display().to_string()))?;
+    Ok(Parsed { text, config })
 }
 
 /// Applies the file if its text is new, and blocks until it is applied.

@@ -85,7 +85,7 @@ pub struct ImageFlags {
 
 /// Image format of a file.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// Raw image, which has no metadata.
     Raw,
     /// VHD image (Virtual Hard Disk).

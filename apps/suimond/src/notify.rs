@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// Sends a state such as `READY=1` to `NOTIFY_SOCKET`, if systemd set it.
-pub fn notify(state: &str) {
+pub(crate) fn notify(state: &str) {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let path = path.as_encoded_bytes();
     let address = match path.strip_prefix(b"@") {

@@ -14,9 +14,8 @@ use suimon_contract::{
     IncomingMigrationRequest, NodeConfig, Operation, Plan,
 };
 use suimon_node::{PeerError, PeerNode, PeerNodes, PeerStream};
+use suimond_api::line::{copy, local};
 use tokio::runtime::{Handle, Runtime};
-
-use crate::line::{copy, local};
 
 /// Threads that copy bytes of lines: one for memory, one for others.
 const LINE_THREADS: usize = 2;

@@ -16,7 +16,7 @@ use crate::socket_files::{HostSocketFiles, Listening, listening};
 const SOCKET_MODE: u32 = 0o660;
 
 /// Listening Unix socket. Dropping it removes its file.
-pub struct ApiSocket {
+pub(crate) struct ApiSocket {
     path: PathBuf,
     /// Identity of the file, so that a file of another process is never removed.
     identity: Option<FileIdentity>,
@@ -30,7 +30,7 @@ impl ApiSocket {
     ///
     /// # Errors
     /// Another daemon listens, the path is not a socket, or the host refuses.
-    pub fn bind(path: &Path) -> Result<Self> {
+    pub(crate) fn bind(path: &Path) -> Result<Self> {
         if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
             std::fs::create_dir_all(directory)
                 .map_err(|error| refused("create", directory, &error))?;
@@ -51,7 +51,7 @@ impl ApiSocket {
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn listener(&self) -> io::Result<tokio::net::UnixListener> {
+    pub(crate) fn listener(&self) -> io::Result<tokio::net::UnixListener> {
         tokio::net::UnixListener::from_std(self.listener.try_clone()?)
     }
 }

@@ -61,14 +61,13 @@ impl FoundLauncher {
         let found = self.result.map_err(|error| format!("{error:#}"));
         let connected = found
             .and_then(|()| QemuHost::connect(&self.socket, on_start).map_err(|error| error.text));
-        let host: Arc<dyn VmHost> = match connected {
-            Ok(host) => Arc::new(host),
+        match connected {
+            Ok(host) => VmDependencies { host: Arc::new(host), boot_id: self.boot_id },
             Err(reason) => {
                 tracing::warn!(reason, "VMs cannot be started");
-                Arc::new(NoVms { reason })
+                VmDependencies { boot_id: self.boot_id, ..no_vms(reason) }
             }
-        };
-        VmDependencies { host, boot_id: self.boot_id }
+        }
     }
 }
 

@@ -1671,11 +1671,11 @@ export interface components {
             listen: string;
             /** @description Absolute path of a PEM file with the certificate chain of the daemon. A change takes effect when the daemon starts. */
             tls_certificate: string;
-            /** @description Absolute path of a PEM file with the private key of the certificate, which other users must not be able to read. A change takes effect when the daemon starts. */
+            /** @description Absolute path of a PEM file with the private key of the certificate. The file must have no permissions for others (`chmod o=`). A change takes effect when the daemon starts. */
             tls_key: string;
-            /** @description Absolute path of a file whose first line is the bearer token that every request over TCP must have, at least 16 characters. The file must not be readable by other users. A change takes effect when the daemon starts. */
+            /** @description Absolute path of a file whose first line is the bearer token that every request over TCP must have, at least 16 characters. The file must have no permissions for others (`chmod o=`). A change takes effect when the daemon starts. */
             token_file: string;
-            /** @description Absolute path of a file whose first line is a bearer token that permits `GET /metrics` only, for example for Prometheus: at least 16 characters, and different from the token of `token_file`. The file must not be readable by other users. A change takes effect when the daemon starts. */
+            /** @description Absolute path of a file whose first line is a bearer token that permits `GET /metrics` only, for example for Prometheus: at least 16 characters, and different from the token of `token_file`; no such token if absent. The file must have no permissions for others (`chmod o=`). A change takes effect when the daemon starts. */
             metrics_token_file?: string | null;
         };
         /** @description Error with its location and the action to take. */
@@ -1902,7 +1902,7 @@ export interface components {
             tls?: null | components["schemas"]["ClusterTls"];
             /** @description User name for etcd; no authentication by user if absent. */
             user?: string | null;
-            /** @description Absolute path of a file whose first line is the password of the etcd user. The file must not be readable by other users. */
+            /** @description Absolute path of a file whose first line is the password of the etcd user. The file must have no permissions for others (`chmod o=`). */
             password_file?: string | null;
         };
         /** @description Merge patch (RFC 7386) of `cluster`: keys that are absent stay as they are, null removes a key. */
@@ -1917,7 +1917,7 @@ export interface components {
             tls?: null | components["schemas"]["ClusterTlsPatch"];
             /** @description User name for etcd; no authentication by user if absent. */
             user?: string | null;
-            /** @description Absolute path of a file whose first line is the password of the etcd user. The file must not be readable by other users. */
+            /** @description Absolute path of a file whose first line is the password of the etcd user. The file must have no permissions for others (`chmod o=`). */
             password_file?: string | null;
         };
         /**
@@ -2078,7 +2078,7 @@ export interface components {
             ca_certificate: string;
             /** @description Absolute path of a PEM file with the client certificate of this host; none if absent. */
             certificate?: string | null;
-            /** @description Absolute path of a PEM file with the private key of the client certificate. */
+            /** @description Absolute path of a PEM file with the private key of the client certificate. The file must have no permissions for others (`chmod o=`). */
             key?: string | null;
             /**
              * @deprecated
@@ -2092,7 +2092,7 @@ export interface components {
             ca_certificate?: string;
             /** @description Absolute path of a PEM file with the client certificate of this host; none if absent. */
             certificate?: string | null;
-            /** @description Absolute path of a PEM file with the private key of the client certificate. */
+            /** @description Absolute path of a PEM file with the private key of the client certificate. The file must have no permissions for others (`chmod o=`). */
             key?: string | null;
             /**
              * @deprecated
@@ -2154,7 +2154,7 @@ export interface components {
         ConsoleConfig: {
             /** @description Loopback address and TCP port on which the daemon serves the console, such as `127.0.0.1:7446`. Other machines connect through a tunnel, such as `ssh -L 7446:127.0.0.1:7446 HOST`. A change takes effect when the daemon starts. */
             listen: string;
-            /** @description Absolute path of a file whose first line is a token for logging in, at least 16 characters. The file must not be readable by other users. If absent, `suimon console login` is the only way to log in. A change takes effect when the daemon starts. */
+            /** @description Absolute path of a file whose first line is a token for logging in, at least 16 characters. The file must have no permissions for others (`chmod o=`). If absent, `suimon console login` is the only way to log in. A change takes effect when the daemon starts. */
             token_file?: string | null;
         };
         /** @description Single-use address that logs a browser in to the console. */
@@ -2207,7 +2207,7 @@ export interface components {
             format: components["schemas"]["DiskFormat"];
             /** @description Allocation of the file: `fixed` (whole size), `dynamic` (written blocks; a sparse file with format `raw`) or `differencing` (written blocks, others are read from a parent). If absent, an existing VHD or VHDX keeps its kind; a new file is `differencing` with `parent`, `dynamic` with format `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
             kind?: null | components["schemas"]["DiskKind"];
-            /** @description Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file; the size of the existing file if absent. It can grow but not shrink. */
+            /** @description Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file; the size of the existing file if absent. It can be raised, not lowered. */
             size_bytes?: null | number | string;
             /** @description Kind `differencing`: parent file, relative to the path of the store, which no disk may write to. Required for a new file. If absent, the parent recorded in the existing image is used, or a file of the same name in the directory of the image. A change replaces the resource. */
             parent?: string | null;
@@ -2268,7 +2268,7 @@ export interface components {
             format?: components["schemas"]["DiskFormat"];
             /** @description Allocation of the file: `fixed` (whole size), `dynamic` (written blocks; a sparse file with format `raw`) or `differencing` (written blocks, others are read from a parent). If absent, an existing VHD or VHDX keeps its kind; a new file is `differencing` with `parent`, `dynamic` with format `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
             kind?: null | components["schemas"]["DiskKind"];
-            /** @description Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file; the size of the existing file if absent. It can grow but not shrink. */
+            /** @description Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file; the size of the existing file if absent. It can be raised, not lowered. */
             size_bytes?: null | number | string;
             /** @description Kind `differencing`: parent file, relative to the path of the store, which no disk may write to. Required for a new file. If absent, the parent recorded in the existing image is used, or a file of the same name in the directory of the image. A change replaces the resource. */
             parent?: string | null;
@@ -2370,17 +2370,17 @@ export interface components {
          *     share a socket or address also share its access rules.
          */
         DiskNbd: {
-            /** @description Absolute path of the Unix socket on which the daemon listens. Several disks may use the same socket. */
+            /** @description Absolute path of the Unix socket on which the daemon listens; no Unix socket if absent. Several disks may use the same socket. */
             socket?: string | null;
             /** @description Users of this host that may connect to `socket`, by name or number, in addition to `groups`. If both are absent, the user and group of the daemon may connect. */
             users?: string[] | null;
             /** @description Groups of this host whose members may connect to `socket`, by name or number, in addition to `users`. */
             groups?: string[] | null;
-            /** @description IP address and TCP port on which the daemon listens, such as `192.0.2.1:10809`. Several disks may use the same address. */
+            /** @description IP address and TCP port on which the daemon listens, usually port 10809; no TCP listener if absent. Several disks may use the same address. An address that is not a loopback address requires TLS or `plaintext`. */
             listen?: string | null;
             /** @description Absolute path of a PEM file with the certificate chain of the daemon. It makes TLS mandatory at `listen`. */
             tls_certificate?: string | null;
-            /** @description Absolute path of a PEM file with the private key of the certificate. The file must not be readable by all users. */
+            /** @description Absolute path of a PEM file with the private key of the certificate. The file must have no permissions for others (`chmod o=`). */
             tls_key?: string | null;
             /** @description Absolute path of a PEM file with CA certificates. A client without a certificate signed by one of them is rejected. */
             tls_client_ca?: string | null;
@@ -2395,10 +2395,10 @@ export interface components {
             plaintext?: boolean;
             /**
              * Format: int32
-             * @description Maximum number of connections of the disk's clients, 1 to 16 384; 128 if absent.
+             * @description Maximum number of NBD connections of the disk, 1 to 16 384; 128 if absent.
              */
             connections_max?: number | null;
-            /** @description Maximum buffer memory of the disk's connections in bytes, 1 MiB to 1 TiB; 128 MiB if absent. 512 KiB of it are set aside for each connection that `connections_max` permits. */
+            /** @description Maximum buffer memory of the NBD connections of the disk in bytes, 1 MiB to 1 TiB; 128 MiB if absent. Of it, 512 KiB are reserved for each connection that `connections_max` permits, whether it exists or not; connections share the rest. At most one connection per 512 KiB is accepted. If memory is short, requests are delayed or processed in parts. */
             buffer_max_bytes?: null | number | string;
         };
         /** @description Connection of an NBD client. */
@@ -2420,17 +2420,17 @@ export interface components {
         };
         /** @description Merge patch (RFC 7386) of `nbd`: keys that are absent stay as they are, null removes a key. */
         DiskNbdPatch: {
-            /** @description Absolute path of the Unix socket on which the daemon listens. Several disks may use the same socket. */
+            /** @description Absolute path of the Unix socket on which the daemon listens; no Unix socket if absent. Several disks may use the same socket. */
             socket?: string | null;
             /** @description Users of this host that may connect to `socket`, by name or number, in addition to `groups`. If both are absent, the user and group of the daemon may connect. */
             users?: string[] | null;
             /** @description Groups of this host whose members may connect to `socket`, by name or number, in addition to `users`. */
             groups?: string[] | null;
-            /** @description IP address and TCP port on which the daemon listens, such as `192.0.2.1:10809`. Several disks may use the same address. */
+            /** @description IP address and TCP port on which the daemon listens, usually port 10809; no TCP listener if absent. Several disks may use the same address. An address that is not a loopback address requires TLS or `plaintext`. */
             listen?: string | null;
             /** @description Absolute path of a PEM file with the certificate chain of the daemon. It makes TLS mandatory at `listen`. */
             tls_certificate?: string | null;
-            /** @description Absolute path of a PEM file with the private key of the certificate. The file must not be readable by all users. */
+            /** @description Absolute path of a PEM file with the private key of the certificate. The file must have no permissions for others (`chmod o=`). */
             tls_key?: string | null;
             /** @description Absolute path of a PEM file with CA certificates. A client without a certificate signed by one of them is rejected. */
             tls_client_ca?: string | null;
@@ -2442,10 +2442,10 @@ export interface components {
             plaintext?: boolean | null;
             /**
              * Format: int32
-             * @description Maximum number of connections of the disk's clients, 1 to 16 384; 128 if absent.
+             * @description Maximum number of NBD connections of the disk, 1 to 16 384; 128 if absent.
              */
             connections_max?: number | null;
-            /** @description Maximum buffer memory of the disk's connections in bytes, 1 MiB to 1 TiB; 128 MiB if absent. 512 KiB of it are set aside for each connection that `connections_max` permits. */
+            /** @description Maximum buffer memory of the NBD connections of the disk in bytes, 1 MiB to 1 TiB; 128 MiB if absent. Of it, 512 KiB are reserved for each connection that `connections_max` permits, whether it exists or not; connections share the rest. At most one connection per 512 KiB is accepted. If memory is short, requests are delayed or processed in parts. */
             buffer_max_bytes?: null | number | string;
         };
         /** @description State of a disk as an NBD export. */
@@ -2491,15 +2491,15 @@ export interface components {
         DiskQos: {
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if absent.
+             * @description Guaranteed minimum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default), in effect while the disk has requests; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops` is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
+             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default); no limit if absent. Short-term tolerance: in t seconds, at most `max_iops` × (t + c) operations and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. With `burst_iops`, the operations of the burst credit are added.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops` is set. */
+            /** @description Maximum in bytes per second; no limit if absent. Short-term tolerance: in t seconds, at most `max_bytes_per_s` × (t + c) bytes and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -2509,12 +2509,12 @@ export interface components {
             weight?: number;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
+             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default) while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
+             * @description Longest time in seconds for which a disk with full credit can use `burst_iops`: the credit is at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
@@ -2522,15 +2522,15 @@ export interface components {
         DiskQosPatch: {
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if absent.
+             * @description Guaranteed minimum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default), in effect while the disk has requests; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops` is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
+             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default); no limit if absent. Short-term tolerance: in t seconds, at most `max_iops` × (t + c) operations and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. With `burst_iops`, the operations of the burst credit are added.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops` is set. */
+            /** @description Maximum in bytes per second; no limit if absent. Short-term tolerance: in t seconds, at most `max_bytes_per_s` × (t + c) bytes and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -2539,12 +2539,12 @@ export interface components {
             weight?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
+             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default) while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
+             * @description Longest time in seconds for which a disk with full credit can use `burst_iops`: the credit is at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
@@ -2639,7 +2639,7 @@ export interface components {
         };
         /** @description `[disk.vhost_user]`: attaches the disk to a VM as a virtio disk. */
         DiskVhostUser: {
-            /** @description Absolute path of the vhost-user socket, by which a VM that another program starts uses the disk. A disk that only a VM of this host names needs none. A change replaces the resource. */
+            /** @description Absolute path of the vhost-user socket for a VM that another program starts. A disk that only a VM of this host uses needs neither the key nor its table `[disk.vhost_user]`. A change replaces the resource. */
             socket: string;
             /**
              * @description Role of the daemon on the socket: `server` (the daemon listens) or `client` (QEMU listens, and the daemon connects). A change replaces the resource.
@@ -2655,7 +2655,7 @@ export interface components {
         };
         /** @description Merge patch (RFC 7386) of `vhost_user`: keys that are absent stay as they are, null removes a key. */
         DiskVhostUserPatch: {
-            /** @description Absolute path of the vhost-user socket, by which a VM that another program starts uses the disk. A disk that only a VM of this host names needs none. A change replaces the resource. */
+            /** @description Absolute path of the vhost-user socket for a VM that another program starts. A disk that only a VM of this host uses needs neither the key nor its table `[disk.vhost_user]`. A change replaces the resource. */
             socket?: string;
             /** @description Role of the daemon on the socket: `server` (the daemon listens) or `client` (QEMU listens, and the daemon connects). A change replaces the resource. */
             mode?: null | components["schemas"]["SocketMode"];
@@ -2865,17 +2865,17 @@ export interface components {
             vm_folder?: string | null;
             /**
              * Format: int32
-             * @description Maximum number of connections of NBD clients to all disks, 1 to 16 384; 1024 if absent.
+             * @description Maximum number of NBD connections of all disks, 1 to 16 384; 1024 if absent.
              */
             nbd_connections_max?: number | null;
-            /** @description Maximum buffer memory of NBD connections to all disks in bytes, 1 MiB to 1 TiB; 1 GiB if absent. 512 KiB of it are set aside for each connection that `nbd_connections_max` permits. */
+            /** @description Maximum buffer memory of the NBD connections of all disks in bytes, 1 MiB to 1 TiB; 1 GiB if absent. Of it, 512 KiB are reserved for each connection that `nbd_connections_max` permits, whether it exists or not; connections share the rest. At most one connection per 512 KiB is accepted. If memory is short, requests are delayed or processed in parts. */
             nbd_buffer_max_bytes?: null | number | string;
             /**
              * Format: int32
              * @description Maximum number of NBD connections of one peer, 1 to 16 384; 512 if absent. A peer is a user of this host, an IPv4 address or an IPv6 network of 64 bits.
              */
             nbd_peer_connections_max?: number | null;
-            /** @description Maximum buffer memory of the NBD connections of one peer in bytes, 1 MiB to 1 TiB; 512 MiB if absent. 512 KiB of it are set aside for each connection that `nbd_peer_connections_max` permits. */
+            /** @description Maximum buffer memory of the NBD connections of one peer in bytes, 1 MiB to 1 TiB; 512 MiB if absent. Of it, 512 KiB are reserved for each connection that `nbd_peer_connections_max` permits, whether it exists or not; connections share the rest. At most one connection per 512 KiB is accepted. If memory is short, requests are delayed or processed in parts. */
             nbd_peer_buffer_max_bytes?: null | number | string;
             /**
              * @deprecated
@@ -3705,14 +3705,14 @@ export interface components {
             device?: string | null;
             /** @description Backend `tap`: network namespace of the device, as named by `ip netns`; the namespace of the daemon if absent. A change replaces the resource. */
             netns?: string | null;
-            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC and a NIC that a VM names get a random address when they are added, which they keep. Any other NIC without `mac` accepts any source address; its first source address is protected from use by other ports until the guest disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
+            /** @description MAC address of the NIC. Unless `mac_spoofing` is true, the switch drops frames that the guest sends from another address, and frames that other ports send from this address. If absent, a TAP NIC gets a random, permanent address when it is added, and a NIC in `nics` of a VM when the VM first names it. Any other NIC without `mac` may use every source address; the first one is bound to the NIC until the guest disconnects: other NICs may not send from it. A change replaces a vhost-user NIC and is live on a TAP device. */
             mac?: string | null;
             /**
              * Format: int32
              * @description Access VLAN; with `trunk`, the native VLAN, whose frames are untagged on this port. If absent, untagged frames belong to the untagged network of the switch.
              */
             vlan?: number | null;
-            /** @description VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`, on the command line `10,20-29`. A port with `trunk` is a trunk port, otherwise an access port. */
+            /** @description VLANs and ranges of VLANs whose frames are tagged on this port: `[10, "20-29"]` in a host file, `10,20-29` on the command line. A port with `trunk` is a trunk port, otherwise an access port. */
             trunk?: (number | string)[] | null;
             /**
              * Format: int32
@@ -3727,7 +3727,7 @@ export interface components {
              */
             mtu?: number;
             /**
-             * @description True if the guest may use source addresses other than `mac`, and other ports may use `mac`. On a NIC without `mac`, no source address is bound to the NIC.
+             * @description True if the guest may use source addresses other than `mac`, and other ports may use `mac`. If true on a NIC without `mac`, the first source address is not bound to the NIC.
              * @default false
              */
             mac_spoofing?: boolean;
@@ -3738,34 +3738,34 @@ export interface components {
             isolated?: boolean;
             /**
              * Format: int32
-             * @description Limit of flooded frames (broadcast, multicast, unknown unicast) from the port in frames per second; no limit if absent.
+             * @description Limit of flooded frames (broadcast, multicast, unknown unicast) from the port in frames per second; further ones are dropped. No limit if absent.
              */
             storm_limit_fps?: number | null;
             /**
              * Format: int64
-             * @description Limit of the rate at which the guest transmits, in bits per second; no limit if absent.
+             * @description Limit of the rate at which the guest transmits, in bits per second; frames above it stay in the queue of the guest. No limit if absent.
              */
             bandwidth_max_bps?: number | null;
             /**
              * Format: int32
-             * @description Largest number of MAC addresses that the switch learns on this port.
+             * @description Largest number of MAC addresses that the switch learns on this port. Frames from further addresses are forwarded, but frames to these addresses are flooded.
              * @default 1024
              */
             learned_max?: number;
             /**
-             * @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key. The switch forwards them while `trunk`, `isolated`, `bandwidth_max_bps`, a capture, or `rx_checksum` or `segmentation` off requires it. Requires `netns`.
+             * @description Backend `tap`: true if the kernel may forward frames between this NIC and other NICs with this key, bypassing the switch. Both NICs need the same switch, VLAN and MTU. The switch forwards all frames of a NIC that is captured, has `trunk`, `isolated` or `bandwidth_max_bps`, or has `rx_checksum` or `segmentation` disabled. Requires `netns`.
              * @default false
              */
             kernel_path?: boolean;
             /**
              * Format: int32
-             * @description Weight of the NIC in the assignment of queues to workers (VMQ). With 0, the NIC has no queues of its own, and the base worker services it.
+             * @description Weight of each queue of the NIC in VMQ of mode `static`, which assigns queues to workers so that the sums of weights are about equal. With 0, in any mode, the base worker services the NIC.
              * @default 100
              */
             vmq_weight?: number;
             /**
              * Format: int32
-             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires `mac`; the random address that a NIC of a VM has without this key counts. No effect on a switch without `iov`.
+             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires a MAC address: `mac`, or the random address that a NIC of a VM has if `mac` is absent. No effect on a switch without `iov`.
              * @default 0
              */
             iov_weight?: number;
@@ -3788,14 +3788,14 @@ export interface components {
             device?: string | null;
             /** @description Backend `tap`: network namespace of the device, as named by `ip netns`; the namespace of the daemon if absent. A change replaces the resource. */
             netns?: string | null;
-            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC and a NIC that a VM names get a random address when they are added, which they keep. Any other NIC without `mac` accepts any source address; its first source address is protected from use by other ports until the guest disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
+            /** @description MAC address of the NIC. Unless `mac_spoofing` is true, the switch drops frames that the guest sends from another address, and frames that other ports send from this address. If absent, a TAP NIC gets a random, permanent address when it is added, and a NIC in `nics` of a VM when the VM first names it. Any other NIC without `mac` may use every source address; the first one is bound to the NIC until the guest disconnects: other NICs may not send from it. A change replaces a vhost-user NIC and is live on a TAP device. */
             mac?: string | null;
             /**
              * Format: int32
              * @description Access VLAN; with `trunk`, the native VLAN, whose frames are untagged on this port. If absent, untagged frames belong to the untagged network of the switch.
              */
             vlan?: number | null;
-            /** @description VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`, on the command line `10,20-29`. A port with `trunk` is a trunk port, otherwise an access port. */
+            /** @description VLANs and ranges of VLANs whose frames are tagged on this port: `[10, "20-29"]` in a host file, `10,20-29` on the command line. A port with `trunk` is a trunk port, otherwise an access port. */
             trunk?: (number | string)[] | null;
             /**
              * Format: int32
@@ -3807,35 +3807,35 @@ export interface components {
              * @description Largest IP packet in bytes. A change replaces a vhost-user NIC and is live on a TAP device.
              */
             mtu?: number | null;
-            /** @description True if the guest may use source addresses other than `mac`, and other ports may use `mac`. On a NIC without `mac`, no source address is bound to the NIC. */
+            /** @description True if the guest may use source addresses other than `mac`, and other ports may use `mac`. If true on a NIC without `mac`, the first source address is not bound to the NIC. */
             mac_spoofing?: boolean | null;
             /** @description True if the port exchanges no frames with other isolated ports of the switch. */
             isolated?: boolean | null;
             /**
              * Format: int32
-             * @description Limit of flooded frames (broadcast, multicast, unknown unicast) from the port in frames per second; no limit if absent.
+             * @description Limit of flooded frames (broadcast, multicast, unknown unicast) from the port in frames per second; further ones are dropped. No limit if absent.
              */
             storm_limit_fps?: number | null;
             /**
              * Format: int64
-             * @description Limit of the rate at which the guest transmits, in bits per second; no limit if absent.
+             * @description Limit of the rate at which the guest transmits, in bits per second; frames above it stay in the queue of the guest. No limit if absent.
              */
             bandwidth_max_bps?: number | null;
             /**
              * Format: int32
-             * @description Largest number of MAC addresses that the switch learns on this port.
+             * @description Largest number of MAC addresses that the switch learns on this port. Frames from further addresses are forwarded, but frames to these addresses are flooded.
              */
             learned_max?: number | null;
-            /** @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key. The switch forwards them while `trunk`, `isolated`, `bandwidth_max_bps`, a capture, or `rx_checksum` or `segmentation` off requires it. Requires `netns`. */
+            /** @description Backend `tap`: true if the kernel may forward frames between this NIC and other NICs with this key, bypassing the switch. Both NICs need the same switch, VLAN and MTU. The switch forwards all frames of a NIC that is captured, has `trunk`, `isolated` or `bandwidth_max_bps`, or has `rx_checksum` or `segmentation` disabled. Requires `netns`. */
             kernel_path?: boolean | null;
             /**
              * Format: int32
-             * @description Weight of the NIC in the assignment of queues to workers (VMQ). With 0, the NIC has no queues of its own, and the base worker services it.
+             * @description Weight of each queue of the NIC in VMQ of mode `static`, which assigns queues to workers so that the sums of weights are about equal. With 0, in any mode, the base worker services the NIC.
              */
             vmq_weight?: number | null;
             /**
              * Format: int32
-             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires `mac`; the random address that a NIC of a VM has without this key counts. No effect on a switch without `iov`.
+             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires a MAC address: `mac`, or the random address that a NIC of a VM has if `mac` is absent. No effect on a switch without `iov`.
              */
             iov_weight?: number | null;
             /** @description Offloads between the guest and the switch. */
@@ -3879,7 +3879,7 @@ export interface components {
             address: string;
             /** @description Absolute path of a PEM file with CA certificates that sign the certificate of the node, or with that certificate itself. */
             ca_certificate: string;
-            /** @description Absolute path of a file whose first line is the API token of the node. The file must not be readable by other users. */
+            /** @description Absolute path of a file whose first line is the API token of the node. The file must have no permissions for others (`chmod o=`). */
             token_file: string;
             /** @description Name that the certificate of the node must contain; the host in `address` if absent. */
             server_name?: string | null;
@@ -3897,7 +3897,7 @@ export interface components {
             address?: string;
             /** @description Absolute path of a PEM file with CA certificates that sign the certificate of the node, or with that certificate itself. */
             ca_certificate?: string;
-            /** @description Absolute path of a file whose first line is the API token of the node. The file must not be readable by other users. */
+            /** @description Absolute path of a file whose first line is the API token of the node. The file must have no permissions for others (`chmod o=`). */
             token_file?: string;
             /** @description Name that the certificate of the node must contain; the host in `address` if absent. */
             server_name?: string | null;
@@ -3932,22 +3932,22 @@ export interface components {
          */
         OffloadConfig: {
             /**
-             * @description NIC: true if the guest may send frames with a partial transport checksum, which the switch completes. Uplink: true if the switch may leave the checksum to the device.
+             * @description NIC, host NIC: true if the guest or host may send frames with a partial transport checksum, which the switch completes where the receiver requires it. Uplink: true if the switch may leave the checksum to the device.
              * @default true
              */
             tx_checksum?: boolean;
             /**
-             * @description NIC: true if frames to the guest may have a partial or already verified transport checksum. Uplink: true if a checksum that the device reports as valid is not verified again.
+             * @description NIC, host NIC: true if frames to the guest or host may have a partial or already verified transport checksum. Uplink: true if a checksum that the device reports as valid is not verified again.
              * @default true
              */
             rx_checksum?: boolean;
             /**
-             * @description NIC: true if frames from the guest may lack the IPv4 header checksum; virtio NICs do not support this offload. Uplink: true if the switch may leave this checksum to the device.
+             * @description No effect: sent frames always have a complete IPv4 header checksum, because virtio has no offload for it.
              * @default true
              */
             tx_ip_checksum?: boolean;
             /**
-             * @description True if received frames may have an unverified IPv4 header checksum. virtio NICs do not support this offload.
+             * @description No effect: the receiver always verifies the IPv4 header checksum, because virtio has no offload for it.
              * @default true
              */
             rx_ip_checksum?: boolean;
@@ -3964,13 +3964,13 @@ export interface components {
         };
         /** @description Merge patch (RFC 7386) of `offload`: keys that are absent stay as they are, null removes a key. */
         OffloadConfigPatch: {
-            /** @description NIC: true if the guest may send frames with a partial transport checksum, which the switch completes. Uplink: true if the switch may leave the checksum to the device. */
+            /** @description NIC, host NIC: true if the guest or host may send frames with a partial transport checksum, which the switch completes where the receiver requires it. Uplink: true if the switch may leave the checksum to the device. */
             tx_checksum?: boolean | null;
-            /** @description NIC: true if frames to the guest may have a partial or already verified transport checksum. Uplink: true if a checksum that the device reports as valid is not verified again. */
+            /** @description NIC, host NIC: true if frames to the guest or host may have a partial or already verified transport checksum. Uplink: true if a checksum that the device reports as valid is not verified again. */
             rx_checksum?: boolean | null;
-            /** @description NIC: true if frames from the guest may lack the IPv4 header checksum; virtio NICs do not support this offload. Uplink: true if the switch may leave this checksum to the device. */
+            /** @description No effect: sent frames always have a complete IPv4 header checksum, because virtio has no offload for it. */
             tx_ip_checksum?: boolean | null;
-            /** @description True if received frames may have an unverified IPv4 header checksum. virtio NICs do not support this offload. */
+            /** @description No effect: the receiver always verifies the IPv4 header checksum, because virtio has no offload for it. */
             rx_ip_checksum?: boolean | null;
             /** @description True if TCP and UDP frames may be larger than the MTU in both directions (TSO, USO, GSO). */
             segmentation?: boolean | null;
@@ -4057,11 +4057,11 @@ export interface components {
         PfConfig: {
             /** @description Name of the adapter, unique among adapters. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Adapter: its network device, or its PCI address, which does not change with the configuration of the host. */
+            /** @description Adapter: its network device, or its PCI address, which does not change when the device is renamed. */
             device: string;
             /**
              * Format: int32
-             * @description Number of virtual functions (VFs). It can change only while no VF is in use.
+             * @description Number of virtual functions (VFs), from 0 to the number that the adapter supports (`suimon vf list`). It can change only while no VF is in use.
              * @default 0
              */
             vfs?: number;
@@ -4075,11 +4075,11 @@ export interface components {
         PfConfigPatch: {
             /** @description Name of the adapter, unique among adapters. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Adapter: its network device, or its PCI address, which does not change with the configuration of the host. */
+            /** @description Adapter: its network device, or its PCI address, which does not change when the device is renamed. */
             device?: string;
             /**
              * Format: int32
-             * @description Number of virtual functions (VFs). It can change only while no VF is in use.
+             * @description Number of virtual functions (VFs), from 0 to the number that the adapter supports (`suimon vf list`). It can change only while no VF is in use.
              */
             vfs?: number | null;
             /** @description Settings of single VFs. Keys that are absent leave the setting of the VF as it is. */
@@ -4191,91 +4191,91 @@ export interface components {
          *     given here takes precedence over the plan. The daemon restores changed settings when it ends.
          */
         PowerConfig: {
-            /** @description Power plan: `balanced`, `high-performance`, `power-saver`, or `custom`, which sets only the keys that are given here. */
+            /** @description Power plan: `balanced`, `high-performance`, `power-saver`, or `custom`. An absent key has the value of the plan. The plan `custom` leaves CPU settings without a key unchanged; keys of workers and VMQ then have the values of `balanced`. */
             plan: components["schemas"]["PowerPlanName"];
-            /** @description Name of the cpufreq governor, such as `schedutil`. */
+            /** @description Name of the cpufreq governor, such as `schedutil`; the value of the plan if absent. */
             governor?: null | components["schemas"]["Name"];
-            /** @description Energy-performance preference of CPUs that select their frequency themselves. */
+            /** @description Energy-performance preference of CPUs that select their frequency themselves; the value of the plan if absent. */
             energy_preference?: null | components["schemas"]["EnergyPreference"];
             /**
              * Format: int32
-             * @description Lowest frequency in percent of the highest frequency of the CPU.
+             * @description Lowest frequency in percent of the highest frequency of the CPU; the value of the plan if absent.
              */
             performance_percent_min?: number | null;
             /**
              * Format: int32
-             * @description Highest frequency in percent of the highest frequency of the CPU.
+             * @description Highest permitted frequency in percent of the highest frequency of the CPU; the value of the plan if absent.
              */
             performance_percent_max?: number | null;
-            /** @description True if frequencies above the nominal one are permitted. */
+            /** @description True if frequencies above the nominal one are permitted; the value of the plan if absent. */
             turbo?: boolean | null;
-            /** @description Name of the deepest idle state that CPUs may enter, such as `C1E`. Plans set no limit. */
+            /** @description Name of the deepest idle state that CPUs may enter, such as `C1E`; no limit if absent. */
             idle_state_max?: string | null;
             /**
              * Format: int32
-             * @description Longest exit latency in microseconds of the idle states that CPUs may enter. Plans set no limit.
+             * @description Longest exit latency in microseconds of the idle states that CPUs may enter; no limit if absent.
              */
             idle_latency_us_max?: number | null;
-            /** @description True if dynamic VMQ moves all queues away from lightly loaded workers, so that these sleep (park). */
+            /** @description True if dynamic VMQ moves all queues away from lightly loaded workers, so that these sleep (park); the value of the plan if absent. */
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description Poll budget in microseconds: time for which a worker polls its rings after the last frame or request before it sleeps. The budget is extended to up to four times while device completions arrive within it.
+             * @description Poll budget in microseconds: time for which a worker polls its queues after the last frame or request before it sleeps. The budget is extended to up to four times while device completions arrive within it. The value of the plan if absent.
              */
             poll_us?: number | null;
             /**
              * Format: int32
-             * @description High mark of dynamic VMQ in percent of the time of a worker: queues are moved away from a worker with a higher load.
+             * @description High mark of dynamic VMQ: load in percent of a worker's time above which VMQ moves queues away from the worker. The value of the plan if absent.
              */
             vmq_high_percent?: number | null;
             /**
              * Format: int32
-             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 percentage points below the high mark: VMQ may move all queues away from a worker whose load is at or below it.
+             * @description Low mark of dynamic VMQ: load in percent of a worker's time at or below which VMQ, with `parking`, may move all queues away from the worker. At least 30 less than `vmq_high_percent`. The value of the plan if absent.
              */
             vmq_low_percent?: number | null;
         };
         /** @description Merge patch (RFC 7386) of `power`: keys that are absent stay as they are, null removes a key. */
         PowerConfigPatch: {
-            /** @description Power plan: `balanced`, `high-performance`, `power-saver`, or `custom`, which sets only the keys that are given here. */
+            /** @description Power plan: `balanced`, `high-performance`, `power-saver`, or `custom`. An absent key has the value of the plan. The plan `custom` leaves CPU settings without a key unchanged; keys of workers and VMQ then have the values of `balanced`. */
             plan?: components["schemas"]["PowerPlanName"];
-            /** @description Name of the cpufreq governor, such as `schedutil`. */
+            /** @description Name of the cpufreq governor, such as `schedutil`; the value of the plan if absent. */
             governor?: null | components["schemas"]["Name"];
-            /** @description Energy-performance preference of CPUs that select their frequency themselves. */
+            /** @description Energy-performance preference of CPUs that select their frequency themselves; the value of the plan if absent. */
             energy_preference?: null | components["schemas"]["EnergyPreference"];
             /**
              * Format: int32
-             * @description Lowest frequency in percent of the highest frequency of the CPU.
+             * @description Lowest frequency in percent of the highest frequency of the CPU; the value of the plan if absent.
              */
             performance_percent_min?: number | null;
             /**
              * Format: int32
-             * @description Highest frequency in percent of the highest frequency of the CPU.
+             * @description Highest permitted frequency in percent of the highest frequency of the CPU; the value of the plan if absent.
              */
             performance_percent_max?: number | null;
-            /** @description True if frequencies above the nominal one are permitted. */
+            /** @description True if frequencies above the nominal one are permitted; the value of the plan if absent. */
             turbo?: boolean | null;
-            /** @description Name of the deepest idle state that CPUs may enter, such as `C1E`. Plans set no limit. */
+            /** @description Name of the deepest idle state that CPUs may enter, such as `C1E`; no limit if absent. */
             idle_state_max?: string | null;
             /**
              * Format: int32
-             * @description Longest exit latency in microseconds of the idle states that CPUs may enter. Plans set no limit.
+             * @description Longest exit latency in microseconds of the idle states that CPUs may enter; no limit if absent.
              */
             idle_latency_us_max?: number | null;
-            /** @description True if dynamic VMQ moves all queues away from lightly loaded workers, so that these sleep (park). */
+            /** @description True if dynamic VMQ moves all queues away from lightly loaded workers, so that these sleep (park); the value of the plan if absent. */
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description Poll budget in microseconds: time for which a worker polls its rings after the last frame or request before it sleeps. The budget is extended to up to four times while device completions arrive within it.
+             * @description Poll budget in microseconds: time for which a worker polls its queues after the last frame or request before it sleeps. The budget is extended to up to four times while device completions arrive within it. The value of the plan if absent.
              */
             poll_us?: number | null;
             /**
              * Format: int32
-             * @description High mark of dynamic VMQ in percent of the time of a worker: queues are moved away from a worker with a higher load.
+             * @description High mark of dynamic VMQ: load in percent of a worker's time above which VMQ moves queues away from the worker. The value of the plan if absent.
              */
             vmq_high_percent?: number | null;
             /**
              * Format: int32
-             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 percentage points below the high mark: VMQ may move all queues away from a worker whose load is at or below it.
+             * @description Low mark of dynamic VMQ: load in percent of a worker's time at or below which VMQ, with `parking`, may move all queues away from the worker. At least 30 less than `vmq_high_percent`. The value of the plan if absent.
              */
             vmq_low_percent?: number | null;
         };
@@ -4684,15 +4684,15 @@ export interface components {
             shared?: boolean;
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if absent.
+             * @description Guaranteed minimum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default), in effect while the disk has requests; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops` is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
+             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default); no limit if absent. Short-term tolerance: in t seconds, at most `max_iops` × (t + c) operations and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. With `burst_iops`, the operations of the burst credit are added.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops` is set. */
+            /** @description Maximum in bytes per second; no limit if absent. Short-term tolerance: in t seconds, at most `max_bytes_per_s` × (t + c) bytes and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -4702,12 +4702,12 @@ export interface components {
             weight?: number;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
+             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default) while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
+             * @description Longest time in seconds for which a disk with full credit can use `burst_iops`: the credit is at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
@@ -4721,15 +4721,15 @@ export interface components {
             shared?: boolean | null;
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised IOPS, in effect while the disk has requests; none if absent.
+             * @description Guaranteed minimum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default), in effect while the disk has requests; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS; no limit if absent. In any interval of t seconds, at most `max_iops` × (t + 0.02) operations and one request pass; 0.08 instead of 0.02 if `min_iops` is set. A burst adds up to (`burst_iops` − `max_iops`) × `burst_s` operations.
+             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default); no limit if absent. Short-term tolerance: in t seconds, at most `max_iops` × (t + c) operations and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. With `burst_iops`, the operations of the burst credit are added.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. In any interval of t seconds, at most `max_bytes_per_s` × (t + 0.02) bytes and one request pass; 0.08 instead of 0.02 if `min_iops` is set. */
+            /** @description Maximum in bytes per second; no limit if absent. Short-term tolerance: in t seconds, at most `max_bytes_per_s` × (t + c) bytes and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -4738,12 +4738,12 @@ export interface components {
             weight?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
+             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default) while the disk has burst credit, higher than `max_iops`; no bursts if absent. Requires `max_iops` and `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Determines the burst credit: at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. In seconds. Requires `burst_iops`.
+             * @description Longest time in seconds for which a disk with full credit can use `burst_iops`: the credit is at most (`burst_iops` − `max_iops`) × `burst_s` operations. The disk collects credit while it uses less than `max_iops`. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
@@ -5018,7 +5018,7 @@ export interface components {
             /** @description Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`. The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with `--force`. */
             capacity_iops?: null | number | "measure";
             /**
-             * @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as its size in units, rounded up, wherever it begins. A change replaces the resource.
+             * @description Size of one normalised operation in bytes, a power of two. A read or write counts as its size divided by this size, rounded up; its offset does not matter. A change replaces the resource.
              * @default 8192
              */
             normalization_bytes?: number | string;
@@ -5035,7 +5035,7 @@ export interface components {
             shared?: boolean;
             /**
              * Format: int32
-             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster. The reservation of the host is the limit if it is higher, or if the key is absent. The cluster reserves this rate for the host. It has no effect if capacity minus other reservations is lower.
+             * @description Limit of all disks of this host in the store, in normalised IOPS (see `normalization_bytes`), once the host has had no contact with the cluster for 30 s. If absent, or not above the reservation of the host (the sum of its minimums, and 64 IOPS), the reservation is the limit. The cluster keeps this rate free for the host; if the capacity does not suffice for the rates of all hosts, the key has no effect.
              */
             fallback_iops?: number | null;
             /**
@@ -5057,7 +5057,7 @@ export interface components {
             path?: string;
             /** @description Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`. The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with `--force`. */
             capacity_iops?: null | number | "measure";
-            /** @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as its size in units, rounded up, wherever it begins. A change replaces the resource. */
+            /** @description Size of one normalised operation in bytes, a power of two. A read or write counts as its size divided by this size, rounded up; its offset does not matter. A change replaces the resource. */
             normalization_bytes?: null | number | string;
             /**
              * Format: int32
@@ -5068,7 +5068,7 @@ export interface components {
             shared?: boolean | null;
             /**
              * Format: int32
-             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster. The reservation of the host is the limit if it is higher, or if the key is absent. The cluster reserves this rate for the host. It has no effect if capacity minus other reservations is lower.
+             * @description Limit of all disks of this host in the store, in normalised IOPS (see `normalization_bytes`), once the host has had no contact with the cluster for 30 s. If absent, or not above the reservation of the host (the sum of its minimums, and 64 IOPS), the reservation is the limit. The cluster keeps this rate free for the host; if the capacity does not suffice for the rates of all hosts, the key has no effect.
              */
             fallback_iops?: number | null;
             /**
@@ -5395,9 +5395,9 @@ export interface components {
         TeamAlgorithm: "hyper-v-port" | "transport-ports" | "ip-addresses" | "mac-addresses" | "dynamic";
         /** @description `[[team]]`: a group of uplinks used as one. */
         TeamConfig: {
-            /** @description Name of the team, unique among teams and uplinks. A switch may name either as its `uplink`. It cannot be changed. */
+            /** @description Name of the team, unique among teams and uplinks. A switch may name a team or an uplink as its `uplink`. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Member uplinks, each in one team only. If two members are equally suitable, the one listed first is selected. */
+            /** @description Member uplinks; an uplink belongs to at most one team. Of members that are equally suitable, for example as primary, the team selects the one listed first. */
             members: components["schemas"]["Name"][];
             /** @description Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link aggregation group negotiated by LACP) or `switch-independent` (none required). */
             mode: components["schemas"]["TeamMode"];
@@ -5423,16 +5423,16 @@ export interface components {
             min_links?: number;
             /** @description Mode `switch-independent`: member that is used only while another one is unusable; none if absent. */
             standby?: null | components["schemas"]["Name"];
-            /** @description Mode `switch-independent`: member that preferably receives broadcasts and frames for NICs without a member of their own; selected by the team if absent. */
+            /** @description Mode `switch-independent`: preferred member for receiving broadcasts, multicasts, and frames to NICs to which the algorithm assigns no member; selected by the team if absent. */
             primary?: null | components["schemas"]["Name"];
             /** @description Assignment of the queues of the members to workers. */
             vmq?: components["schemas"]["VmqConfig"];
         };
         /** @description Merge patch (RFC 7386) of `team`: keys that are absent stay as they are, null removes a key. */
         TeamConfigPatch: {
-            /** @description Name of the team, unique among teams and uplinks. A switch may name either as its `uplink`. It cannot be changed. */
+            /** @description Name of the team, unique among teams and uplinks. A switch may name a team or an uplink as its `uplink`. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Member uplinks, each in one team only. If two members are equally suitable, the one listed first is selected. */
+            /** @description Member uplinks; an uplink belongs to at most one team. Of members that are equally suitable, for example as primary, the team selects the one listed first. */
             members?: components["schemas"]["Name"][];
             /** @description Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link aggregation group negotiated by LACP) or `switch-independent` (none required). */
             mode?: components["schemas"]["TeamMode"];
@@ -5454,7 +5454,7 @@ export interface components {
             min_links?: number | null;
             /** @description Mode `switch-independent`: member that is used only while another one is unusable; none if absent. */
             standby?: null | components["schemas"]["Name"];
-            /** @description Mode `switch-independent`: member that preferably receives broadcasts and frames for NICs without a member of their own; selected by the team if absent. */
+            /** @description Mode `switch-independent`: preferred member for receiving broadcasts, multicasts, and frames to NICs to which the algorithm assigns no member; selected by the team if absent. */
             primary?: null | components["schemas"]["Name"];
             /** @description Assignment of the queues of the members to workers. */
             vmq?: null | components["schemas"]["VmqConfigPatch"];
@@ -5784,28 +5784,28 @@ export interface components {
              * @description Number of the VF, from 0 to `vfs` - 1.
              */
             index: number;
-            /** @description MAC address of the VF. Its user can change it only if `trust` is true. */
+            /** @description MAC address of the VF; unchanged if absent. Its user can change it only if `trust` is true. */
             mac?: string | null;
             /**
              * Format: int32
-             * @description VLAN of all frames of the VF. Its user sends and receives them untagged.
+             * @description VLAN of all frames of the VF; unchanged if absent. Its user sends and receives them untagged.
              */
             vlan?: number | null;
-            /** @description True if the adapter drops frames that the VF sends from another MAC address. */
+            /** @description True if the adapter drops frames that the VF sends from another MAC address; unchanged if absent. */
             spoof_check?: boolean | null;
-            /** @description True if the user of the VF may change its MAC address and receive frames for other addresses. */
+            /** @description True if the user of the VF may change its MAC address and receive frames for other addresses; unchanged if absent. */
             trust?: boolean | null;
             /**
              * Format: int64
-             * @description Guaranteed transmit rate in bits per second, a multiple of 1 000 000. Few adapters support it.
+             * @description Guaranteed transmit rate in bits per second, a multiple of 1 000 000; unchanged if absent. Few adapters support it.
              */
             bandwidth_min_bps?: number | null;
             /**
              * Format: int64
-             * @description Limit of the transmit rate in bits per second, a multiple of 1 000 000.
+             * @description Limit of the transmit rate in bits per second, a multiple of 1 000 000; unchanged if absent.
              */
             bandwidth_max_bps?: number | null;
-            /** @description Link state that the VF sees: `auto` (that of the adapter), `enable` (always up) or `disable` (always down). */
+            /** @description Link state that the VF sees: `auto` (that of the adapter), `enable` (always up) or `disable` (always down); unchanged if absent. */
             link_state?: null | components["schemas"]["VfLinkState"];
         };
         /**
@@ -5894,15 +5894,15 @@ export interface components {
              * @default bios
              */
             firmware?: components["schemas"]["VmFirmware"];
-            /** @description Absolute path of a Linux kernel that is booted directly, without firmware. A change takes effect when a VM starts. */
+            /** @description Absolute path of a Linux kernel that is booted directly, without firmware; the firmware boots the VM if absent. A change takes effect when a VM starts. */
             kernel?: string | null;
-            /** @description Absolute path of the initramfs of `kernel`. A change takes effect when a VM starts. */
+            /** @description Absolute path of the initramfs of `kernel`; none if absent. A change takes effect when a VM starts. */
             initrd?: string | null;
-            /** @description Command line of `kernel`. `console=ttyS0` selects the serial console, which `suimon vm console` connects to. A change takes effect when a VM starts. */
+            /** @description Command line of `kernel`; empty if absent. `console=ttyS0` selects the serial console, which `suimon vm console` connects to. A change takes effect when a VM starts. */
             command_line?: string | null;
-            /** @description NICs in the order of their PCI slots. A NIC belongs to at most one VM, and then requires no `socket`. */
+            /** @description NICs in the order of their PCI slots; none if absent. A NIC belongs to at most one VM, and needs no `socket` of its own then. */
             nics?: components["schemas"]["Name"][];
-            /** @description Disks in boot order. A disk belongs to at most one VM, and then requires no `socket`. */
+            /** @description Disks in boot order; none if absent. A disk belongs to at most one VM, and needs no `vhost_user` socket of its own then. */
             disks?: components["schemas"]["Name"][];
             /** @description Absolute path of the image in the CD drive; no CD drive if absent. A change takes effect when a VM starts. */
             cdrom?: string | null;
@@ -5937,15 +5937,15 @@ export interface components {
             huge_pages?: boolean | null;
             /** @description Firmware that boots the VM: `bios` (SeaBIOS) or `uefi` (OVMF). Not used with `kernel`. A change takes effect when a VM starts. */
             firmware?: null | components["schemas"]["VmFirmware"];
-            /** @description Absolute path of a Linux kernel that is booted directly, without firmware. A change takes effect when a VM starts. */
+            /** @description Absolute path of a Linux kernel that is booted directly, without firmware; the firmware boots the VM if absent. A change takes effect when a VM starts. */
             kernel?: string | null;
-            /** @description Absolute path of the initramfs of `kernel`. A change takes effect when a VM starts. */
+            /** @description Absolute path of the initramfs of `kernel`; none if absent. A change takes effect when a VM starts. */
             initrd?: string | null;
-            /** @description Command line of `kernel`. `console=ttyS0` selects the serial console, which `suimon vm console` connects to. A change takes effect when a VM starts. */
+            /** @description Command line of `kernel`; empty if absent. `console=ttyS0` selects the serial console, which `suimon vm console` connects to. A change takes effect when a VM starts. */
             command_line?: string | null;
-            /** @description NICs in the order of their PCI slots. A NIC belongs to at most one VM, and then requires no `socket`. */
+            /** @description NICs in the order of their PCI slots; none if absent. A NIC belongs to at most one VM, and needs no `socket` of its own then. */
             nics?: components["schemas"]["Name"][] | null;
-            /** @description Disks in boot order. A disk belongs to at most one VM, and then requires no `socket`. */
+            /** @description Disks in boot order; none if absent. A disk belongs to at most one VM, and needs no `vhost_user` socket of its own then. */
             disks?: components["schemas"]["Name"][] | null;
             /** @description Absolute path of the image in the CD drive; no CD drive if absent. A change takes effect when a VM starts. */
             cdrom?: string | null;
@@ -6098,7 +6098,7 @@ export interface components {
          */
         VmqConfig: {
             /**
-             * @description True if NICs have queues of their own. If false, the base worker services all queues.
+             * @description True if VMQ distributes the queues of the ports of the switch over workers. If false, the base worker (`base_worker`) services all of them.
              * @default true
              */
             enabled?: boolean;
@@ -6125,7 +6125,7 @@ export interface components {
             max_worker_number?: number | null;
             /**
              * Format: int32
-             * @description NUMA node whose CPUs the permitted workers are pinned to; any node if absent.
+             * @description NUMA node: only workers that are pinned to its CPUs (`worker_cpus`) are permitted; workers of any node if absent. Workers that are not pinned count as node 0.
              */
             numa_node?: number | null;
             /**
@@ -6149,7 +6149,7 @@ export interface components {
         };
         /** @description Merge patch (RFC 7386) of `vmq`: keys that are absent stay as they are, null removes a key. */
         VmqConfigPatch: {
-            /** @description True if NICs have queues of their own. If false, the base worker services all queues. */
+            /** @description True if VMQ distributes the queues of the ports of the switch over workers. If false, the base worker (`base_worker`) services all of them. */
             enabled?: boolean | null;
             /** @description Assignment of queues to workers: `static` (once, by `vmq_weight`) or `dynamic` (by load). */
             mode?: null | components["schemas"]["VmqMode"];
@@ -6170,7 +6170,7 @@ export interface components {
             max_worker_number?: number | null;
             /**
              * Format: int32
-             * @description NUMA node whose CPUs the permitted workers are pinned to; any node if absent.
+             * @description NUMA node: only workers that are pinned to its CPUs (`worker_cpus`) are permitted; workers of any node if absent. Workers that are not pinned count as node 0.
              */
             numa_node?: number | null;
             /**

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use suimon_contract::{ApiError, ErrorCode};
+use suimon_contract::ApiError;
 use thiserror::Error;
 
 /// Reason why a request failed.
@@ -69,11 +69,6 @@ impl ClientError {
             Self::Refused { errors, .. } => errors,
             _ => &[],
         }
-    }
-
-    /// Returns true if the daemon reported that the resource does not exist.
-    pub fn is_not_found(&self) -> bool {
-        self.api_errors().first().is_some_and(|error| error.code == ErrorCode::NotFound)
     }
 }
 

@@ -26,6 +26,7 @@ mod drain;
 mod error;
 mod events;
 mod host;
+mod lookups;
 mod operations;
 mod power;
 mod query;

@@ -2,7 +2,7 @@
 //! methods.
 
 use hyper::Method;
-use suimon_contract::{ApplyRequest, Name, Operation, Plan, Resource};
+use suimon_contract::{ApplyRequest, Name, Observed, Operation, Plan, Resource};
 
 use crate::query::with_query;
 use crate::transport::{self, Call};
@@ -26,6 +26,8 @@ pub struct ChangeOptions {
     pub force: bool,
     /// Delete the file of a deleted disk too.
     pub with_file: bool,
+    /// Create the missing image file of a disk that has had an image.
+    pub create_image: bool,
 }
 
 impl ChangeOptions {
@@ -36,6 +38,7 @@ impl ChangeOptions {
             ("dry_run", given(self.dry_run)),
             ("force", given(self.force)),
             ("with_file", given(self.with_file)),
+            ("create_image", given(self.create_image)),
         ];
         with_query(path, &pairs)
     }
@@ -45,12 +48,12 @@ impl ChangeOptions {
 /// with the resource and key.
 impl Client {
     /// Returns all resources of a kind, by name.
-    pub async fn list<R: Resource>(&self) -> Result<Vec<R::Status>, ClientError> {
+    pub async fn list<R: Observed>(&self) -> Result<Vec<R::Status>, ClientError> {
         transport::json(self, Call::get(collection::<R>())).await
     }
 
     /// Returns one resource with its status.
-    pub async fn show<R: Resource>(&self, name: &Name) -> Result<R::Status, ClientError> {
+    pub async fn show<R: Observed>(&self, name: &Name) -> Result<R::Status, ClientError> {
         transport::json(self, Call::get(item::<R>(name))).await
     }
 

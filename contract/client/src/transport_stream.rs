@@ -17,6 +17,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::ClientError;
 use crate::certificates::{may_sign, trusting};
+use crate::lookups::resolve;
 use crate::token::{TokenError, read_token};
 
 /// Time limit for connecting over TCP: name resolution, TCP and TLS.
@@ -97,7 +98,9 @@ impl TlsTransport {
     async fn connect(&self) -> Result<TlsStream<TcpStream>, ClientError> {
         let failed = |reason| ClientError::NotConnected { address: self.address.clone(), reason };
         let connecting = async {
-            let tcp = TcpStream::connect(&self.address).await.map_err(|error| no_tcp(&error))?;
+            let addresses = resolve(&self.address).await.map_err(|error| error.to_string())?;
+            let tcp = TcpStream::connect(addresses.as_slice()).await;
+            let tcp = tcp.map_err(|error| no_tcp(&error))?;
             enable_keepalive(&tcp).map_err(|error| error.to_string())?;
             let tls = self.connector.connect(self.name.clone(), tcp);
             tls.await.map_err(|error| no_tls(&error, &self.name))

@@ -30,7 +30,7 @@ pub enum SecretFileError {
         source: io::Error,
     },
     /// The file is accessible to all users.
-    #[error("{0} is accessible to all users; run `chmod o= {0}`", file.display())]
+    #[error("{0} has permissions for others; run `chmod o= {0}`", file.display())]
     OpenToAll {
         /// Path of the rejected file, as given by the caller.
         file: PathBuf,

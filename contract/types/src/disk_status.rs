@@ -136,7 +136,8 @@ pub struct DiskStatus {
     /// Worker that services the disk; absent while the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<u16>,
-    /// virtio disk of a VM; absent if `vhost_user` is not configured.
+    /// virtio disk of a VM; absent if the disk has no vhost-user socket, neither `vhost_user` nor
+    /// that of its VM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vhost_user: Option<DiskVhostUserStatus>,
     /// NBD export; absent if `nbd` is not configured.

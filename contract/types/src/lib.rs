@@ -1,12 +1,14 @@
-//! Contract between the daemon and its clients: the API's types, the host file, its validation, and
-//! the plan that results from a change.
+//! Contract between the daemon and its clients: the types of the REST API.
 //!
 //! Desired state ([`HostConfig`] and its parts) and observed state (`…Status`) are separate types.
 //! Daemon and clients written in Rust share these types; for other languages the daemon serves the
 //! OpenAPI document derived from them.
 //!
-//! This crate performs no I/O and does not examine the host. The daemon checks whether devices
-//! exist.
+//! This crate defines observed state, events, operations and requests. It re-exports `suimon-config`
+//! (desired state and its keys) and `suimon-host-file` (host files, validation, plans), so that
+//! users of the contract depend on one crate.
+//!
+//! This crate performs no I/O.
 //!
 //! # The REST API
 //!
@@ -78,9 +80,7 @@
 //! | `GET /metrics` | Prometheus text format |
 //!
 //! # Invariants
-//! - A configuration accepted by a parser of this crate refers to existing resources only, uses no
-//!   name, device, socket or address twice, and has every value within its range.
-//! - Keys are only added or renamed ([`RENAMES`]); error codes, event numbers and drop reasons keep their
+//! - Fields are only added or renamed ([`RENAMES`]); event numbers and drop reasons keep their
 //!   meaning.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -90,160 +90,68 @@ pub const SOCKET_DEFAULT: &str = "/run/suimon/suimon.sock";
 /// Environment variable with a different path of the socket.
 pub const SOCKET_VARIABLE: &str = "SUIMON_SOCKET";
 
-/// Default folder of lab runs.
-pub const LAB_RESULTS_DEFAULT: &str = "/var/lib/suimon/lab";
-
-mod byte_size;
-mod change_fits;
-mod claims;
-mod cluster_config;
-mod cluster_fits;
-mod cluster_keys;
 mod cluster_status;
 mod commands;
 mod condition;
-mod config;
 mod confinement;
 mod console_login;
-mod diff;
-mod disk_config;
-mod disk_fits;
-mod disk_format;
 mod disk_status;
-mod document;
 mod drain;
-mod error;
 mod event;
 mod event_kinds;
-mod examples;
-mod finding;
-mod form;
-mod form_schema;
-mod host_section;
 mod image_report;
-mod iov_fits;
 mod iov_status;
-mod json_body;
-mod json_tree;
 mod kernel_path_status;
-mod key;
-mod key_docs;
-mod key_schema;
-mod keys;
-mod kind;
 mod lab_run;
 mod lab_status;
 mod lacp_status;
 mod libvirt;
 mod migration;
-mod name;
-mod nbd_config;
-mod nbd_fits;
 mod nbd_status;
-mod node_config;
-mod node_fits;
 mod node_status;
+mod observed;
 mod offload_status;
 mod operation;
-mod pf_config;
-mod pf_fits;
-mod pf_keys;
-mod plan;
-mod power_config;
-mod power_fits;
-mod power_keys;
 mod power_status;
-mod qos_config;
-mod qos_fits;
 mod qos_status;
-mod quote;
-mod references;
-mod renamed_input;
-mod renamed_output;
-mod renamed_schema;
-mod renames;
+#[cfg(test)]
+mod renames_tests;
 mod request;
-mod shape;
-mod socket_mode;
 mod sriov_status;
 mod status;
 mod steering_status;
-mod storage_keys;
-mod store_capacity;
-mod store_file;
-mod strict;
-mod team_config;
-mod team_fits;
+mod store_measurement;
 mod team_status;
-#[cfg(test)]
-mod test_configs;
-#[cfg(test)]
-mod test_disks;
-mod toml_file;
-mod toml_lines;
-mod toml_writer;
 mod top_disk;
-mod trunk;
-mod uplink_fits;
-mod validate;
-mod vm_config;
-mod vm_devices;
-mod vm_fits;
 mod vm_guest;
-mod vm_keys;
 mod vm_request;
 mod vm_status;
-mod vmq_config;
-mod vmq_fits;
 mod vmq_status;
 mod what_if;
 mod worker_stages;
 mod xdp_status;
 
-pub use byte_size::{ByteSize, ByteSizeError, ByteSizeText};
-pub use change_fits::validate_change;
-pub use cluster_config::{ClusterConfig, ClusterTls};
 pub use cluster_status::{
     ClusterAggressor, ClusterCap, ClusterDisk, ClusterHeartbeat, ClusterMember, ClusterShare,
     ClusterStatus, ClusterStore,
 };
 pub use commands::command_of;
 pub use condition::{Condition, Health};
-pub use config::{
-    ApiConfig, ConsoleConfig, HostConfig, LabConfig, NicBackend, NicConfig, OffloadConfig,
-    SwitchConfig, SwitchKind, UplinkConfig, UplinkDriver,
-};
 pub use confinement::{ConfinementLayer, ConfinementMode, ConfinementStatus};
 pub use console_login::ConsoleLogin;
-pub use disk_config::{DiskConfig, DiskController, DiskOnFull, DiskVhostUser, StoreConfig};
-pub use disk_fits::STORE_DISKS_MAX;
-pub use disk_format::{DiskFormat, DiskKind};
 pub use disk_status::{
     DiskCounters, DiskFullStatus, DiskNbdClient, DiskNbdStatus, DiskNbdTransport,
     DiskRequestCounters, DiskStatus, DiskVhostUserStatus, StorageState, StoreStatus,
 };
 pub use drain::{DrainPlan, DrainRequest, DrainStatus, DrainedVm};
-pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{Event, EventFilter, Severity};
 pub use event_kinds::EventKind;
-pub use examples::example_of;
-pub use form::Form;
-pub use host_section::HostSection;
 pub use image_report::{
     ImageChange, ImageChanges, ImageCheck, ImageFinding, ImageInfo, ImageParent, ImageRequest,
     ImageSeverity, ImageVerdict,
 };
 pub use iov_status::{IovPath, IovStatus};
-pub use json_body::{
-    JSON_BYTES_MAX, Resource, applies_a_file, check_patch, file_of_apply, locate_errors_of_apply,
-    old_names_of, old_names_of_apply, parse_apply, parse_cluster, parse_power, parse_request,
-    parse_request_noting, parse_resource, patch_cluster, patch_power, patch_resource,
-};
 pub use kernel_path_status::KernelPathStatus;
-pub use key::{Effect, Key};
-pub use key_docs::{default_text, docs_of};
-pub use key_schema::{Components, describe_keys, patch_name};
-pub use kind::Kind;
 pub use lab_run::{
     LabAgreement, LabCompared, LabComparison, LabEstimate, LabFigure, LabFinding, LabRunDetails,
     LabSimulatedFigure,
@@ -259,67 +167,46 @@ pub use migration::{
     IncomingMigrationRequest, IncomingMigrationState, IncomingPort, MIGRATION_PROTOCOL,
     MigrateVmRequest, MigrationPhase, StoreToken, VmMigration,
 };
-pub use name::{Name, NameError};
-pub use nbd_config::DiskNbd;
 pub use nbd_status::{NbdPeerStatus, NbdStatus};
-pub use node_config::NodeConfig;
 pub use node_status::NodeStatus;
+pub use observed::Observed;
 pub use offload_status::{
     DeviceFeatureStatus, DeviceFeaturesStatus, OffloadPerformer, OffloadStatus,
 };
 pub use operation::{Operation, OperationState};
-pub use pf_config::{PfConfig, VfConfig, VfLinkState};
-pub use plan::{FieldChange, Plan, PlanAction, PlanStep};
-pub use power_config::{EnergyPreference, PowerConfig, PowerPlanName};
 pub use power_status::{
     PowerChangedStatus, PowerCpuStatus, PowerDataPlaneStatus, PowerEffect, PowerEnergyStatus,
     PowerSettingStatus, PowerStatus, PowerZoneStatus, TopPower,
 };
-pub use qos_config::{DiskQos, QosPolicyConfig, QosPolicyKind};
 pub use qos_status::{
     QosDelivery, QosFlowStatus, QosLimitingFactor, QosPolicyPart, QosPolicyStatus, QosTimeShare,
     StoreReservations, WhatIfResponse,
 };
-pub use renamed_output::{from_json, to_json, to_json_pretty, to_stored};
-pub use renamed_schema::describe_renames;
-pub use renames::{
-    OldName, RENAMES, Rename, Renamed, old_key, renamed_fields, renamed_key, renames_page,
-};
 pub use request::{
-    ApplyRequest, ConvertDiskRequest, MEASURE_SECONDS_DEFAULT, MEASURE_SECONDS_MAX,
-    MeasureStoreRequest, MoveQueueRequest, SnapshotDiskRequest,
+    ConvertDiskRequest, MEASURE_SECONDS_DEFAULT, MEASURE_SECONDS_MAX, MeasureStoreRequest,
+    MoveQueueRequest, SnapshotDiskRequest,
 };
-pub use socket_mode::SocketMode;
 pub use sriov_status::{PfStatus, SriovAdapter, SriovSupport, VfStatus};
 pub use status::{
     AddressStatus, DropCounter, HostStatus, NicStatus, PortCounters, QueueStatus, StateStoreStatus,
     SwitchStatus, TopPort, TopSnapshot, TopTeam, UplinkStatus, WorkerStatus,
 };
 pub use steering_status::{SteeredNic, SteeringMode, SteeringStatus};
-pub use store_capacity::{
-    CapacitySource, MeasureWord, StoreCapacity, StoreEstimate, StoreMeasurement, StorePattern,
-    StorePatternFigure,
+pub use store_measurement::{
+    CapacitySource, StoreEstimate, StoreMeasurement, StorePattern, StorePatternFigure,
 };
-pub use store_file::{StoreFile, StoreFileError};
+pub use suimon_config::*;
+pub use suimon_host_file::*;
 /// Count with its noun in singular or plural, for consistent texts of the daemon and its clients.
 pub use suimon_quantity::CountedNoun;
-pub use team_config::{
-    LacpSettings, LacpTimer, TEAM_MEMBERS_MAX, TeamAlgorithm, TeamConfig, TeamMode,
-};
 pub use team_status::{LacpPartnerStatus, TeamMemberState, TeamMemberStatus, TeamStatus};
-pub use toml_file::{TOML_BYTES_MAX, locate_errors, old_names_of_file, parse_toml};
-pub use toml_writer::{default_of, to_toml};
 pub use top_disk::TopDisk;
-pub use trunk::{TrunkVlans, VlanRange, VlanRangeText};
-pub use validate::validate;
-pub use vm_config::{VM_DEVICES_MAX, VM_FOLDER_DEFAULT, VmAccelerator, VmConfig, VmFirmware};
 pub use vm_guest::{VmGuest, VmGuestInterface};
 pub use vm_request::{
     FREEZE_SECONDS_DEFAULT, FREEZE_SECONDS_MAX, FreezeVmRequest, STOP_SECONDS_DEFAULT,
     STOP_SECONDS_MAX, StopBy, StopVmRequest,
 };
 pub use vm_status::{VmState, VmStatus};
-pub use vmq_config::{VmqConfig, VmqMode};
 pub use vmq_status::{VmqQueueStatus, VmqStatus, VmqWorkerStatus};
 pub use what_if::{DiskProposal, QosPolicyProposal, QosProposal, StoreProposal, WhatIfRequest};
 pub use worker_stages::WorkerStages;

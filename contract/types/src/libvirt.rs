@@ -5,8 +5,7 @@
 use core::fmt::Write;
 use std::path::Path;
 
-use crate::config::default_mtu;
-use crate::{DiskConfig, DiskController, HostConfig, NicBackend, NicConfig, VmConfig};
+use crate::{DiskConfig, DiskController, HostConfig, NicBackend, NicConfig, VmConfig, default_mtu};
 
 /// First PCI slot of emulated NICs. QEMU creates devices of `qemu:commandline` before libvirt's
 /// devices, to which libvirt assigns slots from the first one upwards.

@@ -233,7 +233,11 @@ impl QosLimitingFactor {
             Self::DeviceSaturated => "Move disks to another store.",
             Self::DeviceSlow => "Look for other users of the device, and for faults of it.",
             Self::Flushes => "Use a device with faster flushes.",
-            Self::Metadata => "Use a fixed image.",
+            Self::Metadata => {
+                "Use a fixed image: stop the VM, convert the disk (`suimon disk convert DISK FILE \
+                 --format FORMAT --kind fixed`), and use the file (`suimon disk set DISK --file \
+                 FILE`)."
+            }
             Self::Discards | Self::Unmeasured => "Discard less often in the guest.",
             Self::Worker => "Give the worker a CPU of its own.",
             Self::QueueDepth => "Let the client submit more requests at a time.",

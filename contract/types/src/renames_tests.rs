@@ -4,15 +4,14 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
-use super::*;
-use crate::key_schema::Components;
-use crate::renamed_input::accept;
 use crate::{
-    ClusterDisk, ClusterStatus, ConfinementStatus, DiskStatus, DrainPlan, ErrorCode, EventKind,
-    HostConfig, MoveQueueRequest, PowerStatus, QosFlowStatus, QosPolicyStatus, QueueStatus,
-    StoreStatus, TopSnapshot, VmStatus, VmqStatus, WhatIfRequest, WhatIfResponse, check_patch,
-    describe_keys, describe_renames, example_of, from_json, old_names_of, old_names_of_apply,
-    old_names_of_file, parse_request_noting, parse_toml, to_json, to_stored, to_toml,
+    ClusterDisk, ClusterStatus, Components, ConfinementStatus, DiskStatus, DrainPlan, ErrorCode,
+    EventKind, HostConfig, Kind, MoveQueueRequest, PowerStatus, QosFlowStatus, QosPolicyStatus,
+    QueueStatus, RENAMES, Rename, Renamed, StoreStatus, TopSnapshot, VmStatus, VmqStatus,
+    WhatIfRequest, WhatIfResponse, accept_old_names, check_patch, describe_keys, describe_renames,
+    example_of, from_json, old_names_of, old_names_of_apply, old_names_of_file,
+    parse_request_noting, parse_toml, renamed_fields, renamed_key, renames_page, to_json,
+    to_stored, to_toml,
 };
 
 fn components() -> Components {
@@ -254,7 +253,7 @@ fn responses_have_both_names_and_stored_state_the_old_one() {
         assert!(stored.get(rename.new).is_none(), "{schema}");
         let mut table = stored.as_object().cloned().unwrap();
         let mut found = 0;
-        accept(schema, &mut table, |_| found += 1).unwrap();
+        accept_old_names(schema, &mut table, |_| found += 1).unwrap();
         assert_eq!(table[rename.new], rename.old, "{schema}");
         assert_eq!(found, renamed_fields(schema).count());
     }

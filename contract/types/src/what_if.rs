@@ -5,10 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use utoipa::ToSchema;
 
-use crate::validate::qos_of_host;
 use crate::{
     ApiError, DiskConfig, DiskFormat, DiskQos, ErrorCode, HostConfig, Name, QosPolicyConfig,
-    QosPolicyKind, Resource, StoreCapacity,
+    QosPolicyKind, Resource, StoreCapacity, validate_qos,
 };
 
 /// Largest number of proposals in one request.
@@ -109,7 +108,7 @@ impl WhatIfRequest {
                 }
             }
         }
-        qos_of_host(&config)?;
+        validate_qos(&config)?;
         Ok(config)
     }
 }

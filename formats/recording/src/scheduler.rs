@@ -17,6 +17,7 @@
 //! | 8 | poll the next grant | | 0 none; or worker plus 1, slot, 0 to 3, number |
 //! | 9 | end of sharing | pairs (slot, tag) of requests queued at the remaining worker | |
 //! | 10 | request ended without service | slot, bytes | |
+//! | 11 | a worker has stopped reporting | worker | |
 //!
 //! An operation is 0 for a read, 1 for a write, 2 for a flush and 3 for others. A completion in a report
 //! consists of a slot, an operation, bytes and a latency as in 3. A time consists of a slot, the
@@ -180,6 +181,12 @@ impl Recorded<StoreBudget> {
     pub fn handle_report(&mut self, now: Time, from: WorkerId, report: &LoanReport) {
         self.policy.handle_report(now, from, report);
         self.note_bytes(now, |input, _| code::put_report(input, from, report));
+    }
+
+    /// As [`StoreBudget::handle_absent`], with recording.
+    pub fn handle_absent(&mut self, now: Time, worker: WorkerId) {
+        self.policy.handle_absent(worker);
+        self.note_bytes(now, |input, _| code::put_absent(input, worker));
     }
 
     /// As [`StoreBudget::poll_grant`], with recording.

@@ -23,6 +23,7 @@ const REPORT: u8 = 7;
 pub(crate) const POLL_GRANT: u8 = 8;
 const UNSHARE: u8 = 9;
 const UNDONE: u8 = 10;
+const ABSENT: u8 = 11;
 
 /// Maximum number of requests in one submission or report.
 const REQUESTS_MAX: u64 = 1 << 20;
@@ -77,6 +78,8 @@ pub enum StoreInput {
         /// Demand, completions and returned grants.
         report: LoanReport,
     },
+    /// Worker with grants that has stopped reporting.
+    Absent(WorkerId),
     /// Poll for the next grant to another worker.
     PollGrant,
     /// End of sharing: slots and tags of the requests queued at the remaining worker.
@@ -172,6 +175,11 @@ pub(crate) fn put_share(out: &mut Vec<u8>, with: WorkerId) {
     put(out, with.0.into());
 }
 
+pub(crate) fn put_absent(out: &mut Vec<u8>, worker: WorkerId) {
+    out.push(ABSENT);
+    put(out, worker.0.into());
+}
+
 pub(crate) fn put_report(out: &mut Vec<u8>, from: WorkerId, report: &LoanReport) {
     out.push(REPORT);
     put(out, from.0.into());
@@ -243,6 +251,7 @@ pub fn decode_store_input(body: &[u8]) -> Result<StoreInput, RecordError> {
         OBSERVE => StoreInput::Observe,
         SHARE => StoreInput::Share(worker(&mut bytes)?),
         REPORT => StoreInput::Report { from: worker(&mut bytes)?, report: report(&mut bytes)? },
+        ABSENT => StoreInput::Absent(worker(&mut bytes)?),
         POLL_GRANT => StoreInput::PollGrant,
         UNSHARE => {
             let mut waiting = Vec::new();

@@ -80,6 +80,7 @@ impl PolicyReplay for SchedulerReplay {
             (Mode::Shared(of), StoreInput::Report { from, report }) => {
                 of.handle_report(at, from, &report);
             }
+            (Mode::Shared(of), StoreInput::Absent(worker)) => of.handle_absent(worker),
             (Mode::Shared(of), StoreInput::PollGrant) => {
                 code::put_grant(decision, of.poll_grant(at));
             }

@@ -104,7 +104,9 @@ impl Controller {
     ) -> Result<(), ApiError> {
         let candidate = self.shared.check(edit, options).map_err(first_of)?;
         let from = self.shared.desired();
-        if candidate.state.config == from.config && candidate.state.file_text == from.file_text {
+        let is_same = candidate.state.config == from.config;
+        let is_same = is_same && candidate.state.file_text == from.file_text;
+        if is_same && !candidate.images.is_reopened {
             operation.set_plan(&Plan::default(), 0);
             self.workers_failing.reschedule(Instant::now());
             self.change_power(edit, &from.config, &from.config);
@@ -143,7 +145,10 @@ impl Controller {
         let mut changes = vec![save_state(&to.state)?, clear_intent()];
         changes.extend(with_it);
         changes.extend(self.shared.disks.records_of_removed(&to.state.config));
-        self.shared.events.commit(drafts, changes)
+        changes.extend(self.new_disk_changes(&to.disks)?);
+        self.shared.events.commit(drafts, changes)?;
+        self.note_new_disks(&to.disks);
+        Ok(())
     }
 
     /// Completes a committed change: closes devices, deletes files and notifies the other parts of
@@ -311,7 +316,7 @@ fn steps(
     let ports = port_steps(before, &to.required, &acquired);
     let opens_uplink = ports.iter().any(PortStep::opens_uplink);
     let vms = vm_steps(from, (before, &disks_before), to, &acquired);
-    let disks = disk_steps((from, &disks_before), (config, &to.disks), &acquired);
+    let disks = disk_steps((from, &disks_before), (config, &to.disks), &acquired, &to.images);
     let mut steps = vec![Step::Tables];
     steps.extend(opens_uplink.then_some(Step::UplinkTables));
     steps.extend(vms.into_iter().map(Step::Vm));

@@ -57,6 +57,8 @@ pub(crate) struct Controller {
     pub(crate) disk_jobs: Vec<RunningJob>,
     /// Disk jobs that earlier daemon processes left unfinished, until they resume.
     pub(crate) unfinished: UnfinishedWorks,
+    /// Disks that the state store records as new: they have had no image yet.
+    pub(crate) new_disks: BTreeSet<Name>,
     /// Measurements of stores in progress, each with its own thread.
     pub(crate) measurements: Vec<RunningMeasurement>,
     /// NICs of VMs that other nodes run, according to the tables published last.

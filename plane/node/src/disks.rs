@@ -19,14 +19,18 @@ mod measured_words;
 mod measuring;
 mod mirroring;
 mod nbd_servers;
+mod new_disks;
 mod notices;
 mod open_stores;
 mod opening;
 mod pausing;
 mod plane;
+mod planned_kinds;
+mod planning;
 mod records;
 mod reopening;
 mod required;
+mod restoring;
 mod reverting;
 mod shared_stores;
 mod snapshots;
@@ -63,12 +67,13 @@ pub(crate) use self::nbd_servers::nbd_event;
 use self::open_stores::OpenStores;
 pub(crate) use self::opening::{disk_error, store_file_error};
 pub use self::plane::DiskPlane;
+pub(crate) use self::planning::{DiskImages, acquire_disks, disk_steps};
 pub(crate) use self::required::{
     RequiredDisk, RequiredDisks, disk_format, file_name, required_disks, required_sockets,
     taken_over_sockets,
 };
 pub(crate) use self::shared_stores::ReservedMark;
-pub(crate) use self::steps::{DiskRollback, DiskStep, acquire_disks, disk_steps};
+pub(crate) use self::steps::{DiskRollback, DiskStep};
 use self::store_threads::{NoResult, STORE_TIMEOUT, StoreThreads};
 pub(crate) use self::unfinished::UnfinishedWorks;
 pub use self::work::DiskFileJob;
@@ -329,6 +334,8 @@ mod jobs_tests;
 mod measuring_tests;
 #[cfg(test)]
 mod mirroring_tests;
+#[cfg(test)]
+mod missing_tests;
 #[cfg(test)]
 mod nbd_tests;
 #[cfg(test)]

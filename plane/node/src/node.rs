@@ -454,15 +454,14 @@ impl Node {
         self.shared.vm_guest(vm)
     }
 
-    /// Returns the number of commits that the state store has not written since the start, because
-    /// it was full or read-only.
-    pub fn refused_commits(&self) -> u64 {
-        self.shared.store.refused()
-    }
-
     /// Reports that the host file `file` was not applied at the start, for these reasons.
     pub fn report_host_file_not_applied(&self, file: &str, errors: &[ApiError]) {
         self.shared.report_host_file_not_applied(file, errors);
+    }
+
+    /// Reports that a TCP listener of `[api]` or `[console]` cannot be used.
+    pub fn report_listener_failed(&self, error: &ApiError) {
+        self.shared.report_listener_failed(error);
     }
 
     /// Appends an event about a system call that seccomp denied to a thread of the daemon.

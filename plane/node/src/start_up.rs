@@ -68,6 +68,7 @@ pub(crate) fn start_up(
         teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,
         disk_jobs: Vec::new(),
         unfinished: UnfinishedWorks::new(),
+        new_disks: BTreeSet::new(),
         measurements: Vec::new(),
         away: BTreeSet::new(),
         arriving: None,

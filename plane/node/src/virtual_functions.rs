@@ -36,7 +36,7 @@ pub(crate) enum VfReport {
     Ready { nic: Name, vf: VfAddress },
     /// The VF could not be attached, or has disappeared.
     Failed { nic: Name, vf: VfAddress, reason: String },
-    /// The VF was detached from the VM, whose QEMU keeps it open.
+    /// The VF was detached from the VM, and is not back at the host.
     Unplugged { nic: Name, vf: VfAddress },
     /// The VF was detached from the VM and returned to the host.
     Released { nic: Name, vf: VfAddress },

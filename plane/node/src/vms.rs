@@ -21,6 +21,7 @@ mod freezing;
 mod handing_over;
 mod inbox;
 mod incoming;
+mod killing;
 mod move_limits;
 mod moving;
 mod outgoing;

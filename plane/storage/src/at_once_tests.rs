@@ -13,10 +13,9 @@ use crate::command::{Command, DetachedDisk, DetachedQueueState, Mirrored};
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
 use crate::full_store::FullPolicy;
 use crate::kinds::KINDS;
-use crate::mailbox::Mailbox;
 use crate::plane_suspend_tests::{DISK, NoWaker, Sleepless, ask};
 use crate::resident::StorageWorker;
-use crate::{DiskCounterCells, DiskLayer, DiskLocation, DiskSpec, QueueKey, StoreRole};
+use crate::{DiskCounterCells, DiskLayer, DiskLocation, DiskSpec, QueueKey};
 
 const STORE: StoreId = StoreId(1);
 /// Duration of an iteration up to the completion of its I/O.
@@ -34,8 +33,8 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new() -> Self {
         let (commands, receiver) = channel();
-        let mailbox = Arc::new(Mailbox::new(Arc::new(NoWaker)));
-        let resident = StorageWorker::new(WorkerId(0), receiver, Arc::default(), mailbox, None);
+        let waker = Arc::new(NoWaker);
+        let resident = StorageWorker::new(WorkerId(0), receiver, Arc::default(), waker, None);
         let wait = Sleepless::new(Arc::new(AtomicUsize::new(usize::MAX)));
         let io = FakeIo::new(7, 16);
         let queue = FakeQueue::new(4);
@@ -66,10 +65,9 @@ impl Worker {
             queues,
         };
         let (equipped, joined, added) = (channel(), channel(), channel());
-        let role = StoreRole::Sole;
         for command in [
             Command::SetIo(Box::new(io), equipped.0),
-            Command::Join { store: STORE, spec, role, changes, reply: joined.0 },
+            Command::Join { store: STORE, spec, shared: None, changes, reply: joined.0 },
             Command::AddDisk { disk: DISK, taken, reply: added.0 },
         ] {
             self.commands.send(command).unwrap();

@@ -13,11 +13,10 @@ use crate::dirty::DirtyMap;
 use crate::disk_location::DiskLocation;
 use crate::disk_spec::{DiskSpec, NotAdded};
 use crate::full_store::FullPolicy;
-use crate::mailbox::Peers;
 use crate::plane_error::PlaneError;
 use crate::queue_key::{QueueKey, Which};
 use crate::request::FoundFull;
-use crate::store_status::StoreRole;
+use crate::shared_budget::SharedBudget;
 use crate::worker_view::Looked;
 
 /// Disk without a worker, with its queues, while it moves between workers.
@@ -85,24 +84,29 @@ pub(crate) enum Command {
     Suspend(DiskId, Suspension, Sender<Result<DiskSpec, PlaneError>>),
     /// Resumes a suspended disk with these images. Returns images that cannot be used.
     Resume(DiskId, DiskSpec, Sender<Result<(), NotAdded>>),
-    /// Adds a store to the worker.
+    /// Adds a store to the worker. Without a budget, the worker is the only user.
     Join {
         store: StoreId,
         spec: StoreSpec,
-        role: StoreRole,
+        shared: Option<SharedBudget>,
         changes: Vec<Change>,
         reply: Sender<()>,
     },
-    /// Sets the worker's role in a store.
-    Role(StoreId, StoreRole, Sender<()>),
+    /// Returns the budget of a store, for other workers.
+    Share(StoreId, Sender<SharedBudget>),
+    /// Makes the worker the only user of a store when all others have left it.
+    EndSharing(StoreId),
     /// Removes a store from the worker when the worker has no more disks or requests of it.
     Leave(StoreId),
-    /// Applies steps of a change of a store.
-    Change(StoreId, Vec<Change>),
+    /// Applies steps of a change of a store. `is_in_budget`: they were applied to the budget that
+    /// the worker shares.
+    Change {
+        store: StoreId,
+        changes: Vec<Change>,
+        is_in_budget: bool,
+    },
     /// Replies when all earlier commands have been executed.
     Sync(Sender<()>),
-    /// Sets the mailboxes of the other workers.
-    Peers(Peers),
     /// Returns the state of the worker's disks and stores, and of these slots.
     View(Arc<BTreeMap<StoreId, Vec<DiskSlot>>>, Sender<Looked>),
 }

@@ -20,7 +20,6 @@ use suimon_storage_qos::{BatchSubmitted, Completed, Next, Submitted};
 use crate::disk::DiskState;
 use crate::disk_location::DiskIndex;
 use crate::engine::{REQUESTS_MAX, StorageEngine};
-use crate::notices::StorageNotice;
 use crate::request::EngineRequest;
 use crate::store::WorkerStore;
 
@@ -129,10 +128,18 @@ impl StorageEngine {
         any
     }
 
+    /// Exchanges reports and grants with the budget of a store that other workers use, too.
+    fn exchange(&mut self, store: usize) {
+        let Some(of) = self.stores.get_mut(store) else { return };
+        let (id, events) = (of.id, of.exchange(self.now));
+        if !events.is_empty() {
+            self.note_events(id, events);
+        }
+    }
+
     fn dispatch_request(&mut self, store: usize) -> bool {
         let (now, mut any) = (self.now, false);
-        let Some(of) = self.stores.get_mut(store) else { return false };
-        of.exchange(now, self.worker, &mut self.outbox);
+        self.exchange(store);
         while self.handle_begun() < REQUESTS_MAX {
             let Some(of) = self.stores.get_mut(store) else { break };
             // Completions are passed even without queued requests. Otherwise the next requests
@@ -153,7 +160,7 @@ impl StorageEngine {
         let room = of.spec.waiting_max.saturating_sub(of.waiting) as usize;
         let starved: Vec<usize> = of.starved.drain(..room.min(of.starved.len())).collect();
         if any {
-            of.exchange(now, self.worker, &mut self.outbox);
+            self.exchange(store);
         }
         starved.into_iter().for_each(|queue| self.resume_queue(queue));
         any
@@ -322,10 +329,8 @@ impl StorageEngine {
     pub(crate) fn observe(&mut self) {
         for number in self.stores.numbers() {
             let Some(of) = self.stores.get_mut(number) else { continue };
-            let store = of.id;
-            for event in of.observe(self.now) {
-                self.notices.push(StorageNotice::Qos { store, event });
-            }
+            let (id, events) = (of.id, of.observe(self.now));
+            self.note_events(id, events);
         }
     }
 }

@@ -75,7 +75,6 @@ mod tests {
         Assignment, Capacity, Limits, Next, Proposal, Store, StoreSpec, Submitted,
     };
 
-    use crate::StoreRole;
     use crate::store::WorkerStore;
 
     use super::*;
@@ -83,12 +82,12 @@ mod tests {
     /// Creates a store with a queue depth of 1, and returns the slots of two disks on it.
     fn store(now: Time) -> (WorkerStore, [DiskSlot; 2]) {
         let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
-        let mut of = WorkerStore::new(Time::ZERO, StoreId(1), spec, StoreRole::Sole, None);
+        let mut of = WorkerStore::new(Time::ZERO, StoreId(1), spec, None);
         let mut store = Store::new(Capacity::Declared(1000));
         for disk in [DiskId(0), DiskId(1)] {
             let proposal = Proposal::Disk(disk, Assignment::Own(Limits::default()));
             for change in store.propose(&[proposal], false).unwrap() {
-                of.apply(now, change);
+                of.apply(now, change, false);
             }
         }
         (of, [DiskId(0), DiskId(1)].map(|disk| store.slot(disk).unwrap()))

@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use suimon_image::ByteRange;
-use suimon_ports::{DiskQueue, DiskRequest, FileCompletion, FileIo, Serving};
-use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
+use suimon_ports::{DiskQueue, DiskRequest, FileCompletion, FileIo, Serving, Waker};
+use suimon_quantity::{DiskId, Time, WorkerId};
 use suimon_recording::Sink;
 
 use crate::disk::{DiskState, Service};
@@ -24,7 +24,6 @@ use crate::rotation::Rotation;
 use crate::slab::Slab;
 use crate::spare_look::SpareLook;
 use crate::store::WorkerStore;
-use crate::store_message::{Outbox, StoreMessage};
 use crate::tally::DiskCounterCells;
 
 /// Largest number of requests in flight on a worker; further requests stay in their queues.
@@ -61,6 +60,8 @@ pub struct StorageEngine {
     pub(crate) notices: Notices,
     /// Identifier of this engine's worker.
     pub(crate) worker: WorkerId,
+    /// Waker of this engine's worker.
+    pub(crate) waker: Option<Arc<dyn Waker>>,
     pub(crate) stores: Slab<WorkerStore>,
     /// Sink for the recording of scheduler decisions.
     pub(crate) recording: Option<Arc<dyn Sink>>,
@@ -76,11 +77,6 @@ pub struct StorageEngine {
     pub(crate) has_room: bool,
     /// Queues that must be watched again by their descriptors.
     pub(crate) to_watch: Vec<usize>,
-    pub(crate) outbox: Outbox,
-    pub(crate) inbox: VecDeque<(WorkerId, StoreMessage)>,
-    /// Workers with the budgets of stores that left this worker. Late messages are forwarded to
-    /// them.
-    pub(crate) former_homes: VecDeque<(StoreId, WorkerId)>,
     pub(crate) now: Time,
     /// True if the last iteration did some work.
     pub(crate) is_busy: bool,
@@ -122,6 +118,7 @@ impl StorageEngine {
             scratch: Scratch::default(),
             notices: Notices::default(),
             worker: WorkerId(0),
+            waker: None,
             stores: Slab::default(),
             recording: None,
             queued: 0,
@@ -130,9 +127,6 @@ impl StorageEngine {
             full_due: None,
             has_room: false,
             to_watch: Vec::new(),
-            outbox: Outbox::default(),
-            inbox: VecDeque::new(),
-            former_homes: VecDeque::new(),
             now: Time::ZERO,
             is_busy: true,
             stalls_looked: Time::ZERO,

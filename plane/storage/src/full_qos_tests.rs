@@ -17,7 +17,7 @@ use crate::kinds::KINDS;
 use crate::qos_bench::{self, Load, SECOND, STORE, deep, limits};
 use crate::request::Full;
 use crate::work_tests::{Bench, SIZE, WRITE, range};
-use crate::{DiskLayer, DiskSpec, StoreRole};
+use crate::{DiskLayer, DiskSpec};
 
 const BLOCK: u64 = 64 << 10;
 
@@ -35,7 +35,7 @@ impl OnFullStore {
         bench.work.set_full_policy(bench.disk, wait);
         bench.run(WRITE, range(0, BLOCK), vec![1; BLOCK as usize]);
         bench.trouble.lock().unwrap().is_full = true;
-        assert!(bench.work.add_store(bench.now, STORE, spec, StoreRole::Sole));
+        assert!(bench.work.add_store(bench.now, STORE, spec, None));
         let store = Store::new(Capacity::Declared(1_000_000));
         let mut of = Self { bench, store, slot: DiskSlot(0) };
         of.set_limits(Limits::default());

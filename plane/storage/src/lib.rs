@@ -14,9 +14,8 @@
 //! - [`StoragePlane`] controls the disks of all workers, for control threads.
 //!
 //! [`StorageEngine`] owns no thread and never blocks (a worker drives it), opens no file, and
-//! contains no image format, ring or protocol. It sets no limits. Its caller determines which
-//! worker holds a store's budget ([`StorageEngine::set_store_role`]) and carries the messages
-//! between workers.
+//! contains no image format, ring or protocol. It sets no limits. Its caller gives the budget of a
+//! store ([`SharedBudget`]) to all workers with disks of the store.
 //!
 //! Life cycle of a request
 //! ```text
@@ -48,8 +47,11 @@
 //!   ([`Limits::operations_max`](suimon_storage_qos::Limits::operations_max)) plus one request.
 //!   When a queue is closed or the disk is suspended, the requests queued at that time are added
 //!   once, until they are charged. If several workers use the store, the excess also includes the
-//!   maximum's operations in [`HELD_MAX`](suimon_storage_qos::HELD_MAX) and in the latency of three
-//!   messages. Moving the budget between workers does not increase the excess.
+//!   maximum's operations in [`HELD_MAX`](suimon_storage_qos::HELD_MAX) and in the time until a
+//!   worker fetches its grants, at most [`GRANT_AGE_MAX`](suimon_storage_qos::GRANT_AGE_MAX).
+//! - A worker that does not proceed stops only its own disks. Its grants count as used until it
+//!   proceeds. The requests that it had fetched grants for before are then dispatched in addition
+//!   once.
 //! - Requests queued for one disk's maximum do not block other disks' queues. Requests that
 //!   cannot be queued remain in their virtqueue or connection.
 //! - A request for which its store has no space is queued if [`FullPolicy`] permits it,
@@ -66,6 +68,7 @@
 
 #[cfg(test)]
 mod at_once_tests;
+mod budget_state;
 mod closing;
 mod command;
 mod commit;
@@ -82,6 +85,7 @@ mod disk_spec;
 mod dispatch;
 mod ended;
 mod engine;
+mod exclusion;
 #[cfg(test)]
 mod fakes;
 mod flush_failure;
@@ -112,8 +116,6 @@ mod layer;
 mod limiting_tests;
 mod looking;
 mod lost_time;
-mod mail;
-mod mailbox;
 pub mod measure;
 pub mod mirror;
 #[cfg(test)]
@@ -131,6 +133,8 @@ mod plane_mirror;
 mod plane_notices;
 #[cfg(test)]
 mod plane_retire_tests;
+#[cfg(test)]
+mod plane_stalled_tests;
 mod plane_store;
 mod plane_stores;
 mod plane_suspend;
@@ -157,17 +161,19 @@ mod running_commit;
 mod service;
 #[cfg(test)]
 mod service_tests;
+mod shared_budget;
 mod slab;
 mod spare;
 mod spare_look;
 mod stall;
 #[cfg(test)]
 mod stall_tests;
+#[cfg(test)]
+mod stalled_worker_tests;
 mod status;
 #[cfg(test)]
 mod status_tests;
 mod store;
-mod store_message;
 mod store_roles;
 mod store_status;
 mod stores;
@@ -184,6 +190,7 @@ mod worker_channel;
 mod worker_view;
 mod zeroing;
 
+pub use budget_state::ABSENT_AFTER;
 pub use dirty::DirtyMap;
 pub use disk_location::DiskLocation;
 pub use disk_spec::{DiskLayer, DiskSpec, Freeing, NotAdded};
@@ -199,8 +206,8 @@ pub use plane_mirror::copied_disk;
 pub use plane_notices::PlaneNotice;
 pub use plane_suspend::NotResumed;
 pub use queue_key::QueueKey;
+pub use shared_budget::SharedBudget;
 pub use stall::STALLED_AFTER;
-pub use store_message::StoreMessage;
 pub use store_status::{StoreRole, StoreStatus};
 pub use tally::{DiskCounterCells, OpTally};
 pub use worker_view::{DiskView, StoreView};

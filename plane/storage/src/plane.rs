@@ -36,8 +36,8 @@ pub(crate) const ATTACH_MAX: Duration = Duration::from_secs(10);
 pub struct StoragePlane(pub(crate) Arc<Inner>);
 
 /// Shared state of the handles. Lock order: a disk's lock, the lock of the stores, then all others.
-/// Workers take no lock. A thread that waits for a worker holds the lock of a disk or of the
-/// stores.
+/// Workers take no lock, except those of store budgets, which are held only for calculations. A
+/// thread that waits for a worker holds the lock of a disk or of the stores.
 pub(crate) struct Inner {
     io: Arc<dyn FileIoSource>,
     /// Sink for the recording of scheduler decisions; `None` if they are not recorded.

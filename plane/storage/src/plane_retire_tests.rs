@@ -24,7 +24,7 @@ impl FileIoSource for Scarce {
     }
 }
 
-fn disk() -> (DiskSpec, Arc<FakeFile>) {
+pub(crate) fn disk() -> (DiskSpec, Arc<FakeFile>) {
     let memory = (KINDS[0].create)();
     let image = (KINDS[0].open)(&memory);
     let file = FakeFile::new(memory);

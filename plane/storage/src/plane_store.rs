@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use suimon_quantity::{TimedRateLimit, WorkerId};
 use suimon_storage_qos::{DiskSlot, MeasuredLatency, PolicyId, PolicyPart, Store, StoreSpec};
 
+use crate::shared_budget::SharedBudget;
+
 /// Store with the workers that use it.
 pub(crate) struct PlaneStore {
     pub(crate) spec: StoreSpec,
@@ -14,8 +16,8 @@ pub(crate) struct PlaneStore {
     pub(crate) latency: Option<MeasuredLatency>,
     /// This node's parts of policies that span nodes.
     pub(crate) parts: BTreeMap<PolicyId, PolicyPart>,
-    /// Worker that holds the budget; `None` while no disk is in service.
-    pub(crate) home: Option<WorkerId>,
+    /// Budget that the workers share; `None` if no more than one worker has used the store so far.
+    pub(crate) shared: Option<SharedBudget>,
     /// Number of disks in service by worker.
     pub(crate) disks: BTreeMap<WorkerId, usize>,
 }

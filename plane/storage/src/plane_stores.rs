@@ -13,7 +13,7 @@ use crate::command::Command;
 use crate::plane::{StoragePlane, lock};
 use crate::plane_error::PlaneError;
 use crate::plane_store::PlaneStore;
-use crate::store_status::StoreRole;
+use crate::shared_budget::SharedBudget;
 
 impl StoragePlane {
     /// Adds a store without disks. If the store exists and has no disks in service, its
@@ -32,7 +32,7 @@ impl StoragePlane {
         }
         let limits = Store::new(Capacity::Unknown);
         let (parts, disks) = (BTreeMap::new(), BTreeMap::new());
-        let of = PlaneStore { spec, limits, cap: None, latency: None, parts, home: None, disks };
+        let of = PlaneStore { spec, limits, cap: None, latency: None, parts, shared: None, disks };
         stores.insert(store, of);
         Ok(())
     }
@@ -73,8 +73,9 @@ impl StoragePlane {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store).filter(|of| of.cap != cap) else { return };
         of.cap = cap;
-        self.send_to_all(store, of, &[Change::Cap(cap)]);
-        self.wait_for(stores, store);
+        if !self.send_to_all(store, of, &[Change::Cap(cap)]) {
+            self.wait_for(stores, store);
+        }
     }
 
     /// Sets this node's part of a policy that spans nodes. `None`: the policy's limits apply to
@@ -87,8 +88,7 @@ impl StoragePlane {
             Some(part) => of.parts.insert(policy, part),
             None => of.parts.remove(&policy),
         };
-        if before != part {
-            self.send_to_all(store, of, &[Change::Part(policy, part)]);
+        if before != part && !self.send_to_all(store, of, &[Change::Part(policy, part)]) {
             self.wait_for(stores, store);
         }
     }
@@ -146,10 +146,15 @@ impl StoragePlane {
         lock(&self.0.stores).get(&store)?.limits.slot(disk)
     }
 
-    fn send_to_all(&self, store: StoreId, of: &PlaneStore, changes: &[Change]) {
+    /// Applies changes to a store. Returns true if they are in effect for the workers when this
+    /// function returns. The budget that several workers share needs none of them for that.
+    fn send_to_all(&self, store: StoreId, of: &PlaneStore, changes: &[Change]) -> bool {
+        let is_in_budget = of.shared.as_ref().is_some_and(|budget| budget.apply(changes));
         for worker_channel in of.disks.keys().filter_map(|worker| self.channel(*worker)) {
-            worker_channel.send(Command::Change(store, changes.to_vec()));
+            let changes = changes.to_vec();
+            worker_channel.send(Command::Change { store, changes, is_in_budget });
         }
+        is_in_budget
     }
 
     /// Prepares a worker for its first or a further disk of a store.
@@ -160,26 +165,26 @@ impl StoragePlane {
             *disks += 1;
             return Ok(());
         }
-        let role = match of.home {
-            None => StoreRole::Sole,
-            Some(home) => {
-                // The scheduler is shared before another worker borrows from it.
-                self.set_role(store, home, StoreRole::Home);
-                StoreRole::Away(home)
-            }
-        };
         let worker_channel = self.channel(to).ok_or(PlaneError::NoWorker)?;
-        let (spec, mut changes) = (of.spec.clone(), of.limits.changes());
+        let users: Vec<WorkerId> = of.disks.keys().copied().collect();
+        if let [only] = users[..] {
+            // The scheduler is shared before another worker borrows from it. A worker that has ended
+            // dispatches no requests.
+            of.shared = self.share(store, only).ok();
+            if of.shared.is_none() {
+                of.disks.remove(&only);
+            }
+        }
+        let (spec, shared, mut changes) = (of.spec.clone(), of.shared.clone(), of.limits.changes());
         changes.push(Change::Cap(of.cap));
         changes.push(Change::Latency(of.latency));
         changes.extend(of.parts.iter().map(|(policy, part)| Change::Part(*policy, Some(*part))));
-        let _ = worker_channel.call(|reply| Command::Join { store, spec, role, changes, reply });
-        of.home.get_or_insert(to);
+        let _ = worker_channel.call(|reply| Command::Join { store, spec, shared, changes, reply });
         of.disks.insert(to, 1);
         Ok(())
     }
 
-    /// Records that a worker has one disk of a store less.
+    /// Records that a worker has one disk of a store less. Does not wait for workers.
     pub(crate) fn leave(&self, store: StoreId, from: WorkerId) {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store) else { return };
@@ -189,31 +194,24 @@ impl StoragePlane {
             return;
         }
         of.disks.remove(&from);
-        let others: Vec<WorkerId> = of.disks.keys().copied().collect();
-        if of.home == Some(from) {
-            of.home = others.first().copied();
-            if let Some(home) = of.home {
-                // The budget moves to that worker, and the other workers borrow from it there.
-                self.set_role(store, from, StoreRole::Away(home));
-                for other in others.iter().filter(|other| **other != home) {
-                    self.set_role(store, *other, StoreRole::Away(home));
-                }
-            }
-        }
         if let Some(worker_channel) = self.channel(from) {
             worker_channel.send(Command::Leave(store));
         }
-        if let (Some(home), [alone]) = (of.home, &others[..]) {
-            if home == *alone {
-                self.set_role(store, home, StoreRole::Sole);
+        let mut others = of.disks.keys();
+        match (others.next(), others.next()) {
+            (None, _) => of.shared = None,
+            (Some(alone), None) => {
+                if let Some(worker_channel) = self.channel(*alone) {
+                    worker_channel.send(Command::EndSharing(store));
+                }
             }
+            _ => {}
         }
     }
 
-    /// Sets a worker's role and blocks until the worker has applied it.
-    fn set_role(&self, store: StoreId, processor: WorkerId, role: StoreRole) {
-        if let Some(worker_channel) = self.channel(processor) {
-            let _ = worker_channel.call(|reply| Command::Role(store, role, reply));
-        }
+    /// Returns the budget of a store that one worker uses, for further workers.
+    fn share(&self, store: StoreId, with: WorkerId) -> Result<SharedBudget, PlaneError> {
+        let worker_channel = self.channel(with).ok_or(PlaneError::NoWorker)?;
+        worker_channel.call(|reply| Command::Share(store, reply))
     }
 }

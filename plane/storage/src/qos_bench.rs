@@ -1,5 +1,5 @@
 //! Workers with disks on one modelled device, in virtual time. Events occur only at times requested
-//! by a client, the device, a message or a deadline.
+//! by a client, the device, a deadline, or the duration of a worker's round.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -21,11 +21,11 @@ use suimon_storage_qos::{
 
 use crate::fakes::{Client, Dice, FakeQueue, Payloads};
 use crate::queue_state::QueueKind;
-use crate::{DiskLayer, DiskLocation, DiskSpec, StorageEngine, StoreMessage, StoreRole};
+use crate::{DiskLayer, DiskLocation, DiskSpec, SharedBudget, StorageEngine};
 
 pub(crate) const STORE: StoreId = StoreId(7);
 pub(crate) const SECOND: u64 = 1_000_000_000;
-/// Largest delay of a message.
+/// Largest duration of a worker's round, if there are several workers.
 pub(crate) const DELAY_MAX_NS: u64 = 50_000;
 const DISK_BYTES: u64 = 1 << 30;
 
@@ -167,10 +167,13 @@ pub(crate) struct Bench {
     pub(crate) store: Store,
     pub(crate) seats: Vec<TestClient>,
     pub(crate) disks: BTreeMap<u32, (usize, usize)>,
-    mail: VecDeque<(u64, usize, WorkerId, StoreMessage)>,
+    /// Budget that the workers share.
+    pub(crate) shared: Option<SharedBudget>,
+    /// End of each worker's round, and true for workers that do not proceed.
+    rounds: Vec<u64>,
+    stalled: Vec<bool>,
     pub(crate) dice: Dice,
     pub(crate) polls: u64,
-    pub(crate) mails: u64,
 }
 
 pub(crate) fn limits(min: u64, max: u64) -> Limits {
@@ -178,7 +181,7 @@ pub(crate) fn limits(min: u64, max: u64) -> Limits {
 }
 
 impl Bench {
-    /// Creates `workers` workers. The first holds the store's budget if there are several.
+    /// Creates `workers` workers, which share the store's budget if there are several.
     pub(crate) fn new(workers: usize, spec: &StoreSpec, servers: usize, service_ns: u64) -> Self {
         let device = Arc::new(Mutex::new(Device {
             now: SECOND,
@@ -198,24 +201,28 @@ impl Bench {
             };
             let mut work = StorageEngine::new(Box::new(io));
             work.set_worker(WorkerId(at as u16));
-            let role = match at {
-                0 if workers == 1 => StoreRole::Sole,
-                0 => StoreRole::Home,
-                _ => StoreRole::Away(WorkerId(0)),
-            };
-            assert!(work.add_store(Time::from_ns(SECOND), STORE, spec.clone(), role));
             work
         };
+        let now = Time::from_ns(SECOND);
+        let mut works: Vec<StorageEngine> = (0..workers).map(work).collect();
+        let mut shared = None;
+        for work in &mut works {
+            assert!(work.add_store(now, STORE, spec.clone(), shared.as_ref()));
+            if workers > 1 && shared.is_none() {
+                shared = work.share_store(now, STORE);
+            }
+        }
         Self {
-            works: (0..workers).map(work).collect(),
+            works,
+            shared,
+            rounds: vec![0; workers],
+            stalled: vec![false; workers],
             store: Store::new(Capacity::Declared(10_000_000)),
             device,
             seats: Vec::new(),
             disks: BTreeMap::new(),
-            mail: VecDeque::new(),
             dice: Dice(7),
             polls: 0,
-            mails: 0,
         }
     }
 
@@ -230,7 +237,14 @@ impl Bench {
     pub(crate) fn propose(&mut self, proposals: &[Proposal]) {
         let now = self.time();
         for change in self.store.propose(proposals, true).unwrap() {
-            self.works.iter_mut().for_each(|work| work.apply(now, STORE, change));
+            let is_in_budget = self.shared.as_ref().is_some_and(|of| of.apply(&[change]));
+            for work in &mut self.works {
+                if is_in_budget {
+                    work.follow(now, STORE, change);
+                } else {
+                    work.apply(now, STORE, change);
+                }
+            }
         }
     }
 
@@ -315,36 +329,42 @@ impl Bench {
         }
     }
 
+    /// Stops a worker, or lets it proceed.
+    pub(crate) fn set_stalled(&mut self, at: usize, is_stalled: bool) {
+        self.stalled[at] = is_stalled;
+    }
+
     fn next_event(&self) -> u64 {
-        let deadlines = self.works.iter().filter_map(StorageEngine::next_deadline);
-        let deadlines = deadlines.map(|time| time.as_ns());
-        let mail = self.mail.iter().map(|mail| mail.0);
         let now = self.device().now;
+        let workers = self.works.iter().zip(&self.rounds).zip(&self.stalled);
+        let deadlines =
+            workers.filter(|(_, is_stalled)| !**is_stalled).flat_map(|((work, end), _)| {
+                let deadline = work.next_deadline().map(|time| time.as_ns().max(*end));
+                deadline.into_iter().chain(Some(*end).filter(|end| *end > now))
+            });
         // Completes requests when a server becomes free; soon, if that is now.
         let device = self.device();
         let servers = device.servers.iter().map(|free| free.0).filter(|free| *free > now);
-        deadlines.chain(mail).chain(servers).min().unwrap_or(u64::MAX)
+        deadlines.chain(servers).min().unwrap_or(u64::MAX)
     }
 
     /// Runs all clients and workers until none has an action at the current time.
     fn turn(&mut self) {
         let now = self.device().now;
-        while self.mail.front().is_some_and(|mail| mail.0 <= now) {
-            let (_, to, from, mail) = self.mail.pop_front().unwrap();
-            self.works[to].handle_mail(from, mail);
-        }
         for _ in 0..1000 {
             self.clients();
             let mut has_worked = false;
+            let are_several = self.works.len() > 1;
             for (at, work) in self.works.iter_mut().enumerate() {
-                has_worked |= work.poll(Time::from_ns(now));
+                if self.stalled[at] || self.rounds[at] > now {
+                    continue;
+                }
                 self.polls += 1;
-                while let Some((to, mail)) = work.poll_mail() {
-                    self.mails += 1;
-                    let due = now + self.dice.below(DELAY_MAX_NS);
-                    // Messages are delivered in order.
-                    let due = self.mail.back().map_or(due, |last| last.0.max(due));
-                    self.mail.push_back((due, usize::from(to.0), WorkerId(at as u16), mail));
+                if work.poll(Time::from_ns(now)) {
+                    has_worked = true;
+                    if are_several {
+                        self.rounds[at] = now + self.dice.below(DELAY_MAX_NS);
+                    }
                 }
             }
             if !has_worked {

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use proptest::prelude::*;
-use suimon_quantity::{DiskId, WorkerId};
+use suimon_quantity::DiskId;
 use suimon_storage_qos::{
     Assignment, CATCH_UP, HELD_MAX, PolicyId, PolicyKind, PolicySpec, Proposal,
 };
@@ -12,7 +12,7 @@ use crate::StoreRole;
 use crate::qos_bench::{Bench, DELAY_MAX_NS, Load, MILLISECOND, SECOND, STORE, deep, limits};
 
 /// Creates workers with two disks each that share one maximum.
-fn shared(workers: usize, max: u64, bytes: u64) -> (Bench, Vec<u32>) {
+pub(crate) fn shared(workers: usize, max: u64, bytes: u64) -> (Bench, Vec<u32>) {
     let mut bench = Bench::new(workers, &deep(), 32, 200_000);
     let policy = PolicyId(1);
     let spec = PolicySpec { kind: PolicyKind::Aggregated, limits: limits(0, max) };
@@ -27,8 +27,8 @@ fn shared(workers: usize, max: u64, bytes: u64) -> (Bench, Vec<u32>) {
 }
 
 /// Returns the amount by which several workers may exceed a maximum: the tolerance of one
-/// scheduler, and the maximum's operations while loans are held and messages are in transit.
-fn late(rate: u64, largest: u64) -> f64 {
+/// scheduler, and the maximum's operations while loans are held and during rounds of workers.
+pub(crate) fn late(rate: u64, largest: u64) -> f64 {
     let ns = CATCH_UP.as_nanos() as u64 + HELD_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
     (rate * ns) as f64 / SECOND as f64 + largest as f64 + 1.0
 }
@@ -69,55 +69,8 @@ fn a_minimum_is_met_whichever_worker_the_disk_is_on() {
     }
 }
 
-/// Moves the budget to a worker, as the control plane does.
-fn move_home(bench: &mut Bench, to: usize) {
-    let (now, home) = (bench.time(), StoreRole::Away(WorkerId(to as u16)));
-    for (at, work) in bench.works.iter_mut().enumerate() {
-        if at != to {
-            assert!(work.set_store_role(now, STORE, home));
-        }
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
-
-    /// The budget moves repeatedly under load. The maximum must hold over the whole time, and no
-    /// request may be lost or stuck.
-    #[test]
-    fn a_budget_that_moves_forgets_nothing(
-        workers in 2usize..5,
-        max in prop::sample::select(vec![500u64, 3000, 15_000]),
-        moves in prop::collection::vec((0usize..4, 0u64..30 * MILLISECOND), 1..12),
-        seed in any::<u64>(),
-    ) {
-        let (mut bench, disks) = shared(workers, max, 8192);
-        bench.dice.0 = seed;
-        bench.run(100 * MILLISECOND);
-        for (to, pause) in moves {
-            move_home(&mut bench, to % workers);
-            bench.run(pause);
-        }
-        bench.run(300 * MILLISECOND);
-        let home = |bench: &Bench| {
-            let roles = bench.works.iter().map(|work| work.store_status(STORE).unwrap().role);
-            roles.filter(|role| *role == StoreRole::Home).count()
-        };
-        prop_assert_eq!(home(&bench), 1);
-        let from = bench.device().now;
-        bench.run(SECOND);
-        let got: u64 =
-            disks.iter().map(|disk| bench.device().count(*disk, from, u64::MAX)).sum();
-        prop_assert!(got * 100 >= max * 97, "{got} of {max} afterwards");
-        let excess = bench.device().excess(&disks, max, 0);
-        prop_assert!(excess <= late(max, 1), "{excess} above {}", late(max, 1));
-        bench.seats.iter_mut().for_each(|seat| seat.load = None);
-        bench.run(2 * SECOND);
-        prop_assert_eq!(bench.open(), 0);
-        let lent: u32 =
-            bench.works.iter().map(|work| work.store_status(STORE).unwrap().in_flight).sum();
-        prop_assert_eq!(lent, 0, "lent and never returned");
-    }
 
     /// Under load, a worker that is the only user of a store shares the store and becomes the only
     /// user again.
@@ -135,10 +88,15 @@ proptest! {
             bench.add_seat(disk, Load::reads(8192, 32));
         }
         for _ in 0..times {
-            for role in [StoreRole::Home, StoreRole::Sole] {
+            for is_shared in [true, false] {
                 let now = bench.time();
-                prop_assert!(bench.works[0].set_store_role(now, STORE, role));
+                if is_shared {
+                    prop_assert!(bench.works[0].share_store(now, STORE).is_some());
+                } else {
+                    prop_assert!(bench.works[0].end_sharing(now, STORE));
+                }
                 bench.run(pause);
+                let role = if is_shared { StoreRole::Shared } else { StoreRole::Sole };
                 prop_assert_eq!(bench.works[0].store_status(STORE).unwrap().role, role);
             }
         }
@@ -150,7 +108,6 @@ proptest! {
             let excess = bench.device().excess(&[disk], max, 0);
             prop_assert!(excess <= late(max, 1), "{excess}");
         }
-        prop_assert_eq!(bench.mails, 0);
         bench.seats.iter_mut().for_each(|seat| seat.load = None);
         bench.run(2 * SECOND);
         prop_assert_eq!(bench.open(), 0);
@@ -162,27 +119,24 @@ proptest! {
 fn a_worker_whose_disks_have_gone_lets_go_of_the_store() {
     let (mut bench, disks) = shared(2, 2000, 4096);
     bench.run(100 * MILLISECOND);
-    // The first worker's disks are removed. The budget moves to the other worker, which is then the
-    // only user.
+    // The first worker's disks are removed. The other worker is then the only user.
     for disk in disks.iter().filter(|disk| *disk % 2 == 0) {
         bench.seats[*disk as usize].load = None;
         let (at, number) = bench.disks[disk];
         bench.works[at].close_disk(number);
     }
     bench.run(100 * MILLISECOND);
-    move_home(&mut bench, 1);
     assert!(bench.works[0].remove_store(STORE));
     bench.run(200 * MILLISECOND);
     assert_eq!(bench.works[0].store_status(STORE), None);
     let now = bench.time();
-    assert!(bench.works[1].set_store_role(now, STORE, StoreRole::Sole));
+    assert!(bench.works[1].end_sharing(now, STORE));
     bench.run(20 * MILLISECOND);
     assert_eq!(bench.works[1].store_status(STORE).unwrap().role, StoreRole::Sole);
-    let (from, mails) = (bench.device().now, bench.mails);
+    let from = bench.device().now;
     bench.run(SECOND);
     let got: u64 = disks.iter().map(|disk| bench.device().count(*disk, from, u64::MAX)).sum();
     assert!((1960..=2041).contains(&got), "{got}");
-    assert_eq!(bench.mails, mails);
 }
 
 /// Closes a disk, and waits until it is returned.
@@ -195,10 +149,9 @@ fn close_disk(bench: &mut Bench, disk: u32) {
     }
 }
 
-/// Returns workers on one device with a disk each, after the disk on the first worker was closed
-/// again.
-fn closed_at_home(workers: u32, seed: u64) -> Bench {
-    // Requests complete sooner than messages arrive.
+/// Returns workers on one device with a disk each, after the disk on one worker was closed again.
+fn closed_at(workers: u32, closed: u32, seed: u64) -> Bench {
+    // Requests complete sooner than rounds of workers.
     let mut bench = Bench::new(workers as usize, &deep(), 32, DELAY_MAX_NS / 5);
     bench.dice.0 = seed;
     for disk in 0..workers {
@@ -206,46 +159,68 @@ fn closed_at_home(workers: u32, seed: u64) -> Bench {
         bench.add_seat(disk, Load::reads(4096, 3));
     }
     bench.run(10 * MILLISECOND);
-    close_disk(&mut bench, 0);
+    close_disk(&mut bench, closed);
     bench.run(seed * 10_000);
     bench
 }
 
-/// While the budget moves, reports of the remaining worker reach the former holder after that has
-/// removed the store.
-fn reports_after_a_home_has_left(seeds: Range<u64>) {
-    for seed in seeds {
-        let mut bench = closed_at_home(2, seed);
-        move_home(&mut bench, 1);
-        assert!(bench.works[0].remove_store(STORE));
+/// One worker removes the store under load of the other one.
+fn one_worker_leaves(seeds: Range<u64>) {
+    for (seed, leaves) in seeds.flat_map(|seed| [(seed, 0), (seed, 1)]) {
+        let mut bench = closed_at(2, leaves, seed);
+        let (leaves, stays) = (leaves as usize, 1 - leaves as usize);
+        assert!(bench.works[leaves].remove_store(STORE));
         bench.run(10 * MILLISECOND);
-        assert_eq!(bench.works[0].store_status(STORE), None);
-        let before = bench.seats[1].answered;
+        assert_eq!(bench.works[leaves].store_status(STORE), None);
+        let before = bench.seats[stays].answered;
         bench.run(100 * MILLISECOND);
-        assert!(bench.seats[1].answered > before + 200, "seed {seed}: the client waits for ever");
+        assert!(
+            bench.seats[stays].answered > before + 200,
+            "seed {seed}: the client waits for ever"
+        );
         // All loans were returned, so the worker can become the only user of the store.
         let now = bench.time();
-        assert!(bench.works[1].set_store_role(now, STORE, StoreRole::Sole));
+        assert!(bench.works[stays].end_sharing(now, STORE));
         bench.run(100 * MILLISECOND);
-        let status = bench.works[1].store_status(STORE).unwrap();
+        let status = bench.works[stays].store_status(STORE).unwrap();
         assert_eq!(status.role, StoreRole::Sole, "seed {seed}: {status:?}");
     }
 }
 
 #[test]
-fn reports_that_reach_a_home_after_it_has_left_are_not_lost() {
-    reports_after_a_home_has_left(0..40);
+fn a_worker_that_leaves_a_store_keeps_no_grants() {
+    one_worker_leaves(0..40);
+}
+
+/// A worker that is leaving a store gets a disk of it again.
+#[test]
+fn a_worker_that_leaves_a_store_may_return_at_once() {
+    for seed in 0..20 {
+        let mut bench = closed_at(2, 0, seed);
+        assert!(bench.works[0].remove_store(STORE));
+        bench.run(seed % 7 * 10_000);
+        let (now, shared) = (bench.time(), bench.shared.clone());
+        assert!(bench.works[0].add_store(now, STORE, deep(), shared.as_ref()), "seed {seed}");
+        bench.add_disk(0, 2, limits(0, 1000));
+        let seat = bench.add_seat(2, Load::reads(4096, 8));
+        let from = bench.device().now;
+        bench.run(SECOND);
+        let got = bench.device().count(2, from, u64::MAX);
+        assert!((980..=1000 + late(1000, 1) as u64).contains(&got), "seed {seed}: {got}");
+        assert!(bench.seats[seat].answered > 0 && bench.seats[1].answered > 2000, "seed {seed}");
+    }
 }
 
 /// Both workers remove the store at the same time, and one of them gets a disk of it again at once.
 fn use_after_all_workers_left(seeds: Range<u64>) {
     for seed in seeds {
-        let mut bench = closed_at_home(2, seed);
+        let mut bench = closed_at(2, 0, seed);
         close_disk(&mut bench, 1);
         assert!(bench.works[1].remove_store(STORE) && bench.works[0].remove_store(STORE));
         bench.run(seed % 7 * 10_000);
         let now = bench.time();
-        assert!(bench.works[1].add_store(now, STORE, deep(), StoreRole::Sole), "seed {seed}");
+        bench.shared = None;
+        assert!(bench.works[1].add_store(now, STORE, deep(), None), "seed {seed}");
         bench.add_disk(1, 2, limits(0, 0));
         let seat = bench.add_seat(2, Load::reads(4096, 1));
         bench.run(100 * MILLISECOND);
@@ -267,7 +242,7 @@ fn a_disk_of_another_worker_that_is_closed_pays_too() {
     bench.run(500 * MILLISECOND);
     let from = bench.device().now;
     let before: u64 = bench.seats.iter().map(|seat| seat.answered).sum();
-    // A queue on another worker than the budget's, with 16 queued requests.
+    // A queue with 16 queued requests.
     bench.seats[1].load = None;
     let queue = bench.seats[1].queue;
     bench.works[1].close_queue(queue);
@@ -288,8 +263,8 @@ mod full {
     use super::*;
 
     #[test]
-    fn reports_that_reach_a_home_after_it_has_left_are_not_lost() {
-        reports_after_a_home_has_left(40..400);
+    fn a_worker_that_leaves_a_store_keeps_no_grants() {
+        one_worker_leaves(40..400);
     }
 
     #[test]

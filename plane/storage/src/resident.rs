@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-use suimon_ports::{ExpectedInput, FaultKind, PortFault, Serving, TaskDescriptors, WorkerTask};
+use suimon_ports::{
+    ExpectedInput, FaultKind, PortFault, Serving, TaskDescriptors, Waker, WorkerTask,
+};
 use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
 use suimon_recording::Sink;
 
@@ -18,13 +20,11 @@ use crate::disk_location::DiskLocation;
 use crate::disk_spec::DiskSpec;
 use crate::engine::StorageEngine;
 use crate::full_store::FullPolicy;
-use crate::mailbox::{Mailbox, Peers};
 use crate::notices::StorageNotice;
 use crate::plane_error::PlaneError;
 use crate::plane_notices::{NoticeSender, PlaneNotice};
 use crate::queue_key::QueueKey;
 use crate::queue_state::QueueKind;
-use crate::store_message::StoreMessage;
 
 /// Token for the descriptor of the I/O; queues have their numbers as tokens.
 const IO_TOKEN: u32 = u32::MAX;
@@ -74,11 +74,8 @@ pub(crate) struct StorageWorker {
     queues: BTreeMap<usize, WorkerQueue>,
     /// Stores on this worker, and stores that left it since the last store joined.
     pub(crate) stores: BTreeSet<StoreId>,
-    mailbox: Arc<Mailbox>,
+    waker: Arc<dyn Waker>,
     recording: Option<Arc<dyn Sink>>,
-    peers: Peers,
-    /// Messages that the mailbox of the other worker had no room for.
-    unsent: VecDeque<(WorkerId, StoreMessage)>,
     /// Readable queues from which no requests can be accepted now.
     to_unwatch: Vec<usize>,
     /// Identity of the disk currently being served, for diagnosis of a blocked worker.
@@ -91,7 +88,7 @@ impl StorageWorker {
         processor: WorkerId,
         commands: Receiver<Command>,
         told: Arc<NoticeSender>,
-        mailbox: Arc<Mailbox>,
+        waker: Arc<dyn Waker>,
         recording: Option<Arc<dyn Sink>>,
     ) -> Self {
         Self {
@@ -102,10 +99,8 @@ impl StorageWorker {
             disks: BTreeMap::new(),
             queues: BTreeMap::new(),
             stores: BTreeSet::new(),
-            mailbox,
+            waker,
             recording,
-            peers: Peers::default(),
-            unsent: VecDeque::new(),
             to_unwatch: Vec::new(),
             serving: None,
             now: Time::ZERO,
@@ -127,28 +122,6 @@ impl StorageWorker {
             self.told.emit(unwatched(of.id, held.key, &error));
         }
         work.close_queue(number);
-    }
-
-    /// Exchanges messages about stores with other workers. Returns true if any were received.
-    fn exchange(&mut self) -> bool {
-        let Some(work) = &mut self.work else { return false };
-        let mut has_worked = false;
-        while let Some((from, mail)) = self.mailbox.poll() {
-            work.handle_mail(from, mail);
-            has_worked = true;
-        }
-        while let Some(mail) = work.poll_mail() {
-            self.unsent.push_back(mail);
-        }
-        while let Some((to, mail)) = self.unsent.pop_front() {
-            // Messages to a worker that has ended are discarded.
-            let Some(peer) = self.peers.get(&to) else { continue };
-            if let Err(mail) = peer.send(self.worker, mail) {
-                self.unsent.push_front((to, mail));
-                break;
-            }
-        }
-        has_worked
     }
 
     /// Passes closed queues and suspended disks of the engine to the waiting callers.
@@ -257,7 +230,6 @@ impl WorkerTask for StorageWorker {
             self.handle_command(command, watches);
             has_worked = true;
         }
-        has_worked |= self.exchange();
         let Some(work) = &mut self.work else { return has_worked };
         work.note_busy(is_busy);
         has_worked |= work.poll(now);
@@ -268,7 +240,6 @@ impl WorkerTask for StorageWorker {
         while let Some(queue) = self.work.as_mut().and_then(StorageEngine::poll_watch) {
             self.watch(queue, watches);
         }
-        self.exchange();
         // A queue may fail without delivering requests.
         self.emit();
         self.return_disk(watches);
@@ -302,8 +273,7 @@ impl WorkerTask for StorageWorker {
     }
 
     fn arm(&mut self) -> bool {
-        let is_quiet = self.mailbox.is_empty() && self.unsent.is_empty();
-        self.work.as_mut().is_none_or(StorageEngine::arm) && is_quiet
+        self.work.as_mut().is_none_or(StorageEngine::arm)
     }
 
     fn next_deadline(&self) -> Option<Time> {

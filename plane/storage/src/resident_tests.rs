@@ -15,7 +15,7 @@ use crate::kinds::KINDS;
 use crate::plane_suspend_tests::{DISK, ask};
 use crate::queue_key::{QueueKey, Which};
 use crate::resident::WAITERS_MAX;
-use crate::{DiskLayer, DiskSpec, StoreRole};
+use crate::{DiskLayer, DiskSpec};
 
 /// The engine reuses the number of a closed queue. A queue added in the same iteration must not be
 /// confused with the closed one. Otherwise it could not be detached, and the worker would continue
@@ -104,8 +104,8 @@ fn stores_that_have_left_a_worker_are_not_kept() {
     for number in 100..1100 {
         let store = StoreId(number);
         let (reply, joined) = channel();
-        let (spec, role) = (StoreSpec::default(), StoreRole::Sole);
-        let join = Command::Join { store, spec, role, changes: Vec::new(), reply };
+        let (spec, shared, changes) = (StoreSpec::default(), None, Vec::new());
+        let join = Command::Join { store, spec, shared, changes, reply };
         worker.commands.send(join).unwrap();
         worker.commands.send(Command::Leave(store)).unwrap();
         worker.poll();

@@ -7,15 +7,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use core::time::Duration;
-use suimon_quantity::{StoreId, Time, WorkerId};
+use suimon_quantity::{StoreId, Time};
 use suimon_recording::{Recorded, Sink};
 use suimon_storage_qos::{
     BatchSubmitted, Borrower, Change, Completed, Completion, DiskSlot, Next, Operation, Phase,
-    SAMPLE, StoreBudget, StoreScheduler, StoreSpec, SubmitError, Submitted, Unscheduled,
+    SAMPLE, StoreScheduler, StoreSpec, SubmitError, Submitted, Unscheduled,
 };
 
 use crate::ended::CompletionBatch;
-use crate::store_status::StoreRole;
+use crate::exclusion::StdPrimitives;
+use crate::shared_budget::{BudgetClient, SharedBudget};
 
 /// Largest number of queued requests per disk queue, if the store's limit permits this number for
 /// each queue. Further requests remain in the disk queue.
@@ -24,16 +25,16 @@ const WAITING_PER_QUEUE_MAX: u32 = 64;
 /// Form in which this worker takes part in the scheduling of a store.
 pub(crate) enum Mode {
     Sole(Box<Recorded<StoreScheduler>>),
-    Home {
-        budget: Box<Recorded<StoreBudget>>,
-        own: Box<Borrower>,
-    },
-    Away {
-        home: WorkerId,
-        own: Box<Borrower>,
-    },
+    Shared(Box<Sharing>),
     /// Placeholder while the mode is replaced.
     Between,
+}
+
+/// Use of a budget that other workers use, too.
+pub(crate) struct Sharing {
+    pub(crate) budget: SharedBudget,
+    pub(crate) client: BudgetClient<StdPrimitives>,
+    pub(crate) own: Borrower,
 }
 
 impl Mode {
@@ -41,7 +42,7 @@ impl Mode {
     #[inline(never)]
     fn borrower(&mut self) -> Option<&mut Borrower> {
         match self {
-            Self::Home { own, .. } | Self::Away { own, .. } => Some(own),
+            Self::Shared(of) => Some(&mut of.own),
             Self::Sole(_) | Self::Between => None,
         }
     }
@@ -81,26 +82,19 @@ pub(crate) struct WorkerStore {
 }
 
 impl WorkerStore {
-    /// Creates a store in the given role. Decisions of its scheduler are recorded if there is a
-    /// sink.
+    /// Creates a store that only this worker uses. Decisions of its scheduler are recorded if there
+    /// is a sink.
     pub(crate) fn new(
         now: Time,
         id: StoreId,
         spec: StoreSpec,
-        role: StoreRole,
         sink: Option<&Arc<dyn Sink>>,
     ) -> Self {
-        let mode = match role {
-            StoreRole::Away(home) => Mode::Away { home, own: Box::new(borrower(&spec)) },
-            StoreRole::Sole | StoreRole::Home => {
-                let begins = (now, &*id.0.to_string());
-                Mode::Sole(Box::new(Recorded::scheduler(sink, begins, spec.clone())))
-            }
-        };
+        let scheduler = scheduler(now, id, &spec, sink);
         Self {
             id,
             spec,
-            mode,
+            mode: Mode::Sole(Box::new(scheduler)),
             is_to_be_sole: false,
             is_leaving: false,
             disks: 0,
@@ -116,8 +110,17 @@ impl WorkerStore {
         }
     }
 
-    pub(crate) fn borrower(&self) -> Box<Borrower> {
-        Box::new(borrower(&self.spec))
+    pub(crate) fn borrower(&self) -> Borrower {
+        Borrower::new(self.spec.normalization, self.spec.waiting_max)
+    }
+
+    /// Returns a new scheduler without disks.
+    pub(crate) fn new_scheduler(
+        &self,
+        now: Time,
+        sink: Option<&Arc<dyn Sink>>,
+    ) -> Recorded<StoreScheduler> {
+        scheduler(now, self.id, &self.spec, sink)
     }
 
     /// Submits a disk's request; `tag` identifies the disk. Inlined, as is the completion: each has
@@ -240,10 +243,12 @@ impl WorkerStore {
     fn complete(&mut self, now: Time, slot: DiskSlot, of: Completed) {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.handle_completed(now, slot, of),
-            Mode::Home { own, .. } | Mode::Away { own, .. } => {
+            Mode::Shared(sharing) => {
                 let Completed { operation, bytes, latency_ns, .. } = of;
                 let latency = latency_ns.map(Duration::from_nanos);
-                own.handle_completion(now, Completion { disk: slot, operation, bytes, latency });
+                sharing
+                    .own
+                    .handle_completion(now, Completion { disk: slot, operation, bytes, latency });
             }
             Mode::Between => {}
         }
@@ -299,49 +304,46 @@ impl WorkerStore {
             Mode::Sole(_) if self.waiting > 0 && !self.ended.is_empty() => Some(Time::ZERO),
             Mode::Sole(scheduler) if self.waiting > 0 => scheduler.next_deadline(),
             Mode::Sole(_) | Mode::Between => None,
-            Mode::Home { budget, own } => {
-                budget.next_deadline().into_iter().chain(own.next_deadline()).min()
+            Mode::Shared(of) => {
+                of.client.next_deadline().into_iter().chain(of.own.next_deadline()).min()
             }
-            Mode::Away { own, .. } => own.next_deadline(),
         };
         let observes = self.is_busy().then(|| self.observed + SAMPLE);
         lets_go.into_iter().chain(observes).min()
     }
 
-    /// Applies a step of a change. Returns true if queued requests of a slot will never be
-    /// dispatched; the caller then removes them from `waiting`.
-    pub(crate) fn apply(&mut self, now: Time, change: Change) -> bool {
+    /// Applies a step of a change. `is_in_budget`: it was applied to the budget already.
+    pub(crate) fn apply(&mut self, now: Time, change: Change, is_in_budget: bool) {
         self.report_completions(now);
         match &mut self.mode {
-            Mode::Sole(scheduler) => {
+            Mode::Sole(scheduler) if !is_in_budget => {
                 scheduler.apply(now, change);
             }
-            Mode::Home { budget, own } => {
-                budget.apply(now, change);
-                follow(own, change);
+            Mode::Shared(of) => {
+                if !is_in_budget {
+                    let _ = of.budget.apply(&[change]);
+                }
+                follow(&mut of.own, change);
             }
-            Mode::Away { own, .. } => follow(own, change),
-            Mode::Between => {}
+            Mode::Sole(_) | Mode::Between => {}
         }
-        let Change::RemoveDisk(slot) = change else { return false };
+        let Change::RemoveDisk(slot) = change else { return };
         let owed = self.uncharged.remove(&slot).map_or(0, |owed| owed.len());
         self.waiting = self.waiting.saturating_sub(u32::try_from(owed).unwrap_or(u32::MAX));
-        true
     }
 
     /// Returns true if the slot has a disk.
     pub(crate) fn has(&self, slot: DiskSlot) -> bool {
         match &self.mode {
             Mode::Sole(scheduler) => scheduler.disk(slot).is_some(),
-            Mode::Home { budget, .. } => budget.disk(slot).is_some(),
-            // Only the worker that holds the budget can check this.
-            Mode::Away { .. } | Mode::Between => true,
+            // The changes may not have been applied to the budget yet.
+            Mode::Shared(_) | Mode::Between => true,
         }
     }
 
     /// Prepares for requests of a disk on this worker.
     pub(crate) fn expect(&mut self, slot: DiskSlot) {
-        if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
+        if let Some(own) = self.mode.borrower() {
             own.add(slot);
         }
     }
@@ -352,14 +354,19 @@ impl Drop for WorkerStore {
     fn drop(&mut self) {
         match &mut self.mode {
             Mode::Sole(of) => of.flush(),
-            Mode::Home { budget, .. } => budget.flush(),
-            Mode::Away { .. } | Mode::Between => {}
+            Mode::Shared(of) => of.budget.flush(),
+            Mode::Between => {}
         }
     }
 }
 
-fn borrower(spec: &StoreSpec) -> Borrower {
-    Borrower::new(spec.normalization, spec.waiting_max)
+fn scheduler(
+    now: Time,
+    id: StoreId,
+    spec: &StoreSpec,
+    sink: Option<&Arc<dyn Sink>>,
+) -> Recorded<StoreScheduler> {
+    Recorded::scheduler(sink, (now, &*id.0.to_string()), spec.clone())
 }
 
 /// Applies a change to the borrower.

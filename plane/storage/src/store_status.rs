@@ -1,6 +1,5 @@
 //! Role of a worker in a store, and status of the store on the worker.
 
-use suimon_quantity::WorkerId;
 use suimon_storage_qos::CapacityEstimate;
 
 /// Role of a worker in the scheduling of a store.
@@ -8,30 +7,26 @@ use suimon_storage_qos::CapacityEstimate;
 pub enum StoreRole {
     /// Only worker with disks of the store. It uses the scheduler without sharing it.
     Sole,
-    /// Worker that holds the budget of the store; other workers borrow from the budget.
-    Home,
-    /// Borrower from the budget that the given worker holds.
-    Away(WorkerId),
+    /// Worker that borrows from a budget which it shares with other workers.
+    Shared,
 }
 
 /// Status of a store on a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreStatus {
-    /// Role of the worker. A worker that is to become the only one remains [`StoreRole::Home`]
+    /// Role of the worker. A worker that is to become the only one remains [`StoreRole::Shared`]
     /// while grants of other workers are outstanding.
     pub role: StoreRole,
     /// Requests of this worker that are queued for the store.
     pub waiting: u32,
     /// Requests of this worker that were dispatched and have not completed.
     pub under_way: u32,
-    /// Requests of all workers in the device, as reported by the workers. If another worker holds
-    /// the budget, 0, as are the next two fields.
+    /// Requests of all workers in the device, as reported by the workers.
     pub in_flight: u32,
     /// Largest number of requests in the device.
     pub depth: u32,
     /// Mean device latency of a request in nanoseconds.
     pub latency_ns: u64,
-    /// Capacity estimate of the last time at which requests were queued for the store; `None` if
-    /// another worker holds the budget.
+    /// Capacity estimate of the last time at which requests were queued for the store.
     pub estimate: Option<CapacityEstimate>,
 }

@@ -2,24 +2,28 @@
 
 use std::sync::Arc;
 
+use suimon_ports::Waker;
 use suimon_quantity::{StoreId, Time, WorkerId};
 use suimon_recording::Sink;
-use suimon_storage_qos::{Change, DiskFlow, DiskSlot, StoreSpec};
+use suimon_storage_qos::{Change, DiskFlow, DiskSlot, Event, StoreSpec};
 
 use crate::disk::DiskState;
 use crate::disk_location::DiskIndex;
 use crate::engine::StorageEngine;
-use crate::store::{Mode, WorkerStore};
-use crate::store_status::{StoreRole, StoreStatus};
-
-/// Largest number of stores that have left this worker for which the holder of the budget is kept.
-/// It is needed for messages that were in transit.
-const FORMER_HOMES_MAX: usize = 64;
+use crate::notices::StorageNotice;
+use crate::shared_budget::SharedBudget;
+use crate::store::WorkerStore;
+use crate::store_status::StoreStatus;
 
 impl StorageEngine {
     /// Sets the worker's identifier; 0 by default. Must be called before stores are added.
     pub fn set_worker(&mut self, processor: WorkerId) {
         self.worker = processor;
+    }
+
+    /// Sets the waker of the engine's worker, for grants of budgets that it shares.
+    pub fn set_waker(&mut self, waker: Arc<dyn Waker>) {
+        self.waker = Some(waker);
     }
 
     /// Sets the sink for the recording of scheduler decisions. Must be called before stores are
@@ -28,55 +32,60 @@ impl StorageEngine {
         self.recording = sink;
     }
 
-    /// Adds a store, or keeps one that is being removed. With [`StoreRole::Sole`] or
-    /// [`StoreRole::Home`], a new budget is created on this worker; there must be no other. The
-    /// caller gives consistent roles to all workers. Returns false if the store is on this worker
-    /// already.
+    /// Adds a store, or keeps one that is being removed. The worker uses the given budget of other
+    /// workers, or a new scheduler; no other worker may have the store then. Returns false if the
+    /// store is on this worker already.
     pub fn add_store(
         &mut self,
         now: Time,
         store: StoreId,
         spec: StoreSpec,
-        role: StoreRole,
+        shared: Option<&SharedBudget>,
     ) -> bool {
         if let Some(number) = self.store_number(store) {
             let left = self.stores.get_mut(number).filter(|of| of.is_leaving);
             let Some(of) = left else { return false };
             of.is_leaving = false;
-            if !matches!(role, StoreRole::Away(_)) {
-                of.begin_budget(now, self.worker, self.recording.as_ref());
+            let me = (self.worker, self.waker.as_ref());
+            match shared {
+                Some(budget) => of.join(now, me, budget),
+                None => of.begin_again(now, me, self.recording.as_ref()),
             }
-            of.set_role(now, role, self.worker, &mut self.outbox);
             return true;
         }
-        self.former_homes.retain(|(of, _)| *of != store);
-        let mut of = WorkerStore::new(now, store, spec, role, self.recording.as_ref());
-        of.set_role(now, role, self.worker, &mut self.outbox);
+        let mut of = WorkerStore::new(now, store, spec, self.recording.as_ref());
+        if let Some(budget) = shared {
+            of.join(now, (self.worker, self.waker.as_ref()), budget);
+        }
         self.stores.insert(of);
         true
     }
 
-    /// Changes the worker's role in a store. Charges are preserved, and queued requests remain
-    /// queued.
-    ///
-    /// - To [`StoreRole::Home`] before another worker adds its first disk of the store with
-    ///   [`StoreRole::Away`].
-    /// - To [`StoreRole::Sole`] when no other worker has the store any more. Takes effect when
-    ///   all grants have been returned.
-    /// - From the holder of the budget to [`StoreRole::Away`]: the budget is sent to the given
-    ///   worker, which holds it from its receipt on. The other workers get the same role.
-    ///
-    /// Returns false if the store is not on this worker.
-    pub fn set_store_role(&mut self, now: Time, store: StoreId, role: StoreRole) -> bool {
-        let Some(number) = self.store_number(store) else { return false };
-        let Some(of) = self.stores.get_mut(number) else { return false };
-        of.set_role(now, role, self.worker, &mut self.outbox);
+    /// Returns the store's budget, for [`StorageEngine::add_store`] of other workers. Charges are
+    /// preserved, and queued requests remain queued. `None` if the store is not on this worker.
+    pub fn share_store(&mut self, now: Time, store: StoreId) -> Option<SharedBudget> {
+        let of = self.stores.get_mut(self.store_number(store)?)?;
+        of.share(now, (self.worker, self.waker.as_ref()))
+    }
+
+    /// Makes this worker the only user of the store as soon as all other workers have removed it
+    /// and all grants have been returned. Returns false if the store is not on this worker.
+    pub fn end_sharing(&mut self, now: Time, store: StoreId) -> bool {
+        let number = self.store_number(store);
+        let Some(of) = number.and_then(|number| self.stores.get_mut(number)) else { return false };
+        let events = of.end_sharing(now);
+        self.note_events(store, events);
         true
     }
 
+    pub(crate) fn note_events(&mut self, store: StoreId, events: Vec<Event>) {
+        for event in events {
+            self.notices.push(StorageNotice::Qos { store, event });
+        }
+    }
+
     /// Removes a store: at once, or when its grants were returned and its disks' requests are
-    /// charged; see [`StorageEngine::store_status`]. Must not be called for the holder of the
-    /// budget while other workers have the store. Returns false if the store has disks on this
+    /// charged; see [`StorageEngine::store_status`]. Returns false if the store has disks on this
     /// worker, or is not on it.
     pub fn remove_store(&mut self, store: StoreId) -> bool {
         let number = self.store_number(store);
@@ -89,13 +98,23 @@ impl StorageEngine {
         true
     }
 
-    /// Applies a step of a change of a store. Must be called on each worker that has the store. A
-    /// disk that is removed while it has requests is not limited any more.
+    /// Applies a step of a change of a store that only this worker uses. A disk that is removed
+    /// while it has requests is not limited any more.
     pub fn apply(&mut self, now: Time, store: StoreId, change: Change) {
+        self.change(now, store, change, false);
+    }
+
+    /// Follows a step of a change that was applied to the store's budget. Must be called on each
+    /// worker that has the store.
+    pub fn follow(&mut self, now: Time, store: StoreId, change: Change) {
+        self.change(now, store, change, true);
+    }
+
+    fn change(&mut self, now: Time, store: StoreId, change: Change, is_in_budget: bool) {
         self.now = self.now.max(now);
         let Some(number) = self.store_number(store) else { return };
         let Some(of) = self.stores.get_mut(number) else { return };
-        of.apply(self.now, change);
+        of.apply(self.now, change, is_in_budget);
         let Change::RemoveDisk(slot) = change else { return };
         let place = DiskIndex { store: number, slot };
         for disk in self.disks.numbers() {
@@ -113,14 +132,14 @@ impl StorageEngine {
     #[must_use]
     pub fn store_status(&self, store: StoreId) -> Option<StoreStatus> {
         let number = self.store_number(store)?;
-        self.stores.get(number).map(WorkerStore::status)
+        self.stores.get(number).map(|of| of.status(self.worker))
     }
 
-    /// Returns the state of a store's disk on any worker; `None` if another worker holds the
-    /// budget.
+    /// Returns the state of a store's disk on any worker; `None` if another worker with the store
+    /// reports it.
     #[must_use]
     pub fn disk_view(&self, now: Time, store: StoreId, slot: DiskSlot) -> Option<DiskFlow> {
-        self.stores.get(self.store_number(store)?)?.view(now, slot)
+        self.stores.get(self.store_number(store)?)?.view(now, self.worker, slot)
     }
 
     pub(crate) fn store_number(&self, store: StoreId) -> Option<usize> {
@@ -131,15 +150,8 @@ impl StorageEngine {
     /// Removes leaving stores that have no disks, requests or grants on this worker any more.
     pub(crate) fn end_stores(&mut self) {
         for number in self.stores.numbers() {
-            if !self.stores.get(number).is_some_and(|of| of.is_leaving && of.is_over()) {
-                continue;
-            }
-            let Some(of) = self.stores.remove(number) else { continue };
-            if let Mode::Away { home, .. } = of.mode {
-                if self.former_homes.len() >= FORMER_HOMES_MAX {
-                    self.former_homes.pop_front();
-                }
-                self.former_homes.push_back((of.id, home));
+            if self.stores.get_mut(number).is_some_and(|of| of.is_leaving && of.try_end()) {
+                self.stores.remove(number);
             }
         }
     }

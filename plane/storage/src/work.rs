@@ -81,8 +81,7 @@ impl StorageEngine {
     pub fn poll(&mut self, now: Time) -> bool {
         self.now = now;
         self.begin_lost_time();
-        let mut has_worked = self.read_mail();
-        has_worked |= self.take_in();
+        let mut has_worked = self.take_in();
         has_worked |= self.dispatch_ready();
         self.calm();
         // Completions are published before queues are read.
@@ -147,8 +146,8 @@ impl StorageEngine {
     }
 
     /// Requests wake-ups. Returns true if the worker may sleep until a queue's descriptor or
-    /// [`StorageEngine::io_fd`] is readable, a message arrives, or [`StorageEngine::next_deadline`]
-    /// has passed.
+    /// [`StorageEngine::io_fd`] is readable, the worker is woken, or
+    /// [`StorageEngine::next_deadline`] has passed.
     pub fn arm(&mut self) -> bool {
         let queues = &mut self.queues;
         self.active.retain(|number| {
@@ -157,10 +156,7 @@ impl StorageEngine {
             of.looking.handle_end();
             !of.is_waiting
         });
-        let is_quiet = self.active.is_empty()
-            && self.outgoing.is_empty()
-            && self.outbox.is_empty()
-            && self.inbox.is_empty();
+        let is_quiet = self.active.is_empty() && self.outgoing.is_empty();
         is_quiet && self.io.arm() == ArmResult::Armed
     }
 

@@ -7,14 +7,12 @@ use std::sync::mpsc::{Sender, channel};
 use suimon_ports::Waker;
 
 use crate::command::Command;
-use crate::mailbox::Mailbox;
 use crate::plane_error::PlaneError;
 
 /// Channel for commands to one worker.
 pub(crate) struct WorkerChannel {
     pub(crate) commands: Sender<Command>,
     pub(crate) waker: Arc<dyn Waker>,
-    pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) has_io: AtomicBool,
 }
 

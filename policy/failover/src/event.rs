@@ -30,6 +30,14 @@ pub enum Event {
         /// VF that the guest has.
         vf: VfId,
     },
+    /// A VF was taken from a NIC before the daemon was restarted, and is not free yet.
+    #[serde(rename = "vf_not_released")]
+    VfHeld {
+        /// NIC that the VF was assigned to.
+        nic: PortId,
+        /// VF that is not free.
+        vf: VfId,
+    },
     /// A NIC was removed from its switch.
     NicRemoved {
         /// Identifier of the removed NIC.

@@ -62,6 +62,9 @@ impl Failover {
                 self.hold_vf(*nic, *vf);
                 self.set_nic(*nic, *iov_weight, adapters);
             }
+            Event::VfHeld { nic, vf } => {
+                self.vfs.entry(*vf).or_default().owner.get_or_insert(*nic);
+            }
             Event::NicRemoved { nic } => {
                 self.leave(*nic, FailoverReason::NicRemoved);
                 self.nics.remove(nic);

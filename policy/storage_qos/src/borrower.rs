@@ -1,11 +1,13 @@
 //! Worker's part in the scheduling of a store that several workers use.
 
+mod late;
+mod sharing;
+
 use core::time::Duration;
 use std::collections::VecDeque;
 
 use suimon_quantity::Time;
 
-use crate::phase::Phases;
 use crate::records::{Fifo, Records, Units};
 use crate::worker_time::{ALL_EVERY, LocalRequests, REPORT_EVERY};
 use crate::{
@@ -15,6 +17,10 @@ use crate::{
 
 /// Time after which an unused loan is returned to the budget.
 pub const HELD_MAX: Duration = Duration::from_millis(1);
+/// Time for which a grant is valid after the budget has decided it. A worker that was blocked for
+/// longer declines the grant, and gets no refund for loans: the requests would otherwise be
+/// dispatched together with those that the maximums permit at that time.
+pub const GRANT_AGE_MAX: Duration = crate::CATCH_UP;
 /// Largest number of loans (requests granted in advance) for one disk.
 const AHEAD_MAX: u32 = 16;
 
@@ -58,7 +64,7 @@ impl Queue {
 /// The worker dispatches only requests that the budget has granted. A loan is used for a request,
 /// or returned after at most [`HELD_MAX`]. Over any time window, the requests that all workers
 /// dispatch for a disk therefore exceed those of a single scheduler by no more than the disk's
-/// maximum allows in that time plus the latency of a message.
+/// maximum allows in that time plus the latency of a message, which [`GRANT_AGE_MAX`] limits.
 #[derive(Clone, Debug)]
 pub struct Borrower {
     normalization: Normalization,
@@ -106,19 +112,6 @@ impl Borrower {
         self.is_settling = is_settling;
     }
 
-    /// Starts again with another budget, because the previous budget has ended. Queued requests may
-    /// be dispatched. Nothing is expected from or returned to the previous budget.
-    pub fn forget_budget(&mut self) {
-        self.report.clear();
-        self.ready.clear();
-        for (slot, queue) in (0..).zip(&mut self.queues) {
-            (queue.granted, queue.loans, queue.loans_requested) = (queue.waiting, 0, 0);
-            if queue.granted > 0 {
-                self.ready.push_back(slot);
-            }
-        }
-    }
-
     /// Returns true if all data is reported and the worker has no grants other than those of
     /// requests in the device.
     pub fn is_settled(&self) -> bool {
@@ -130,41 +123,6 @@ impl Borrower {
     /// Returns the number of queued requests of a disk on this worker.
     pub fn waiting(&self, disk: DiskSlot) -> u32 {
         self.queues.get(disk.0 as usize).map_or(0, |queue| queue.waiting)
-    }
-
-    /// Adds a queued request that the budget already counts.
-    pub(crate) fn take_on(&mut self, disk: DiskSlot, tag: u32, units: Units) {
-        let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
-        self.records.push(&mut queue.fifo, tag, units);
-        queue.waiting += 1;
-    }
-
-    /// Takes over the requests in flight of a disk from the budget's scheduler, which accounted for
-    /// them up to `now`.
-    pub(crate) fn adopt(&mut self, now: Time, disk: DiskSlot, in_flight: u32, phases: Phases) {
-        let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
-        queue.local.adopt(now, in_flight, phases);
-        queue.account(now, disk, &mut self.changed);
-    }
-
-    /// Returns the phases of a disk's requests in flight.
-    pub(crate) fn phases(&self, disk: DiskSlot) -> Phases {
-        self.queues.get(disk.0 as usize).map(|queue| queue.local.phases()).unwrap_or_default()
-    }
-
-    /// Takes the request times that were not reported yet. Called when the worker becomes the only
-    /// user of the store.
-    pub fn take_times(&mut self, now: Time) -> LoanReport {
-        self.report_times(now, true);
-        LoanReport { times: core::mem::take(&mut self.report.times), ..LoanReport::default() }
-    }
-
-    /// Removes a disk's oldest queued request and returns its tag. The request is then queued in
-    /// the scheduler.
-    pub(crate) fn hand_over(&mut self, disk: DiskSlot) -> Option<u32> {
-        let queue = self.queues.get_mut(disk.0 as usize)?;
-        queue.waiting = queue.waiting.saturating_sub(1);
-        self.records.pop(&mut queue.fifo).map(|record| record.tag)
     }
 
     /// Adds a disk with a queue on this worker. Allocates memory.
@@ -296,7 +254,7 @@ impl Borrower {
             GrantKind::Ahead(bytes) => {
                 queue.loans_requested = queue.loans_requested.saturating_sub(1);
                 if queue.loans > 0 && queue.ahead_bytes != bytes {
-                    return_loan(&mut self.report, self.normalization, grant.disk, queue);
+                    return_loan(&mut self.report, Some(self.normalization), grant.disk, queue);
                 }
                 queue.loans += 1;
                 queue.ahead_bytes = bytes;
@@ -352,6 +310,8 @@ impl Borrower {
             let disk = DiskSlot(*slot);
             if queue.loans > 0 && (is_settling || now >= queue.ahead_since + HELD_MAX) {
                 queue.loan_target = queue.loan_target.saturating_sub(queue.loans);
+                let normalization =
+                    (now <= queue.ahead_since + GRANT_AGE_MAX).then_some(normalization);
                 return_loan(report, normalization, disk, queue);
             }
             // While requests are queued, a loan must not let a new request pass them.
@@ -400,15 +360,17 @@ impl Borrower {
     }
 }
 
-/// Returns all loans of a disk to the budget.
+/// Returns all loans of a disk to the budget; without a normalisation, the charge is not refunded.
 fn return_loan(
     report: &mut LoanReport,
-    normalization: Normalization,
+    normalization: Option<Normalization>,
     disk: DiskSlot,
     queue: &mut Queue,
 ) {
     let requests = core::mem::take(&mut queue.loans);
-    let cost = normalization.cost(queue.ahead_bytes).saturating_mul(requests);
-    let bytes = queue.ahead_bytes.saturating_mul(requests);
+    let (cost, bytes) = normalization.map_or((0, 0), |of| {
+        let cost = of.cost(queue.ahead_bytes).saturating_mul(requests);
+        (cost, queue.ahead_bytes.saturating_mul(requests))
+    });
     report.returns.push(Return { disk, requests, cost, bytes });
 }

@@ -1,7 +1,7 @@
 //! Budget of a store that several workers use.
 
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use suimon_quantity::{DiskId, Time, WorkerId};
 
@@ -24,6 +24,16 @@ pub struct StoreBudget {
     /// Grants that the caller has not fetched. Consecutive grants for the same worker and disk are
     /// merged.
     granted: VecDeque<Grant>,
+    workers: BTreeMap<WorkerId, WorkerGrants>,
+}
+
+/// Grants of one worker that are in use.
+#[derive(Clone, Copy, Debug, Default)]
+struct WorkerGrants {
+    /// Requests granted or lent to the worker that have not ended.
+    in_flight: u32,
+    /// True if the worker has stopped reporting. The device depth then does not count its requests.
+    is_absent: bool,
 }
 
 impl StoreBudget {
@@ -32,7 +42,8 @@ impl StoreBudget {
         let room = spec.depth_max as usize;
         let mut scheduler = StoreScheduler::new(spec);
         scheduler.begin_lending(Time::ZERO);
-        Self { scheduler, granted: VecDeque::with_capacity(room) }
+        let workers = BTreeMap::new();
+        Self { scheduler, granted: VecDeque::with_capacity(room), workers }
     }
 
     /// Converts a worker's scheduler to a budget. The queued requests move to `borrower`, which
@@ -56,7 +67,9 @@ impl StoreBudget {
                 Some(with.0.into())
             });
         }
-        Self { scheduler, granted: VecDeque::with_capacity(room) }
+        let own = WorkerGrants { in_flight: scheduler.in_flight(), is_absent: false };
+        let workers = BTreeMap::from([(with, own)]);
+        Self { scheduler, granted: VecDeque::with_capacity(room), workers }
     }
 
     /// Returns true if the borrower's worker is the only user of the store: all grants were
@@ -66,7 +79,7 @@ impl StoreBudget {
         let is_same = |(slot, disk): (DiskSlot, &Disk)| borrower.waiting(slot) == disk.waiting;
         self.granted.is_empty()
             && borrower.is_settled()
-            && self.scheduler.in_flight() == in_flight
+            && self.in_flight() == in_flight
             && (0..).map(DiskSlot).zip(&self.scheduler.disks).all(is_same)
     }
 
@@ -90,8 +103,10 @@ impl StoreBudget {
         self.scheduler.apply(now, change);
     }
 
-    /// Applies the report of a worker.
+    /// Applies the report of a worker. A worker that reports is not absent any more.
     pub fn handle_report(&mut self, now: Time, from: WorkerId, report: &LoanReport) {
+        self.end_absence(from);
+        let before = self.scheduler.in_flight();
         self.scheduler.handle_worker_times(now, &report.times, report.completions.len());
         for &Completion { disk, operation, bytes, latency } in &report.completions {
             let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
@@ -102,6 +117,10 @@ impl StoreBudget {
         for back in &report.returns {
             let units = Units { cost: back.cost, bytes: back.bytes };
             self.scheduler.reclaim(now, back.disk, back.requests, units);
+        }
+        let ended = before.saturating_sub(self.scheduler.in_flight());
+        if let Some(of) = self.workers.get_mut(&from) {
+            of.in_flight = of.in_flight.saturating_sub(ended);
         }
         for want in &report.loan_demand {
             match self.scheduler.submit(now, want.disk, want.bytes, from.0.into()) {
@@ -116,6 +135,9 @@ impl StoreBudget {
         for want in &report.loan_requests {
             let is_lent = self.scheduler.submit_if_free(now, want.disk, want.bytes);
             let of = if is_lent { GrantKind::Ahead(want.bytes) } else { GrantKind::Nothing };
+            if is_lent {
+                self.count(from);
+            }
             self.granted.push_back(Grant { worker: from, disk: want.disk, of });
         }
     }
@@ -170,12 +192,49 @@ impl StoreBudget {
         self.scheduler.depth()
     }
 
-    /// Returns the number of requests that are in the device or granted.
-    pub const fn in_flight(&self) -> u32 {
-        self.scheduler.in_flight()
+    /// Returns the number of requests that are in the device or granted, including those of absent
+    /// workers.
+    pub fn in_flight(&self) -> u32 {
+        let absent = self.workers.values().filter(|of| of.is_absent).map(|of| of.in_flight);
+        self.scheduler.in_flight().saturating_add(absent.sum())
+    }
+
+    /// Records that a worker has stopped reporting although it has grants, because it is blocked.
+    /// Until its next report, its requests remain charged to the limits of their disks, but the
+    /// device depth does not count them: a worker that uses the whole depth would stop all others.
+    pub fn handle_absent(&mut self, worker: WorkerId) {
+        if let Some(of) = self.workers.get_mut(&worker).filter(|of| !of.is_absent) {
+            of.is_absent = true;
+            let in_flight = &mut self.scheduler.depth.in_flight;
+            *in_flight = in_flight.saturating_sub(of.in_flight);
+        }
+    }
+
+    /// Returns true if the device depth counts requests of the worker.
+    pub fn has_grants(&self, worker: WorkerId) -> bool {
+        self.workers.get(&worker).is_some_and(|of| of.in_flight > 0 && !of.is_absent)
+    }
+
+    fn end_absence(&mut self, worker: WorkerId) {
+        if let Some(of) = self.workers.get_mut(&worker).filter(|of| of.is_absent) {
+            of.is_absent = false;
+            let in_flight = &mut self.scheduler.depth.in_flight;
+            *in_flight = in_flight.saturating_add(of.in_flight);
+        }
+    }
+
+    /// Counts a request that was dispatched for a worker.
+    fn count(&mut self, worker: WorkerId) {
+        let of = self.workers.entry(worker).or_default();
+        of.in_flight = of.in_flight.saturating_add(1);
+        if of.is_absent {
+            let in_flight = &mut self.scheduler.depth.in_flight;
+            *in_flight = in_flight.saturating_sub(1);
+        }
     }
 
     fn grant(&mut self, processor: WorkerId, disk: DiskSlot) {
+        self.count(processor);
         if let Some(last) = self.granted.back_mut() {
             if let GrantKind::Waiting(requests) = &mut last.of {
                 if last.worker == processor && last.disk == disk {

@@ -13,7 +13,8 @@
 //!   minimums with their cause, and for a store whose capacity is below its minimums. The capacity
 //!   is estimated from periods with queued requests ([`StoreScheduler::estimate`]).
 //! - For a store that several workers use, [`StoreBudget`] holds the only scheduler and each
-//!   worker a [`Borrower`]. They exchange [`LoanReport`]s and [`Grant`]s.
+//!   worker a [`Borrower`]. They exchange [`LoanReport`]s and [`Grant`]s. Requests of a worker that
+//!   has stopped reporting do not occupy the device depth ([`StoreBudget::handle_absent`]).
 //!
 //! The algorithm is mClock (Gulati, Merchant, Varman: mClock: Handling Throughput Variability for
 //! Hypervisor IO Scheduling, OSDI 2010) with these differences:
@@ -96,7 +97,7 @@ mod watch;
 mod worker_time;
 
 pub use admission::{AdmittedMinimums, Capacity, MINIMUMS_PERCENT_MAX, Refusal};
-pub use borrower::{Borrower, HELD_MAX};
+pub use borrower::{Borrower, GRANT_AGE_MAX, HELD_MAX};
 pub use budget::StoreBudget;
 pub use change::{Change, DiskSlot, FlowSlot, LimitsOwner, MeasuredLatency};
 pub use completed::Completed;

@@ -76,6 +76,13 @@ impl Records {
         }
     }
 
+    /// Returns the charges of a list's requests, oldest first.
+    pub(crate) fn units(&self, fifo: &Fifo) -> impl Iterator<Item = Units> {
+        let first = self.slots.get(fifo.head as usize);
+        let next = |record: &&Record| self.slots.get(record.next as usize);
+        core::iter::successors(first, next).map(|record| record.units)
+    }
+
     #[inline]
     pub(crate) fn pop(&mut self, fifo: &mut Fifo) -> Option<Record> {
         let at = fifo.head;

@@ -11,7 +11,7 @@ use suimon_image::{FileError, ImageFile};
 
 use crate::{
     DiskFile, FileId, FileLockMode, FileName, FileProperties, FileStatus, FileTime, FlushFailure,
-    StoreFault, StoreFileError, StoreFiles, StoreSpace,
+    StoreFault, StoreFileError, StoreFiles, StoreIdentity, StoreSpace,
 };
 
 /// One logged change of a store. Files are identified by numbers that are never reused.
@@ -341,6 +341,12 @@ impl StoreFiles for MemoryStore {
     fn space(&self) -> Result<StoreSpace, StoreFileError> {
         let is_full = self.state().capacity == Some(0);
         Ok(StoreSpace { total_bytes: 1 << 40, free_bytes: if is_full { 0 } else { 1 << 40 } })
+    }
+
+    fn identity(&self) -> StoreIdentity {
+        // Unique while the store exists.
+        let inode = u64::try_from(Arc::as_ptr(&self.state).addr()).unwrap_or(u64::MAX);
+        StoreIdentity { device: 0, inode }
     }
 }
 

@@ -4,17 +4,15 @@ use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use etcd_client::{Certificate, Client, ConnectOptions, Error, Identity, TlsOptions};
+use etcd_client::{Channel, Client, ConnectOptions, Error};
 use suimon_ports::{ClusterStoreError, ClusterStoreErrorKind as Kind};
 use tokio::time::timeout;
 
+use crate::channel::{CONNECT, lazy_channel};
 use crate::explain::{explain, timeout_error};
+use crate::lookups::Lookups;
 use crate::spec::EtcdSpec;
 
-/// Time limit for connecting to a member.
-const CONNECT: Duration = Duration::from_secs(1);
-/// Interval of keep-alive messages on an idle connection.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 /// Pause between two attempts of a request.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -26,39 +24,30 @@ struct Current {
 /// Members of the cluster, one of which receives the requests.
 pub(crate) struct Members {
     spec: EtcdSpec,
+    lookups: Lookups,
     current: Mutex<Current>,
     answered: Mutex<Option<Instant>>,
 }
 
 impl Members {
-    pub(crate) fn new(spec: EtcdSpec) -> Self {
+    pub(crate) fn new(spec: EtcdSpec, lookups: Lookups) -> Self {
         let current = Mutex::new(Current { index: 0, client: None });
-        Self { spec, current, answered: Mutex::new(None) }
+        Self { spec, lookups, current, answered: Mutex::new(None) }
     }
 
     pub(crate) const fn timeout(&self) -> Duration {
         self.spec.timeout
     }
 
-    fn options(&self) -> ConnectOptions {
-        let mut options = ConnectOptions::new()
-            .with_connect_timeout(CONNECT)
-            .with_keep_alive(SIGN_OF_LIFE, SIGN_OF_LIFE * 2)
-            .with_keep_alive_while_idle(true)
-            .with_auto_token_refresh(true)
-            .with_require_leader(true);
+    /// Creates a client of a member. With a user, this already requests a token.
+    async fn connect(&self, member: &str) -> Result<Client, Error> {
+        let mut options =
+            ConnectOptions::new().with_auto_token_refresh(true).with_require_leader(true);
         if let Some((user, password)) = &self.spec.user {
             options = options.with_user(user, password);
         }
-        if let Some(tls) = &self.spec.tls {
-            let mut config =
-                TlsOptions::new().ca_certificate(Certificate::from_pem(&tls.ca_certificates));
-            if let Some((certificate, key)) = &tls.identity {
-                config = config.identity(Identity::from_pem(certificate, key));
-            }
-            options = options.with_tls(config);
-        }
-        options
+        let channel = lazy_channel(member, self.spec.tls.as_ref(), &self.lookups)?;
+        Client::from_channel(Channel::Tonic(channel), Some(options)).await
     }
 
     /// Returns a connection, and the URL of its member.
@@ -73,8 +62,7 @@ impl Members {
         if let Some(client) = known {
             return Ok((client, member));
         }
-        // With a user, connecting already requests a token.
-        let made = timeout(CONNECT * 2, Client::connect([&member], Some(self.options()))).await;
+        let made = timeout(CONNECT * 2, self.connect(&member)).await;
         let client = made
             .map_err(|_| timeout_error(&member, false))
             .and_then(|made| made.map_err(|error| explain(&member, &error, false)))?;

@@ -12,6 +12,7 @@ use suimon_ports::{
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::lease::Lease;
+use crate::lookups::Lookups;
 use crate::members::Members;
 use crate::spec::EtcdSpec;
 use crate::view::{read, revision};
@@ -20,9 +21,6 @@ use crate::watch;
 /// Maximum number of operations of a transaction: the default of etcd's `--max-txn-ops`, which
 /// applies to conditions and changes separately.
 const CHANGES_MAX: usize = 128;
-
-/// Maximum number of threads for blocking calls. They resolve the names of members, which may hang.
-const BLOCKING_MAX: usize = 16;
 
 /// Connection to etcd; see the crate documentation.
 pub struct EtcdStore {
@@ -43,31 +41,36 @@ impl EtcdStore {
                 "there is no endpoint; set the URL of at least one member of etcd".to_owned();
             return Err(ClusterStoreError { kind: Kind::Refused, detail });
         }
-        let store = Self::new(spec.clone()).map_err(|error| ClusterStoreError {
+        let prefix = spec.prefix.clone();
+        let store = Self::new(spec, Lookups::of_process()).map_err(|error| ClusterStoreError {
             kind: Kind::Refused,
             detail: format!(
                 "cannot start a thread for etcd: {error}; check the host's limit of threads"
             ),
         })?;
-        let prefix = spec.prefix;
-        let question = store.members.request(false, |mut client| {
-            let options = GetOptions::new().with_prefix().with_count_only();
-            let prefix = prefix.as_str();
-            async move { client.get(prefix, Some(options)).await }
-        });
-        store.handle.block_on(question)?;
+        store.check(&prefix)?;
         Ok(store)
     }
 
+    /// Checks that etcd responds.
+    fn check(&self, prefix: &str) -> Result<(), ClusterStoreError> {
+        let question = self.members.request(false, |mut client| {
+            let options = GetOptions::new().with_prefix().with_count_only();
+            async move { client.get(prefix, Some(options)).await }
+        });
+        self.handle.block_on(question).map(drop)
+    }
+
     /// Starts a thread without connecting.
-    fn new(spec: EtcdSpec) -> io::Result<Self> {
+    fn new(spec: EtcdSpec, lookups: Lookups) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
-            .max_blocking_threads(BLOCKING_MAX)
+            // Tasks make no blocking calls.
+            .max_blocking_threads(1)
             .thread_name("suimon-etcd")
             .enable_all()
             .build()?;
-        let (members, handle) = (Arc::new(Members::new(spec)), runtime.handle().clone());
+        let (members, handle) = (Arc::new(Members::new(spec, lookups)), runtime.handle().clone());
         Ok(Self { members, handle, runtime: Some(runtime) })
     }
 
@@ -76,7 +79,7 @@ impl EtcdStore {
     }
 }
 
-/// Does not wait for calls that hang, such as the resolution of a member's name.
+/// Does not wait for tasks.
 impl Drop for EtcdStore {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
@@ -158,69 +161,5 @@ impl ClusterStore for EtcdStore {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::mpsc::{Sender, channel};
-    use std::time::Instant;
-
-    use super::*;
-
-    fn store() -> EtcdStore {
-        let endpoints = vec!["http://etcd.example:2379".to_owned()];
-        let (tls, user, prefix) = (None, None, "/suimon/".to_owned());
-        let timeout = Duration::from_secs(1);
-        EtcdStore::new(EtcdSpec { endpoints, tls, user, prefix, timeout }).unwrap()
-    }
-
-    /// Starts blocking calls, such as the resolution of a name, that hang until the returned sender
-    /// is dropped. Returns the number of calls in progress.
-    fn hang(store: &EtcdStore, calls: usize) -> (Arc<AtomicUsize>, Sender<()>) {
-        let (sender, receiver) = channel();
-        let (begun, receiver) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(receiver)));
-        for _ in 0..calls {
-            let (begun, receiver) = (Arc::clone(&begun), Arc::clone(&receiver));
-            store.handle().spawn_blocking(move || {
-                begun.fetch_add(1, Ordering::Relaxed);
-                let _ = receiver.lock().unwrap().recv();
-            });
-        }
-        (begun, sender)
-    }
-
-    fn wait_for(begun: &AtomicUsize, calls: usize) {
-        let limit = Instant::now() + Duration::from_secs(60);
-        while begun.load(Ordering::Relaxed) < calls {
-            assert!(Instant::now() < limit, "{} of {calls}", begun.load(Ordering::Relaxed));
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    /// Each attempt to connect resolves the name of a member again, also if earlier calls hang.
-    #[test]
-    fn threads_for_calls_that_hang_are_bounded() {
-        let store = store();
-        let (begun, held) = hang(&store, 200);
-        wait_for(&begun, 16);
-        std::thread::sleep(Duration::from_millis(200));
-        assert_eq!(begun.load(Ordering::Relaxed), 16);
-        drop(held);
-        wait_for(&begun, 200);
-    }
-
-    #[test]
-    fn a_store_is_dropped_at_once_although_a_call_hangs() {
-        let store = store();
-        let (begun, held) = hang(&store, 1);
-        wait_for(&begun, 1);
-        let (dropped, is_dropped) = channel();
-        let dropping = std::thread::spawn(move || {
-            drop(store);
-            dropped.send(()).unwrap();
-        });
-        let in_time = is_dropped.recv_timeout(Duration::from_secs(20));
-        drop(held);
-        dropping.join().unwrap();
-        in_time.expect("the store waits for the call");
-    }
-}
+#[path = "store_tests.rs"]
+mod tests;

@@ -46,24 +46,28 @@ pub(crate) fn start_relay(
     ours.set_nonblocking(true)?;
     inside.set_nonblocking(true)?;
     let inside = UnixStream::from_std(inside)?;
+    let watched = socket.try_clone()?;
     let socket = TcpStream::from_std(StdTcpStream::from(socket))?;
     let (life, mut ended) = channel();
     let acceptor = TlsAcceptor::from(tls.config());
     let evicted = client.evicted.clone();
     // `client` keeps the connection counted while the task runs.
     let relay = async move {
-        let (read, write) = split(socket);
-        // rustls reads at most one record, 16 KiB, at once.
-        let read = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(received).chain(read));
-        let handshake = async {
-            // The TLS handshake is not queued any more.
-            note_waiting(&client, false);
-            acceptor.accept(join(read, write)).await
+        let session = async {
+            // A client that sends nothing is not queued for a handshake.
+            if received.is_empty() {
+                socket.readable().await?;
+            }
+            let (read, write) = split(socket);
+            // rustls reads at most one record, 16 KiB, at once.
+            let read = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(received).chain(read));
+            let handshake = acceptor.accept(join(read, write));
+            let note = |is_waiting| note_waiting(&client, is_waiting);
+            let limits = client.host.tls_limits.clone();
+            limits.run(address_of(client.origin), watched, handshake, note).await
         };
-        note_waiting(&client, true);
-        let limits = client.host.tls_limits.clone();
         let session = tokio::select! {
-            session = limits.run(address_of(client.origin), handshake) => session,
+            session = session => session,
             // The negotiation has timed out.
             _ = &mut ended => return,
         };
@@ -99,7 +103,7 @@ fn address_of(origin: Option<Origin>) -> IpAddr {
     }
 }
 
-/// Records whether the TLS handshake of a client is queued.
+/// Records whether the TLS handshake of a client is queued. The client then waits for the server.
 fn note_waiting(client: &Client, is_waiting: bool) {
     if let Some(progress) = &client.progress {
         progress.set_waiting(is_waiting, Instant::now());

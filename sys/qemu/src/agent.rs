@@ -15,9 +15,10 @@ use suimon_qmp::{
     AgentCommand, AgentError, AgentReader, agent_count, agent_host_name, agent_interfaces,
     agent_is_frozen, agent_version, decode_agent_system,
 };
+use suimon_unix_socket::Closes;
 
 use crate::peer::wait_readable;
-use crate::qemu_stream::{Closing, QemuStream};
+use crate::qemu_stream::QemuStream;
 use crate::vm_socket::connect_in;
 
 /// Socket of the agent, in the VM's folder.
@@ -40,7 +41,7 @@ const READ_BYTES: usize = 16 << 10;
 pub(crate) struct AgentPort<'p> {
     pub(crate) folder: &'p Path,
     /// State of the close of the previous session's connection.
-    pub(crate) closing: &'p Closing,
+    pub(crate) closing: &'p Closes,
 }
 
 /// Session with the guest agent of a VM.

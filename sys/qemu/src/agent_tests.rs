@@ -16,7 +16,7 @@ fn guest(agent: impl FnOnce(UnixStream) + Send + 'static) -> (tempfile::TempDir,
 
 /// Returns the port of a VM for which no session was closed yet.
 fn port(folder: &tempfile::TempDir) -> AgentPort<'_> {
-    let closing = Box::leak(Box::new(Closing::default()));
+    let closing = Box::leak(Box::new(Closes::default()));
     AgentPort { folder: folder.path(), closing }
 }
 
@@ -203,7 +203,7 @@ fn a_descriptor_of_a_guest_agent_ends_the_session_and_blocks_no_caller() {
         assert!(beside.push(SendAncillaryMessage::ScmRights(&descriptors)));
         sendmsg(&theirs, &[std::io::IoSlice::new(b"x")], &mut beside, SendFlags::NOSIGNAL).unwrap();
     }
-    let closing = Closing::default();
+    let closing = Closes::default();
     let stream = QemuStream::guarded(ours, &closing).unwrap();
     // The receiver has the last descriptors.
     let last = std::thread::spawn(move || drop(attached));
@@ -229,7 +229,7 @@ fn a_descriptor_of_a_guest_agent_ends_the_session_and_blocks_no_caller() {
 #[test]
 fn sessions_directly_after_each_other_wait_for_the_close_before_linux_6_16() {
     let limit = Duration::from_secs(60);
-    let closing = Closing::default();
+    let closing = Closes::default();
     for _ in 0..200 {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         drop(QemuStream::guarded(ours, &closing).unwrap());

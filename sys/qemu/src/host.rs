@@ -16,6 +16,7 @@ use suimon_qmp::{
     Command, Greeting, ResultError, RunState, chardevs, cpu_count, is_kvm_enabled, run_state,
 };
 use suimon_quantity::PciAddress;
+use suimon_unix_socket::Closes;
 
 use crate::agent::AGENT_PORT;
 use crate::client::{LauncherClient, LauncherEvent, Watch};
@@ -23,7 +24,6 @@ use crate::devices::EmulatedMachine;
 use crate::migration::ready_to_receive;
 use crate::monitor::Shared;
 use crate::process_facts;
-use crate::qemu_stream::Closing;
 use crate::session::{Session, SessionParts};
 use crate::spec_check::check;
 use crate::vm::{QemuVm, accelerator};
@@ -103,7 +103,7 @@ impl QemuHost {
             cpus: AtomicU16::new(u16::try_from(cpus).unwrap_or(u16::MAX)),
             plugging: Mutex::new(()),
             talking: Mutex::default(),
-            console_closing: Closing::default(),
+            console_closing: Closes::default(),
         })
     }
 

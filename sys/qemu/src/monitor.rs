@@ -26,9 +26,17 @@ pub(crate) const OPERATION_LIMIT: Duration = Duration::from_secs(60);
 /// Result of a command: return value or error text.
 pub(crate) type Outcome = Result<Value, String>;
 
+/// Maximum number of commands without a reply. Further commands are not sent: a QEMU that has
+/// stalled for hours reads none, and its socket has room for some hundred. A command that does not
+/// fit would end the connection, and with it the VM.
+pub(crate) const UNANSWERED_MAX: usize = 64;
+
 /// Receiver of the reply to a QMP command.
 pub(crate) enum Waiting {
     Caller(SyncSender<Outcome>),
+    /// The caller has stopped waiting. QEMU executes commands in order, so that it replies to no
+    /// later one before.
+    Abandoned,
     Unplugging,
 }
 
@@ -84,24 +92,44 @@ impl Shared {
 
     /// Sends a command and blocks until the reply, for at most [`ANSWER_LIMIT`].
     pub(crate) fn request(&self, command: &Command) -> Result<Value, VmError> {
-        self.request_with(command, None)
+        self.request_with(command, None, ANSWER_LIMIT)
+    }
+
+    /// Sends a command that has no effect, and blocks until the reply, for at most `limit`. Fails
+    /// immediately if QEMU has not replied to an earlier command in time, so that repeated queries
+    /// of a QEMU that does not respond block no thread.
+    pub(crate) fn query(&self, command: &Command, limit: Duration) -> Result<Value, VmError> {
+        let is_abandoned = |waiting: &Waiting| matches!(waiting, Waiting::Abandoned);
+        if limit.is_zero() || lock(&self.waiting).values().any(is_abandoned) {
+            return Err(self.stalled());
+        }
+        self.request_with(command, None, limit)
     }
 
     /// Passes a descriptor to QEMU, which stores it under this name.
     pub(crate) fn hand_over(&self, name: &'static str, fd: BorrowedFd<'_>) -> Result<(), VmError> {
-        self.request_with(&Command::GetFd { name }, Some(fd)).map(drop)
+        self.request_with(&Command::GetFd { name }, Some(fd), ANSWER_LIMIT).map(drop)
     }
 
     fn request_with(
         &self,
         command: &Command,
         fd: Option<BorrowedFd<'_>>,
+        limit: Duration,
     ) -> Result<Value, VmError> {
+        if lock(&self.waiting).len() >= UNANSWERED_MAX {
+            return Err(self.stalled());
+        }
         let (sender, receiver) = sync_channel(1);
         let id =
             self.send(command, fd, Waiting::Caller(sender)).map_err(|_| self.is_disconnected())?;
-        let answer = receiver.recv_timeout(ANSWER_LIMIT);
-        lock(&self.waiting).remove(&id);
+        let answer = receiver.recv_timeout(limit);
+        if matches!(answer, Err(RecvTimeoutError::Timeout)) {
+            // The entry does not exist if the reply has just arrived, or the connection has ended.
+            if let Some(waiting) = lock(&self.waiting).get_mut(&id) {
+                *waiting = Waiting::Abandoned;
+            }
+        }
         match answer {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(text)) => {
@@ -109,8 +137,15 @@ impl Shared {
                 Err(VmError::new(VmErrorKind::Refused, text))
             }
             Err(RecvTimeoutError::Disconnected) => Err(self.is_disconnected()),
-            Err(RecvTimeoutError::Timeout) => Err(self.silent(command.name())),
+            Err(RecvTimeoutError::Timeout) => Err(self.silent_for(command.name(), limit)),
         }
+    }
+
+    /// Returns the error of a command that is not sent, because QEMU does not reply.
+    fn stalled(&self) -> VmError {
+        let name = &self.name;
+        let text = format!("VM {name}: QEMU has not replied to earlier commands yet");
+        VmError::new(VmErrorKind::Timeout, text)
     }
 
     /// Returns an error if an operation that began at `began` exceeds [`OPERATION_LIMIT`].

@@ -173,6 +173,7 @@ impl Reading {
             Waiting::Caller(sender) => {
                 let _ = sender.try_send(outcome);
             }
+            Waiting::Abandoned => {}
             Waiting::Unplugging => {
                 if let Some(device) = self.unplugging.handle_answer(id, outcome.err().as_deref()) {
                     self.observer.handle_notice(VmNotice::Unplugged(device));

@@ -10,11 +10,12 @@ use std::time::Instant;
 
 use suimon_ports::{ThreadStart, VmObserver, VmRunState};
 use suimon_qmp::Greeting;
+use suimon_unix_socket::Closes;
 
 use crate::client::Watch;
 use crate::monitor::{ANSWER_LIMIT, Known, Shared, lock};
 use crate::pace::MessageRate;
-use crate::qemu_stream::{Closing, QemuStream};
+use crate::qemu_stream::QemuStream;
 use crate::reading::{LAST_READS_MAX, Reading};
 use crate::unplugging::Unplugging;
 
@@ -45,7 +46,7 @@ impl Session {
     /// arrives.
     pub(crate) fn start(parts: SessionParts<'_>) -> io::Result<(Self, Receiver<Greeting>)> {
         let SessionParts { name, stream, watch, observer, thread_start } = parts;
-        let stream = QemuStream::new(stream, &Closing::default())?;
+        let stream = QemuStream::new(stream, &Closes::default())?;
         stream.set_write_timeout(Some(ANSWER_LIMIT))?;
         let known = Known {
             state: VmRunState::Paused,

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use serde_json::json;
-use suimon_ports::{VmDevice, VmErrorKind, VmNotice};
+use suimon_ports::{Standby, VmDevice, VmErrorKind, VmNotice};
 use suimon_qmp::Command;
 
 use super::*;
-use crate::monitor::OPERATION_LIMIT;
+use crate::monitor::{OPERATION_LIMIT, UNANSWERED_MAX};
 use crate::peer::send_message;
 use crate::wire::{Ended, Reply};
 
@@ -75,6 +75,21 @@ impl Bench {
                 return reason;
             }
         }
+    }
+
+    /// Returns the names of the commands that QEMU has received and not read yet.
+    fn commands(&self) -> Vec<String> {
+        self.qemu.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
+        while let Ok(got @ 1..) = (&self.qemu).read(&mut buffer) {
+            text.extend_from_slice(&buffer[..got]);
+        }
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let name = |line: &[u8]| -> Option<String> {
+            let command: serde_json::Value = serde_json::from_slice(line).ok()?;
+            Some(command["execute"].as_str()?.to_owned())
+        };
+        lines.map(|line| name(line).expect("a command")).collect()
     }
 
     /// Writes `text` repeatedly, at most `times`, until the session stops reading for `timeout`.
@@ -283,4 +298,85 @@ fn operations_of_several_commands_have_a_time_limit() {
     let error = shared.check_time(began, "a query").unwrap_err();
     assert_eq!(error.kind, VmErrorKind::Timeout);
     assert!(error.text.contains("VM web: QEMU did not complete `a query` within 60 s"), "{error}");
+}
+
+fn nic_names() -> Vec<String> {
+    (0..16).map(|number| format!("nic{number}")).collect()
+}
+
+#[test]
+fn queries_of_all_nics_have_one_time_limit_and_a_stalled_qemu_gets_no_more_of_them() {
+    let bench = Bench::new();
+    let (shared, names) = (bench.shared(), nic_names());
+    let nics: Vec<&str> = names.iter().map(String::as_str).collect();
+    let began = Instant::now();
+    assert!(shared.standbys(&nics).is_empty());
+    let first = began.elapsed();
+    assert!(first < LIMIT, "{first:?}");
+    // Further queries block no thread, and are not sent.
+    let began = Instant::now();
+    for _ in 0..1000 {
+        assert!(shared.standbys(&nics).is_empty());
+    }
+    assert!(began.elapsed() < first, "{:?}", began.elapsed());
+    assert_eq!(bench.commands(), ["qom-list"]);
+    // QEMU is queried again when it has replied. It replies to each query slowly, so that the time
+    // limit of all ends before the last reply.
+    (&bench.qemu).write_all(b"{\"return\":[],\"id\":1}\n").unwrap();
+    let qemu = bench.qemu.try_clone().unwrap();
+    let replies = thread::spawn(move || {
+        qemu.set_read_timeout(Some(LIMIT)).unwrap();
+        let devices = json!([{"name": "vf-nic0", "type": "child<vfio-pci>"}]);
+        let features = json!({"dev-features": ["VIRTIO_NET_F_STANDBY: standby"]});
+        let status = json!({"guest-features": features, "status": {"statuses": []}});
+        let (mut buffer, mut id) = ([0; 4096], 2);
+        while id < 12 && matches!((&qemu).read(&mut buffer), Ok(1..)) {
+            let value = if id == 2 { &devices } else { &status };
+            let reply = format!("{}\n", json!({"return": value, "id": id}));
+            thread::sleep(Duration::from_millis(600));
+            (&qemu).write_all(reply.as_bytes()).unwrap();
+            id += 1;
+        }
+    });
+    let until = Instant::now() + LIMIT;
+    let found = loop {
+        let found = shared.standbys(&nics);
+        if !found.is_empty() {
+            break found;
+        }
+        assert!(Instant::now() < until, "QEMU is not queried again");
+        thread::sleep(Duration::from_millis(5));
+    };
+    assert!(found.len() < nics.len(), "{found:?}");
+    let expected = Standby { is_negotiated: true, is_driver_ready: false, has_vf: true };
+    assert_eq!(found["nic0"], expected);
+    assert!(found.iter().all(|(nic, standby)| standby.has_vf == (nic == "nic0")), "{found:?}");
+    bench.qemu.shutdown(Shutdown::Both).unwrap();
+    replies.join().unwrap();
+}
+
+/// Commands for which the socket has no room would end the connection, and with it the VM.
+#[test]
+fn a_qemu_that_does_not_reply_gets_a_bounded_number_of_commands() {
+    let mut bench = Bench::new();
+    let shared = bench.shared();
+    let callers: Vec<_> = (0..UNANSWERED_MAX)
+        .map(|_| {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.request(&Command::QueryStatus))
+        })
+        .collect();
+    let until = Instant::now() + LIMIT;
+    while lock(&shared.waiting).len() < UNANSWERED_MAX {
+        assert!(Instant::now() < until, "{} commands", lock(&shared.waiting).len());
+        thread::sleep(Duration::from_millis(1));
+    }
+    let error = shared.request(&Command::QueryStatus).unwrap_err();
+    assert_eq!(error.kind, VmErrorKind::Timeout);
+    assert!(error.text.contains("VM web: QEMU has not replied to earlier commands"), "{error}");
+    assert_eq!(bench.commands().len(), UNANSWERED_MAX);
+    bench.session = None;
+    for caller in callers {
+        assert!(caller.join().unwrap().is_err());
+    }
 }

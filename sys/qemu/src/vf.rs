@@ -1,17 +1,22 @@
 //! Virtual functions (VFs) of a VM's NICs: hot-plug next to their standby NIC, and unplug.
 
+use std::collections::BTreeMap;
 use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 use suimon_ports::{Standby, VmError, VmErrorKind};
 use suimon_qmp::{Command, has_standby, is_driver_ready, qom_properties};
 use suimon_quantity::PciAddress;
 
 use crate::devices::{EmulatedMachine, nic_id, vf_id};
+use crate::monitor::{ANSWER_LIMIT, Shared};
 use crate::spec_check::{PORTS, is_name};
 use crate::vm::{QemuVm, invalid_reply};
 
 /// QOM path of devices with an id.
 const DEVICES: &str = "/machine/peripheral";
+/// Time limit for the query of all standby NICs of a VM.
+const STANDBYS_LIMIT: Duration = Duration::from_secs(5);
 
 impl QemuVm {
     pub(crate) fn plug_vf(&self, nic: &str, address: PciAddress) -> Result<(), VmError> {
@@ -25,28 +30,58 @@ impl QemuVm {
 
     /// Requests that the guest release the VF; fails with `NotRunning` if the VM does not have it.
     pub(crate) fn unplug_vf(&self, nic: &str) -> Result<(), VmError> {
-        if !self.has_device(&vf_id(nic))? {
+        let devices = self.shared().device_ids(ANSWER_LIMIT)?;
+        if !devices.contains(&vf_id(nic)) {
             return Err(VmError::new(VmErrorKind::NotRunning, "the VM has no such VF"));
         }
         self.unplug(vf_id(nic))
     }
+}
 
-    pub(crate) fn standby_of(&self, nic: &str) -> Result<Standby, VmError> {
+impl Shared {
+    /// Queries NICs as standbys of VFs, all of them within [`STANDBYS_LIMIT`]. Unknown states are
+    /// omitted.
+    pub(crate) fn standbys(&self, nics: &[&str]) -> BTreeMap<String, Standby> {
+        let until = Instant::now() + STANDBYS_LIMIT;
+        let mut found = BTreeMap::new();
+        let devices = match self.device_ids(STANDBYS_LIMIT) {
+            Ok(devices) => devices,
+            Err(error) => {
+                tracing::debug!(%error, "cannot query the VFs of a VM");
+                return found;
+            }
+        };
+        for nic in nics {
+            match self.standby(nic, &devices, until.saturating_duration_since(Instant::now())) {
+                Ok(standby) => drop(found.insert((*nic).to_owned(), standby)),
+                Err(error) => {
+                    tracing::debug!(nic, %error, "cannot query the failover of a NIC");
+                    // The other queries would fail in the same way.
+                    if error.kind != VmErrorKind::Refused {
+                        break;
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    fn standby(&self, nic: &str, devices: &[String], limit: Duration) -> Result<Standby, VmError> {
         check_name(nic)?;
         let path = format!("{DEVICES}/{}/virtio-backend", nic_id(nic));
-        let status = self.request(&Command::QueryVirtioStatus { path })?;
-        let is_taken = has_standby(&status).map_err(invalid_reply)?;
+        let status = self.query(&Command::QueryVirtioStatus { path }, limit)?;
         Ok(Standby {
-            is_negotiated: is_taken,
+            is_negotiated: has_standby(&status).map_err(invalid_reply)?,
             is_driver_ready: is_driver_ready(&status),
-            has_vf: self.has_device(&vf_id(nic))?,
+            has_vf: devices.contains(&vf_id(nic)),
         })
     }
 
-    fn has_device(&self, id: &str) -> Result<bool, VmError> {
-        let devices = self.request(&Command::QomList { path: DEVICES.to_owned() })?;
+    /// Returns the ids of the devices with an id.
+    fn device_ids(&self, limit: Duration) -> Result<Vec<String>, VmError> {
+        let devices = self.query(&Command::QomList { path: DEVICES.to_owned() }, limit)?;
         let devices = qom_properties(&devices).map_err(invalid_reply)?;
-        Ok(devices.iter().any(|device| device.name == id))
+        Ok(devices.into_iter().map(|device| device.name).collect())
     }
 }
 

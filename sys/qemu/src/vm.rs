@@ -1,5 +1,6 @@
 //! Implementation of the port [`Vm`] for a running VM.
 
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -13,12 +14,13 @@ use suimon_ports::{
 };
 use suimon_qmp::{Chardev, Command, Device, Reconnect, chardevs, cpu_slots};
 use suimon_quantity::CountedNoun;
+use suimon_unix_socket::Closes;
 
 use crate::agent::{self, AgentPort};
 use crate::devices::{DeviceAttachment, EmulatedMachine, disk_id, nic_id, port_id};
 use crate::monitor::{ANSWER_LIMIT, Shared};
 use crate::process_facts;
-use crate::qemu_stream::{Closing, QemuStream};
+use crate::qemu_stream::QemuStream;
 use crate::session::Session;
 use crate::spec_check::{PORTS, check_disk, check_nic};
 use crate::vm_socket::connect_in;
@@ -40,9 +42,9 @@ pub(crate) struct QemuVm {
     pub(crate) plugging: Mutex<()>,
     /// Locked during a session with the guest agent. Contains the state of the previous
     /// connection's close.
-    pub(crate) talking: Mutex<Closing>,
+    pub(crate) talking: Mutex<Closes>,
     /// State of the close of the last console connection that could not be used.
-    pub(crate) console_closing: Closing,
+    pub(crate) console_closing: Closes,
 }
 
 fn refused(text: impl Into<String>) -> VmError {
@@ -275,8 +277,8 @@ impl Vm for QemuVm {
         }
     }
 
-    fn standby(&self, nic: &str) -> Result<Standby, VmError> {
-        self.standby_of(nic)
+    fn standbys(&self, nics: &[&str]) -> BTreeMap<String, Standby> {
+        self.shared().standbys(nics)
     }
 
     fn guest(&self) -> Result<GuestInfo, VmError> {

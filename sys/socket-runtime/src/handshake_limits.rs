@@ -4,15 +4,22 @@
 //! up to some milliseconds. Each peer may therefore begin handshakes at a limited rate only. Of the
 //! handshakes of all clients, one is computed at a time, so that other threads of the runtime can
 //! serve other clients.
+//!
+//! The clients of a peer are queued in the order of their requests. A handshake uses a token of its
+//! peer when its computation begins, and not before: a client that disconnects while it is queued
+//! uses none, and delays no client behind it.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
+use std::io;
 use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::Semaphore;
 
 /// Burst of handshakes that a peer may begin. Exceeds one handshake for each of 100 disks after a
@@ -34,20 +41,22 @@ struct Shared {
     computing: Semaphore,
 }
 
-/// Token buckets in the form of a virtual schedule. For each peer, the time at which its bucket is
-/// full is stored, counted from the creation of the limits. No clock is read: time is an argument.
+/// Buckets of peers.
 #[derive(Debug, Default)]
 struct Peers {
-    full_at: BTreeMap<IpAddr, Duration>,
+    buckets: BTreeMap<IpAddr, Arc<Bucket>>,
     /// Bucket of all peers without a separate one.
-    others: Duration,
+    others: Arc<Bucket>,
 }
 
-/// Reserved start of a handshake. If it is dropped before its time, the token is returned.
-struct Turn<'s> {
-    shared: &'s Shared,
-    peer: IpAddr,
-    is_taken: bool,
+/// Token bucket in the form of a virtual schedule, and the queue of the clients that need a token.
+#[derive(Debug, Default)]
+struct Bucket {
+    /// Time at which the bucket is full, counted from the creation of the limits. No clock is read:
+    /// time is an argument.
+    full_at: Mutex<Duration>,
+    /// Held by the first client of the queue.
+    queue: tokio::sync::Mutex<()>,
 }
 
 impl Default for HandshakeLimits {
@@ -58,31 +67,51 @@ impl Default for HandshakeLimits {
 }
 
 impl HandshakeLimits {
-    /// Performs a handshake with a peer at a TCP address. It begins when the limits permit it.
-    /// `handshake` must not block: while it is polled, no other handshake is polled.
-    pub async fn run<F: Future>(&self, peer: IpAddr, handshake: F) -> F::Output {
-        self.wait_turn(network(peer)).await;
+    /// Performs a handshake with a peer at a TCP address, when the limits permit it. `socket` is a
+    /// descriptor of the client's socket, on which the client has sent something. `handshake` must
+    /// not block: while it is polled, no other handshake is polled. `note` is called with true when
+    /// the client begins to wait for the limits, and with false when the handshake waits for the
+    /// client or has ended.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::UnexpectedEof`] if the client has disconnected before the handshake was
+    /// begun, otherwise the error of the handshake.
+    pub async fn run<T>(
+        &self,
+        peer: IpAddr,
+        socket: OwnedFd,
+        handshake: impl Future<Output = io::Result<T>>,
+        mut note: impl FnMut(bool),
+    ) -> io::Result<T> {
+        let shared = &self.0;
+        note(true);
+        let bucket = shared.lock().bucket(network(peer), shared.now());
+        let first_of_peer = bucket.queue.lock().await;
+        loop {
+            check_connected(socket.as_fd())?;
+            let wait = bucket.wait(shared.now());
+            if wait.is_zero() {
+                break;
+            }
+            tokio::time::sleep(wait).await;
+        }
+        let mut computing = shared.computing.acquire().await;
+        check_connected(socket.as_fd())?;
+        bucket.take(shared.now());
+        drop((first_of_peer, socket));
         let mut handshake = pin!(handshake);
         loop {
-            let computing = self.0.computing.acquire().await;
             let polled = poll_fn(|context| Poll::Ready(handshake.as_mut().poll(context))).await;
             drop(computing);
+            note(false);
             match polled {
                 Poll::Ready(output) => return output,
                 // The future of the handshake wakes the task when it can proceed.
                 Poll::Pending => next_wake().await,
             }
+            note(true);
+            computing = shared.computing.acquire().await;
         }
-    }
-
-    async fn wait_turn(&self, peer: IpAddr) {
-        let now = self.0.begun.elapsed();
-        let wait = self.0.lock().take(peer, now);
-        let mut turn = Turn { shared: &self.0, peer, is_taken: false };
-        if !wait.is_zero() {
-            tokio::time::sleep(wait).await;
-        }
-        turn.is_taken = true;
     }
 }
 
@@ -94,6 +123,23 @@ async fn next_wake() {
         true => Poll::Ready(()),
     })
     .await;
+}
+
+/// Checks that the client has not closed its side of the connection. A client that does so before
+/// the end of the handshake cannot complete it.
+///
+/// # Errors
+/// [`io::ErrorKind::UnexpectedEof`]: the client has disconnected.
+fn check_connected(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let mut polled = [PollFd::from_borrowed_fd(socket, PollFlags::RDHUP)];
+    // Hang-ups and errors are always reported.
+    match poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        Ok(1..) => {
+            let text = "the client has disconnected before its TLS handshake";
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, text))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the address that identifies a peer for its limit. A client may use all IPv6 addresses of
@@ -109,38 +155,48 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, Peers> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn now(&self) -> Duration {
+        self.begun.elapsed()
+    }
 }
 
 impl Peers {
-    /// Time in which a token is added to a bucket.
-    const INTERVAL: Duration = Duration::from_nanos(1_000_000_000 / HANDSHAKES_PER_SECOND as u64);
-
-    /// Takes a token of a peer at `now`. Returns the time until the handshake may begin.
-    fn take(&mut self, peer: IpAddr, now: Duration) -> Duration {
-        if self.full_at.len() >= HANDSHAKE_PEERS_MAX && !self.full_at.contains_key(&peer) {
-            self.full_at.retain(|_, full_at| *full_at > now);
+    /// Returns the bucket of a peer at `now`. Full buckets without queued clients make room for
+    /// others.
+    fn bucket(&mut self, peer: IpAddr, now: Duration) -> Arc<Bucket> {
+        if let Some(bucket) = self.buckets.get(&peer) {
+            return Arc::clone(bucket);
         }
-        let is_own = self.full_at.len() < HANDSHAKE_PEERS_MAX || self.full_at.contains_key(&peer);
-        let full_at = match is_own {
-            true => self.full_at.entry(peer).or_default(),
-            false => &mut self.others,
-        };
-        *full_at = (*full_at).max(now) + Self::INTERVAL;
-        full_at.saturating_sub(Self::INTERVAL * HANDSHAKES_BURST).saturating_sub(now)
-    }
-
-    /// Returns a token that was not used.
-    fn give_back(&mut self, peer: IpAddr) {
-        let full_at = self.full_at.get_mut(&peer).unwrap_or(&mut self.others);
-        *full_at = full_at.saturating_sub(Self::INTERVAL);
+        if self.buckets.len() >= HANDSHAKE_PEERS_MAX {
+            self.buckets
+                .retain(|_, bucket| Arc::strong_count(bucket) > 1 || *bucket.full_at() > now);
+        }
+        if self.buckets.len() >= HANDSHAKE_PEERS_MAX {
+            return Arc::clone(&self.others);
+        }
+        Arc::clone(self.buckets.entry(peer).or_default())
     }
 }
 
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        if !self.is_taken {
-            self.shared.lock().give_back(self.peer);
-        }
+impl Bucket {
+    /// Time in which a token is added to a bucket.
+    const INTERVAL: Duration = Duration::from_nanos(1_000_000_000 / HANDSHAKES_PER_SECOND as u64);
+
+    fn full_at(&self) -> MutexGuard<'_, Duration> {
+        self.full_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the time until the bucket has a token.
+    fn wait(&self, now: Duration) -> Duration {
+        let full_at = (*self.full_at()).max(now) + Self::INTERVAL;
+        full_at.saturating_sub(Self::INTERVAL * HANDSHAKES_BURST).saturating_sub(now)
+    }
+
+    /// Takes a token.
+    fn take(&self, now: Duration) {
+        let mut full_at = self.full_at();
+        *full_at = (*full_at).max(now) + Self::INTERVAL;
     }
 }
 

@@ -1,20 +1,37 @@
-use std::future::pending;
 use std::net::Ipv4Addr;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::*;
+
+/// Deadline of conditions, generous because the machine may be loaded.
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn peer(number: u32) -> IpAddr {
     Ipv4Addr::from(number).into()
 }
 
-/// Returns the number of handshakes of a peer that are permitted to begin until `now`, of those
-/// requested at once.
-fn begun(peers: &mut Peers, peer: IpAddr, now: Duration, until: Duration, tries: u32) -> u32 {
-    let begun = (0..tries).filter(|_| now + peers.take(peer, now) <= until).count();
-    u32::try_from(begun).unwrap()
+/// Returns the socket of a client, and the client's end.
+fn client() -> (OwnedFd, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    (ours.into(), theirs)
+}
+
+/// Returns the number of handshakes of a peer that are permitted to begin until `until`, of those
+/// requested at `now`.
+fn begun(peers: &mut Peers, peer: IpAddr, mut now: Duration, until: Duration, tries: u32) -> u32 {
+    let bucket = peers.bucket(peer, now);
+    for begun in 0..tries {
+        now += bucket.wait(now);
+        if now > until {
+            return begun;
+        }
+        bucket.take(now);
+    }
+    tries
 }
 
 #[test]
@@ -31,30 +48,21 @@ fn a_peer_begins_a_burst_and_then_handshakes_at_a_limited_rate() {
 }
 
 #[test]
-fn tokens_of_abandoned_handshakes_are_returned() {
-    let mut peers = Peers::default();
-    for _ in 0..10 * HANDSHAKES_BURST {
-        peers.take(peer(1), Duration::ZERO);
-        peers.give_back(peer(1));
-    }
-    assert_eq!(peers.take(peer(1), Duration::ZERO), Duration::ZERO);
-}
-
-#[test]
 fn peers_are_bounded_and_further_ones_share_a_limit() {
     let mut peers = Peers::default();
     let number = u32::try_from(HANDSHAKE_PEERS_MAX).unwrap();
     for of in 0..number {
-        peers.take(peer(of), Duration::ZERO);
+        assert_eq!(begun(&mut peers, peer(of), Duration::ZERO, Duration::ZERO, 1), 1);
     }
-    let waits: Vec<Duration> =
-        (0..2 * HANDSHAKES_BURST).map(|of| peers.take(peer(number + of), Duration::ZERO)).collect();
-    assert_eq!(peers.full_at.len(), HANDSHAKE_PEERS_MAX);
-    assert_eq!(waits[0], Duration::ZERO);
-    assert!(*waits.last().unwrap() > Duration::from_secs(1));
-    // Peers with a full bucket are removed.
-    assert_eq!(peers.take(peer(number), Duration::from_secs(60)), Duration::ZERO);
-    assert_eq!(peers.full_at.len(), 1);
+    let others = peers.bucket(peer(number), Duration::ZERO);
+    assert!(Arc::ptr_eq(&others, &peers.bucket(peer(number + 1), Duration::ZERO)));
+    assert_eq!(peers.buckets.len(), HANDSHAKE_PEERS_MAX);
+    let queued = peers.bucket(peer(0), Duration::ZERO);
+    // Peers with a full bucket and without queued clients are removed.
+    let minute = Duration::from_secs(60);
+    assert!(!Arc::ptr_eq(&others, &peers.bucket(peer(number), minute)));
+    assert_eq!(peers.buckets.len(), 2);
+    assert!(Arc::ptr_eq(&queued, &peers.bucket(peer(0), minute)));
 }
 
 #[test]
@@ -68,27 +76,27 @@ fn a_network_of_64_bits_is_one_peer() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_handshake_is_computed_at_a_time_and_one_that_waits_for_its_peer_delays_none() {
     let limits = HandshakeLimits::default();
-    let silent = limits.run(peer(1), pending::<()>());
+    let (socket, _silent) = client();
+    let silent = limits.run(peer(1), socket, std::future::pending::<io::Result<()>>(), |_| {});
     assert!(timeout(Duration::from_millis(10), silent).await.is_err());
     let (running, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let tasks: Vec<_> = (0..64)
         .map(|of| {
             let (limits, running, most) = (limits.clone(), running.clone(), most.clone());
             tokio::spawn(async move {
-                limits
-                    .run(peer(of), async {
-                        // The handshake has two flights of the client.
-                        for _ in 0..2 {
-                            most.fetch_max(
-                                running.fetch_add(1, Ordering::SeqCst) + 1,
-                                Ordering::SeqCst,
-                            );
-                            std::thread::sleep(Duration::from_micros(200));
-                            running.fetch_sub(1, Ordering::SeqCst);
-                            tokio::time::sleep(Duration::from_millis(1)).await;
-                        }
-                    })
-                    .await;
+                let (socket, _client) = client();
+                let handshake = async {
+                    // The handshake has two flights of the client.
+                    for _ in 0..2 {
+                        let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+                        most.fetch_max(now, Ordering::SeqCst);
+                        std::thread::sleep(Duration::from_micros(200));
+                        running.fetch_sub(1, Ordering::SeqCst);
+                        tokio::time::sleep(Duration::from_millis(1)).await;
+                    }
+                    Ok(())
+                };
+                limits.run(peer(of), socket, handshake, |_| {}).await.unwrap();
             })
         })
         .collect();
@@ -96,4 +104,76 @@ async fn one_handshake_is_computed_at_a_time_and_one_that_waits_for_its_peer_del
         task.await.unwrap();
     }
     assert_eq!(most.load(Ordering::SeqCst), 1);
+}
+
+/// Clients that disconnect while they are queued would otherwise use the tokens of clients behind
+/// them, such as those of the same host or network.
+#[tokio::test]
+async fn clients_that_disconnect_before_their_handshake_use_no_token_and_delay_none() {
+    let limits = HandshakeLimits::default();
+    let bucket = limits.0.lock().bucket(peer(1), Duration::ZERO);
+    // The bucket is empty.
+    let now = limits.0.now();
+    (0..HANDSHAKES_BURST).for_each(|_| bucket.take(now));
+    let before = *bucket.full_at();
+    let computed = AtomicU32::new(0);
+    let handshake = || async {
+        computed.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    };
+    let queue = (0..100).map(|_| limits.run(peer(1), client().0, handshake(), |_| {}));
+    let gone = async {
+        for client in queue {
+            let error = client.await.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        }
+    };
+    timeout(LIMIT, gone).await.unwrap();
+    let (socket, _client) = client();
+    let honest = timeout(LIMIT, limits.run(peer(1), socket, handshake(), |_| {})).await.unwrap();
+    honest.unwrap();
+    assert_eq!(computed.load(Ordering::SeqCst), 1);
+    assert_eq!(*bucket.full_at() - before, Bucket::INTERVAL);
+}
+
+/// A client that has disconnected while another handshake is computed is not computed either.
+#[tokio::test]
+async fn a_client_that_disconnects_at_the_head_of_the_queue_uses_no_token() {
+    let limits = HandshakeLimits::default();
+    let computing = limits.0.computing.acquire().await.unwrap();
+    let (socket, client) = client();
+    let handshake = async { io::Result::Ok(()) };
+    let mut run = pin!(limits.run(peer(1), socket, handshake, |_| {}));
+    assert!(timeout(Duration::from_millis(1), run.as_mut()).await.is_err());
+    drop(client);
+    drop(computing);
+    assert_eq!(run.await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    assert_eq!(*limits.0.lock().bucket(peer(1), Duration::ZERO).full_at(), Duration::ZERO);
+}
+
+/// While another handshake is computed, the client waits for the server, also in its second turn.
+#[tokio::test]
+async fn each_turn_for_which_the_server_is_busy_counts_as_waiting_for_it() {
+    let limits = HandshakeLimits::default();
+    let (socket, _client) = client();
+    let (flight, received) = oneshot::channel();
+    let handshake = async { received.await.map_err(io::Error::other) };
+    let is_waiting = Mutex::new(None);
+    let is = |wanted: Option<bool>| *is_waiting.lock().unwrap() == wanted;
+    let note = |is_so| *is_waiting.lock().unwrap() = Some(is_so);
+    let mut run = pin!(limits.run(peer(1), socket, handshake, note));
+    let moment = Duration::from_millis(5);
+    let busy = limits.0.computing.acquire().await.unwrap();
+    assert!(timeout(moment, run.as_mut()).await.is_err());
+    assert!(is(Some(true)), "the first turn");
+    drop(busy);
+    assert!(timeout(moment, run.as_mut()).await.is_err());
+    assert!(is(Some(false)), "the handshake waits for the client");
+    let busy = limits.0.computing.acquire().await.unwrap();
+    flight.send(7).unwrap();
+    assert!(timeout(moment, run.as_mut()).await.is_err());
+    assert!(is(Some(true)), "the second turn");
+    drop(busy);
+    assert_eq!(timeout(LIMIT, run).await.unwrap().unwrap(), 7);
+    assert!(is(Some(false)), "the handshake has ended");
 }

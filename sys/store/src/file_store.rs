@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use redb::{Database, Durability, TableDefinition, TableError};
 use suimon_ports::{StateStore, StateStoreError, StoreErrorKind};
 
+use crate::FILE_NAME;
 use crate::explain::{self, Fault};
 use crate::open::{self, catch_panic};
 
@@ -80,6 +81,11 @@ impl FileStore {
         };
         drop(store.opened()?);
         Ok(store)
+    }
+
+    /// Returns true if `directory` has the file of a store.
+    pub fn is_in(directory: &Path) -> bool {
+        directory.join(FILE_NAME).exists()
     }
 
     /// Returns the path of the store's file.

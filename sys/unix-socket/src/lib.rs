@@ -4,7 +4,7 @@
 //! - [`is_hung_up`]: detects that the peer has closed a connection.
 //! - [`connect_to`]: connects to a socket on which the VM's side listens.
 //! - [`probe_listening`], [`probe_connecting`]: check whether either could succeed.
-//! - [`refuse_descriptors`], [`receive`], [`close_elsewhere`]: protection from descriptors that a
+//! - [`refuse_descriptors`], [`AttachedDescriptors`], [`Closes`]: protection from descriptors that a
 //!   peer attaches to its data.
 //!
 //! Outside of the scope: other data transfer, and access control other than by the socket's mode.
@@ -18,6 +18,8 @@
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod attached;
+mod closes;
 mod descriptors;
 
 use std::fs;
@@ -33,7 +35,9 @@ use rustix::net::{
 };
 use suimon_ports::{DeviceError, DeviceErrorKind};
 
-pub use descriptors::{close_elsewhere, receive, refuse_descriptors};
+pub use attached::AttachedDescriptors;
+pub use closes::Closes;
+pub use descriptors::{receive, refuse_descriptors};
 
 /// Permissions of a socket: owner and group may connect, because a VM runs as another user of the
 /// same group.

@@ -12,7 +12,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use suimon_ports::{
     DiskFile, FileLockMode, FileName, FileStatus, STORE_NAMES_MAX, StoreFault, StoreFileError,
-    StoreFiles, StoreSource, StoreSpace,
+    StoreFiles, StoreIdentity, StoreSource, StoreSpace,
 };
 
 use crate::host_file::NEW_FILE_MODE;
@@ -38,6 +38,7 @@ enum StoreRoot {
 pub struct HostStore {
     path: PathBuf,
     root: StoreRoot,
+    identity: StoreIdentity,
     capacity: Arc<StoreRoom>,
 }
 
@@ -48,6 +49,13 @@ pub struct HostStores;
 impl StoreSource for HostStores {
     fn open(&self, path: &Path) -> Result<Arc<dyn StoreFiles>, StoreFileError> {
         Ok(Arc::new(HostStore::open(path)?))
+    }
+
+    fn identity(&self, path: &Path) -> Result<StoreIdentity, StoreFileError> {
+        let found = rustix::fs::stat(path);
+        let found =
+            found.map_err(|errno| StoreFileError::new(path.to_string_lossy(), fault(errno)))?;
+        Ok(identity(&found))
     }
 }
 
@@ -60,12 +68,15 @@ impl HostStore {
     pub fn open(path: &Path) -> Result<Self, StoreFileError> {
         let at = |errno| StoreFileError::new(path.to_string_lossy(), fault(errno));
         let found = rustix::fs::stat(path).map_err(at)?;
-        let place = match FileType::from_raw_mode(found.st_mode) {
+        let (place, found) = match FileType::from_raw_mode(found.st_mode) {
             FileType::Directory => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                StoreRoot::Folder(rustix::fs::open(path, flags, Mode::empty()).map_err(at)?)
+                let folder = rustix::fs::open(path, flags, Mode::empty()).map_err(at)?;
+                // Another file system may have been mounted since the first call.
+                let found = rustix::fs::fstat(&folder).map_err(at)?;
+                (StoreRoot::Folder(folder), found)
             }
-            FileType::BlockDevice => StoreRoot::Device,
+            FileType::BlockDevice => (StoreRoot::Device, found),
             other => {
                 let fault = StoreFault::WrongStore {
                     found: word(other),
@@ -74,7 +85,8 @@ impl HostStore {
                 return Err(StoreFileError::new(path.to_string_lossy(), fault));
             }
         };
-        let store = Self { path: path.to_owned(), root: place, capacity: Arc::default() };
+        let (path, identity) = (path.to_owned(), identity(&found));
+        let store = Self { path, root: place, identity, capacity: Arc::default() };
         // Initialises the free space. If it is unknown, no space is allocated ahead.
         let _ = store.space();
         Ok(store)
@@ -314,6 +326,14 @@ impl StoreFiles for HostStore {
         let total_blocks = used_blocks.saturating_add(told.f_bavail);
         Ok(StoreSpace { total_bytes: total_blocks.saturating_mul(told.f_frsize), free_bytes })
     }
+
+    fn identity(&self) -> StoreIdentity {
+        self.identity
+    }
+}
+
+fn identity(found: &Stat) -> StoreIdentity {
+    StoreIdentity { device: found.st_dev, inode: found.st_ino }
 }
 
 fn open_at(folder: &OwnedFd, name: &str, flags: OFlags) -> Result<OwnedFd, StoreFault> {

@@ -6,11 +6,11 @@ use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode};
 use suimon_image::FileError;
-use suimon_ports::{FileLockMode, FileName, StoreFault, StoreFileError, StoreFiles};
+use suimon_ports::{FileLockMode, FileName, StoreFault, StoreFileError, StoreFiles, StoreSource};
 use tempfile::TempDir;
 
-use crate::HostStore;
 use crate::host_file_tests::folder;
+use crate::{HostStore, HostStores};
 
 fn store() -> (TempDir, HostStore) {
     let folder = folder();
@@ -252,6 +252,21 @@ fn what_is_set_aside_is_allocated_and_holes_are_not() {
         panic!("it ends there");
     };
     assert_eq!(len, 4 << 20);
+}
+
+#[test]
+fn a_directory_that_replaces_the_open_one_has_another_identity() {
+    let folder = folder();
+    let path = folder.path().join("store");
+    std::fs::create_dir(&path).unwrap();
+    let store = HostStore::open(&path).unwrap();
+    assert_eq!(HostStores.identity(&path).unwrap(), store.identity());
+    std::fs::rename(&path, folder.path().join("hidden")).unwrap();
+    let missing = HostStores.identity(&path).unwrap_err();
+    assert!(missing.is_missing(), "{missing}");
+    std::fs::create_dir(&path).unwrap();
+    assert_ne!(HostStores.identity(&path).unwrap(), store.identity());
+    assert_ne!(HostStores.identity(folder.path()).unwrap(), store.identity());
 }
 
 /// Loop device over a file; creation fails without the necessary rights.

@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use suimon_image::{DiskGeometry, Linear};
 use suimon_ports::testing::NullFile;
 use suimon_quantity::{ByteRate, DiskId, Iops, StoreId, Time};
-use suimon_storage::{DiskLayer, DiskLocation, DiskSpec, StorageEngine, StoreRole};
+use suimon_storage::{DiskLayer, DiskLocation, DiskSpec, StorageEngine};
 use suimon_storage_qos::{Assignment, Capacity, Limits, Proposal, Store, StoreSpec};
 
 use crate::{Asks, Client, ClientSpec, NullIo, never_readable};
@@ -120,7 +120,7 @@ fn worker(now: Time, load: &EngineLoad) -> Result<StorageEngine> {
     let mut work = StorageEngine::new(Box::new(NullIo::ending(ends)?));
     let (depth_min, depth_max) = (held_to.depth(), held_to.depth());
     let spec = StoreSpec { depth_min, depth_max, ..StoreSpec::default() };
-    work.add_store(now, STORE, spec, StoreRole::Sole);
+    work.add_store(now, STORE, spec, None);
     let mut store = Store::new(Capacity::Declared(10_000_000));
     let limits = Assignment::Own(held_to.limits(disks));
     let all: Vec<Proposal> = (0..disks).map(|disk| Proposal::Disk(DiskId(disk), limits)).collect();

@@ -6,7 +6,8 @@ const INTRODUCTION: &str = "<!-- Made by `cargo xtask docs` of the code and of d
 # Metrics and alerts\n\n\
 `GET /metrics` returns these metrics in the text format of Prometheus. The endpoint is on the Unix socket of \
 the daemon, and with `[api]` on TCP; a token of `metrics_token_file` permits only this request. A series exists \
-only while its object does. Counters start at 0 with the daemon or with the object, unless stated otherwise.\n\n\
+only while its object does. Counters start at 0 with the daemon or with the object, unless stated otherwise. Metrics of a NIC have the directions of \
+the guest (`receive`: to the guest), opposite to RX and TX of `suimon nic list` and to `rx_bytes` in JSON.\n\n\
 *Normalised IOPS* are operations per second in units of `normalization_bytes` of the store (8 KiB by default).\n\n";
 
 /// Alert rule of Prometheus.

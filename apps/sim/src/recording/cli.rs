@@ -26,12 +26,11 @@ pub(crate) struct ReplayFlags {
 pub(crate) struct WhatIfFlags {
     /// Recording written by `suimond --record`.
     recording: PathBuf,
-    /// Changed setting: `team.NAME.algorithm=dynamic` (also `mode`, `min_links`),
-    /// `vmq.NAME.max_processors=2` (also `mode`, `enabled`, `base_processor`,
-    /// `max_processor_number`, `parking`, `high_percent`), `disk.NAME.min_iops=500` (also
-    /// `max_iops`, `weight`, and `none`). Applies to all objects without NAME. Recordings have former
-    /// names of keys: `max_processors` is `max_workers` of the host file, `base_processor` is
-    /// `base_worker`, `max_processor_number` is `max_worker_number`.
+    /// Changed setting; may be given several times. Keys: `team.NAME.algorithm`, `.mode` and
+    /// `.min_links`; `vmq.NAME.max_workers`, `.mode`, `.enabled`, `.base_worker`,
+    /// `.max_worker_number`, `.parking` and `.high_percent`; `disk.NAME.min_iops`, `.max_iops` and
+    /// `.weight`. The value `none` removes a minimum or maximum. Without NAME
+    /// (`vmq.max_workers=2`), the setting applies to all objects.
     #[arg(long = "set", value_name = "KEY=VALUE", required = true)]
     settings: Vec<Setting>,
     /// Print JSON instead of text.

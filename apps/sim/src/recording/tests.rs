@@ -170,17 +170,19 @@ fn another_algorithm_would_have_carried_the_same_bytes_otherwise() {
 #[test]
 fn fewer_workers_would_have_been_busier_and_short() {
     let file = recorded().file();
-    let same = asked(&file, &["vmq.max_processors=4"]).unwrap();
+    let same = asked(&file, &["vmq.max_workers=4"]).unwrap();
     let (was, would) = row(&same, "workers with load by queues, maximum");
     assert_eq!(was, would);
-    let answer = asked(&file, &["vmq.wan.max_processors=1"]).unwrap();
+    let answer = asked(&file, &["vmq.wan.max_workers=1"]).unwrap();
+    let former = asked(&file, &["vmq.wan.max_processors=1"]).unwrap();
+    assert_eq!(row(&former, "workers with load by queues, maximum").1, "1", "the former name");
     let (was, would) = row(&answer, "workers with load by queues, maximum");
     assert_eq!((was, would), ("4", "1"), "{answer:#?}");
     let number = |text: &str| text.parse::<f64>().unwrap();
     let (was, would) = row(&answer, "seconds of load without a worker");
     assert!(number(was) == 0.0 && number(would) > 1.0, "{answer:#?}");
     let text = answer.text();
-    assert!(text.contains("what if vmq.wan.max_processors=1"), "{text}");
+    assert!(text.contains("what if vmq.wan.max_workers=1"), "{text}");
 }
 
 #[test]
@@ -194,8 +196,9 @@ fn what_cannot_be_asked_is_said() {
         ("team.colour=red", "the settings are algorithm, mode and min_links"),
         ("team.algorithm=best", "unknown variant `best`"),
         ("team.min_links=3", "the team with this setting"),
-        ("vmq.max_processors=0", "VMQ with this setting"),
-        ("vmq.max_processors=many", "invalid type"),
+        ("vmq.max_workers=0", "VMQ with this setting"),
+        ("vmq.max_workers=many", "invalid type"),
+        ("vmq.queues=1", "max_workers, mode, enabled, base_worker, max_worker_number, parking"),
     ] {
         let error = asked(&file, &[setting]).unwrap_err();
         assert!(format!("{error:#}").contains(words), "{setting}: {error:#}");

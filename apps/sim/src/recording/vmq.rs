@@ -43,22 +43,26 @@ pub(crate) struct VmqWhatIf {
     would: Sum,
 }
 
+/// Returns `spec` with the settings applied. Keys have the names of the host file; former names are
+/// accepted, too.
 fn set(settings: &[Setting], mut spec: VmqSpec) -> Result<VmqSpec> {
     for setting in settings {
         match setting.field.as_str() {
-            "max_processors" => spec.max_workers = setting.value()?,
+            "max_workers" | "max_processors" => spec.max_workers = setting.value()?,
             "mode" => spec.mode = setting.value()?,
             "enabled" => spec.enabled = setting.value()?,
-            "base_processor" => spec.base_worker = setting.value()?,
-            "max_processor_number" => spec.max_worker_number = setting.value()?,
+            "base_worker" | "base_processor" => spec.base_worker = setting.value()?,
+            "max_worker_number" | "max_processor_number" => {
+                spec.max_worker_number = setting.value()?;
+            }
             "parking" => spec.parking = setting.value()?,
             "high_percent" => {
                 spec.water.high = Load::from_ppm(setting.value::<u32>()?.saturating_mul(10_000));
             }
             _ => {
                 return setting.unknown(
-                    "max_processors, mode, enabled, base_processor, max_processor_number, parking \
-                     and high_percent",
+                    "max_workers, mode, enabled, base_worker, max_worker_number, parking and \
+                     high_percent",
                 );
             }
         }

@@ -31,9 +31,10 @@ pub(super) const HELP: &[Help] = &[
     ),
     keeps(
         "store set",
-        "A change of `path`, `normalization_bytes` or `depth_max` closes and opens all disks of \
-         the store; requests of VMs are queued meanwhile. Other keys apply without interruption. Files \
-         are not moved when `path` changes.",
+        "A change of `path`, `normalization_bytes` or `depth_max` closes and reopens all disks \
+         of the store: requests of their VMs are queued meanwhile, and their NBD clients are \
+         disconnected. Other keys apply without interruption. Files are not moved when `path` \
+         changes.",
         &[
             "suimon store set fast --capacity-iops 50000",
             "suimon store set fast --full-warning-percent 80",
@@ -49,8 +50,8 @@ pub(super) const HELP: &[Help] = &[
         "Measures random reads, random writes and a mix of both with a temporary file of at most \
          1 GiB; on a block device, reads only. The lowest of the rates is the capacity in \
          normalised IOPS. It is used for minimums of disks if `capacity_iops` of the store is \
-         `measure`, and survives restarts. Fails while VMs or NBD clients use disks of the store, \
-         except with `--beside`.",
+         `measure`, and survives restarts. Fails while VMs or NBD clients use disks of the \
+         store, unless `--beside` is given.",
         &["suimon store measure fast", "suimon store measure fast --seconds 30 --beside"],
     ),
     reads(
@@ -68,16 +69,17 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "disk show",
-        "Prints the keys, state, image file, clients, limits, request counters with latencies, and \
-         the delivered IOPS with what limited them.",
+        "Prints the keys, state, image file, clients, limits, request counters with latencies, \
+         delivered IOPS, and the factors that limited them.",
         &["suimon disk show web"],
     ),
     keeps(
         "disk add",
-        "Creates the image file if it does not exist, otherwise opens it. To give the disk to a \
-         VM, name it in `disks` of the VM (`suimon vm set`), which hot-plugs it into a running VM. \
-         A minimum is refused if the minimums of the store would exceed 90 % of its capacity, \
-         except with `--force`.",
+        "Creates the image file if it does not exist, otherwise opens it. An image is created only \
+         now: if the file is missing later, the disk fails. To give the disk to a VM, name it in \
+         `disks` of the VM (`suimon vm set`), which hot-plugs it into a running VM. A minimum is \
+         rejected if the minimums of the store would exceed 90 % of its capacity or the capacity \
+         is unknown, unless `--force` is given.",
         &[
             "suimon disk add web --store fast --format vhdx --size-bytes 20GiB",
             "suimon disk add web --store fast --format raw --file web.raw --qos-min-iops 500",
@@ -85,15 +87,18 @@ pub(super) const HELP: &[Help] = &[
     ),
     keeps(
         "disk set",
-        "Limits, `size_bytes`, `on_full` and `nbd` apply without interruption. Other keys close \
-         and open the disk: requests of its VM are queued meanwhile, and NBD clients are \
-         disconnected. The text *Change* of each option states the effect. No key moves or \
-         converts the image: with another `--store` or `--file`, the disk uses the file of that \
-         name there, and a new, empty one if it does not exist and `size_bytes` is set.",
+        "Options whose help has a text `Change:` close and reopen the disk: requests of its VM \
+         are queued meanwhile, and its NBD clients are disconnected. Other options apply without \
+         interruption. No option moves or converts the image: with another `--store` or \
+         `--file`, the disk uses the file of that name there. If this file is missing, the change \
+         fails; `--create-image` creates a new, empty image instead. Without other options, \
+         `--create-image` does so for a failed disk whose file is missing; an existing file is \
+         never overwritten.",
         &[
             "suimon disk set web --qos-max-iops 1000",
             "suimon disk set web --on-full error",
             "suimon disk set web --unset qos.max_iops",
+            "suimon disk set web --file scratch.vhdx --create-image",
         ],
     ),
     keeps(
@@ -116,7 +121,7 @@ pub(super) const HELP: &[Help] = &[
     ),
     keeps(
         "disk resize",
-        "Enlarges the disk while it is in use. A disk cannot be shrunk again. The guest of a virtio disk is \
+        "The disk stays in use. It cannot be shrunk again. The guest of a virtio disk is \
          notified at once; NBD clients see the new size when they reconnect, guests of IDE and \
          SATA disks at their next start. Enlarge the partition and file system in the guest \
          afterwards. If the host file contains `size_bytes`, change it there, too.",
@@ -147,21 +152,22 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "disk snapshot",
-        "The file of the disk keeps the present content, and later writes go to a new differencing \
-         file. VMs and NBD clients see a short pause. Formats: `vhd` and `vhdx`. The keys `file`, \
-         `kind` and `parent` of the disk change in desired state: write them into the host file \
-         (`suimon export`), because `suimon apply` refuses the former ones. `suimon disk merge` \
-         writes the later data into the snapshot's file and removes the snapshot. A disk has at most \
-         64 files.",
+        "Later writes go to the new differencing file FILE. The present file keeps the present \
+         content and becomes the parent of FILE. VMs and NBD clients see a short pause. Formats: \
+         `vhd` and `vhdx`. A disk has at most 64 layers (its own image file and those of its \
+         parents). The keys `file`, `kind` and `parent` of the disk change in the desired state: \
+         update the host file (`suimon export`), because `suimon apply` rejects the old values. \
+         `suimon disk merge` writes the later data into the parent and deletes FILE.",
         &["suimon disk snapshot web web-2.vhdx", "suimon disk snapshot web web-2.vhdx --freeze"],
     ),
     reads(
         "disk merge",
         "Writes the content of the differencing file into its parent, which then is the file of \
          the disk; the differencing file is deleted. The content that the parent had at the time \
-         of the snapshot is lost. The disk must not be in use: stop its VM and disconnect its NBD \
-         clients first. Keys of the disk change in desired state: update the host file with \
-         `suimon export`. A restart of the daemon does not lose the progress.",
+         of the snapshot is lost. The disk must not be in use: stop its VM and disconnect its \
+         NBD clients first. The keys `file`, `kind` and `parent` of the disk change in the \
+         desired state: update the host file (`suimon export`). A restart of the daemon does not \
+         lose the progress.",
         &["suimon disk merge web"],
     ),
     reads(
@@ -174,8 +180,9 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "image",
-        "Works on image files that need not belong to a disk. Without `--store`, the program \
-         `suimond` opens the file with the permissions of the caller, and no daemon is required.",
+        "Works on image files that need not belong to a disk. Without `--store`, the tool \
+         `suimond image-tool` opens the file with the permissions of the caller, and the daemon \
+         need not run.",
         &["suimon image info /srv/suimon/web.vhdx", "suimon image check web.vhdx --store fast"],
     ),
     reads(
@@ -186,17 +193,18 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "image check",
-        "Verifies all metadata; data blocks are not read and nothing is changed. Exit codes as of \
-         `qemu-img check`: 0 no errors, 1 not checked, 2 errors, 3 leaked space only, 63 the \
-         format has no metadata.",
+        "Verifies all metadata; data blocks are not read and nothing is changed. Exit codes, as \
+         of `qemu-img check`, instead of those of other commands: 0 no errors, 1 not checked, 2 \
+         errors, 3 leaked space only, 63 the format has no metadata.",
         &["suimon image check /srv/suimon/web.vhdx", "suimon image check web.vhdx --store fast"],
     ),
     reads(
         "image repair",
-        "Restores damaged metadata from its second copy in the image, replays the log of a VHDX, and \
-         releases leaked space. Data blocks are not written. The previous metadata is saved in a file \
-         beside the image; `--undo` writes it back. Damage without a second copy is reported and \
-         left. Exit codes as of `suimon image check` after the repair, or 1 if the repair failed.",
+        "Restores damaged metadata from its second copy in the image, replays the log of a VHDX, \
+         and releases leaked space. Data blocks are not written. The previous metadata is saved \
+         in a file beside the image; `--undo` writes it back. Damage without a second copy is \
+         reported and left. The exit code is that of `suimon image check` after the repair, or 1 \
+         if the repair failed.",
         &[
             "suimon image repair /srv/suimon/web.vhdx --dry-run",
             "suimon image repair /srv/suimon/web.vhdx",

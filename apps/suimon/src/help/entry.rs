@@ -15,11 +15,12 @@ pub(crate) struct Help {
 }
 
 /// Statement about changes of desired state, the same for every command.
-const KEPT: &str = "The change is stored in desired state: it survives restarts of the daemon and \
-                    of the host. `suimon apply` replaces it by what the host file says. So does a \
-                    start or `systemctl reload suimond`, if the text of the host file has changed \
-                    since it was last applied: make the change there, too. `suimon export` prints \
-                    the present state as a host file.";
+const KEPT: &str = "The change is stored in the desired state and survives restarts of the \
+                    daemon and of the host. Make it in the host file, too: `suimon apply` \
+                    replaces the desired state with the host file. A start or reload of the \
+                    daemon (`systemctl reload suimond`) does the same if the text of the host \
+                    file has changed since it was last applied. `suimon export` prints the \
+                    desired state as a host file.";
 
 /// Returns the help of a command that does not change desired state.
 pub(crate) const fn reads(

@@ -18,17 +18,17 @@ pub(super) const HELP: &[Help] = &[
     reads(
         "apply",
         "The file describes the whole desired state: objects that it does not name are deleted, \
-         and keys that it does not set get their defaults. Image files of deleted disks stay. The \
-         file is checked completely before anything changes; if a step fails, the previous state \
-         is restored. Only objects that differ are changed. A step marked `~` applies without \
-         interruption, `±` replaces an object, which interrupts its own traffic, `+` adds and `-` \
-         deletes one.\n\n\
+         and keys that it does not set get their defaults. Image files of deleted disks stay. \
+         The file is checked completely before anything changes; if a step fails, the previous \
+         state is restored. Only objects that differ are changed. A step marked `~` applies \
+         without interruption, `±` replaces an object, which interrupts its own traffic, `+` \
+         adds and `-` deletes one.\n\n\
          Running VMs continue. Keys of a VM that cannot change while it runs take effect at its \
          next start.\n\n\
-         The new state is stored and survives restarts of the daemon and of the host. The daemon \
-         does not change the file: commands such as `suimon nic set` change the stored state \
-         only, and the next `apply` reverts these changes. `suimon export` prints the stored \
-         state as a host file.",
+         The desired state is stored and survives restarts of the daemon and of the host. The \
+         daemon does not change the file: commands such as `suimon nic set` change the desired \
+         state only, and the next `apply` reverts these changes. `suimon export` prints the \
+         desired state as a host file.",
         &[
             "suimon apply --file /etc/suimon/host.toml --dry-run",
             "suimon apply --file /etc/suimon/host.toml",
@@ -36,11 +36,13 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "export",
-        "Prints the stored desired state, with all changes by commands, as TOML text that `suimon \
+        "Prints the desired state, with all changes by commands, as TOML text that `suimon \
          apply` accepts; with `--json` as JSON. The text contains the MAC addresses that were \
          assigned to NICs without `mac`, and the paths of key and password files, not their \
-         contents.",
-        &["suimon export", "suimon export --json"],
+         contents.\n\n\
+         `--output FILE` replaces the file in one step, and only if the export succeeds. `suimon \
+         export >FILE` would empty the file first.",
+        &["suimon export", "suimon export --output /etc/suimon/host.toml", "suimon export --json"],
     ),
     reads(
         "check",
@@ -53,14 +55,14 @@ pub(super) const HELP: &[Help] = &[
         "top",
         "On a terminal, shows rates until `q`, Esc or Ctrl-C is pressed; the arrow keys scroll. \
          Otherwise, or with `--once` or `--json`, prints the rates of one interval and exits. \
-         IOPS of disks in the columns GUARANTEED, DEMAND and DELIVERED are averages of 5 s. \
+         IOPS of disks in the columns GUARANTEED, DEMAND and DELIVERED are means of 5 s. \
          docs/reference/status.md defines all columns.",
         &["suimon top", "suimon top --once --interval 5000", "suimon top --stages"],
     ),
     reads(
         "metrics",
         "Prints what `GET /metrics` returns to Prometheus. docs/reference/metrics.md defines the \
-         metrics and the alert rules. `--json` is not accepted.",
+         metrics and the alert rules.",
         &["suimon metrics"],
     ),
     reads(

@@ -5,9 +5,10 @@ use crate::help::entry::{Help, keeps, reads};
 pub(super) const HELP: &[Help] = &[
     reads(
         "switch",
-        "A switch forwards Ethernet frames between its ports by learned MAC addresses. A `private` \
-         switch connects NICs only, an `internal` one also the host, through a TAP device, an \
-         `external` one also the physical network, through an uplink or a team.",
+        "A switch forwards Ethernet frames between its ports by learned MAC addresses. A \
+         `private` switch connects NICs only. An `internal` switch connects NICs and the host, \
+         through a TAP device. An `external` switch connects NICs and the physical network, \
+         through an uplink or a team.",
         &["suimon switch list", "suimon switch add lan --kind private"],
     ),
     reads(
@@ -33,7 +34,7 @@ pub(super) const HELP: &[Help] = &[
     ),
     keeps(
         "switch set",
-        "Changes apply at once. Frames of VMs on the switch continue to flow.",
+        "Changes apply at once, without interruption of the traffic of the switch.",
         &["suimon switch set lan --ageing-s 600", "suimon switch set lan --unset ageing_s"],
     ),
     keeps(
@@ -69,8 +70,8 @@ pub(super) const HELP: &[Help] = &[
     ),
     keeps(
         "uplink add",
-        "Opens the device. The uplink carries frames when a switch names it, or a team that a \
-         switch uses.",
+        "Opens the device. The uplink carries frames once a switch has it as its `uplink`, or it \
+         is a member of a team that a switch has as its `uplink`.",
         &[
             "suimon uplink add wan --device eth0",
             "suimon uplink add wan --device eth0 --driver af_xdp --queues 4",
@@ -78,8 +79,8 @@ pub(super) const HELP: &[Help] = &[
     ),
     keeps(
         "uplink set",
-        "A change of `device`, `driver` or `queues` closes and opens the device, which interrupts \
-         the traffic of the uplink for the duration. Other keys apply without interruption. VMs \
+        "A change of `device`, `driver` or `queues` closes and reopens the device, which \
+         interrupts the traffic of the uplink. Other keys apply without interruption. VMs \
          continue to run.",
         &["suimon uplink set wan --mtu 9000", "suimon uplink set wan --unset mtu"],
     ),
@@ -111,7 +112,7 @@ pub(super) const HELP: &[Help] = &[
     keeps(
         "team add",
         "The members must be uplinks that no switch and no other team uses. The team carries \
-         frames when a switch names it as its uplink.",
+         frames once a switch has it as its `uplink`.",
         &[
             "suimon team add both --members left,right --mode lacp",
             "suimon team add both --members left,right --mode switch-independent --standby right",
@@ -144,8 +145,9 @@ pub(super) const PORTS: &[Help] = &[
     reads(
         "nic list",
         "Prints switch, backend, VLANs, path, queue pairs, traffic, dropped frames and health of \
-         each NIC. RX counts what the switch receives from the guest, TX what it sends to the guest; \
-         queue ids, offload keys and metrics name the directions as the guest does.",
+         each NIC. RX counts what the switch receives from the guest, TX what it sends to the \
+         guest. Queue ids, offload keys and metrics have the opposite directions: those of the \
+         guest.",
         &["suimon nic list"],
     ),
     reads(
@@ -156,9 +158,10 @@ pub(super) const PORTS: &[Help] = &[
     ),
     keeps(
         "nic add",
-        "A TAP NIC is usable at once. A vhost-user NIC is down until its VM connects: name it in \
-         `nics` of the VM (`suimon vm set`), which hot-plugs it into a running VM, or give `--socket` \
-         to connect a QEMU process that another program starts.",
+        "A TAP NIC is usable at once. A NIC with the backend `vhost-user` or `legacy` is down \
+         until its VM connects: name it in `nics` of the VM (`suimon vm set`), which hot-plugs \
+         it into a running VM, or give `--socket` to connect a QEMU process that another program \
+         starts.",
         &[
             "suimon nic add web --switch lan --backend vhost-user --mac 52:54:00:12:34:56",
             "suimon nic add probe --switch lan --backend tap --netns blue --vlan 20",
@@ -168,9 +171,9 @@ pub(super) const PORTS: &[Help] = &[
     keeps(
         "nic set",
         "A change of `backend`, `socket`, `mode`, `device`, `netns` or `queues`, and on a \
-         vhost-user NIC of `mac` or `mtu`, replaces the port: the NIC loses its link until the VM \
-         has reconnected, usually within seconds. Other keys apply without interruption. The VM \
-         continues to run.",
+         vhost-user NIC of `mac` or `mtu`, closes and reopens the port: the NIC loses its link \
+         until the VM has reconnected, usually within seconds. Other keys apply without \
+         interruption. The VM continues to run.",
         &[
             "suimon nic set web --vlan 20",
             "suimon nic set web --bandwidth-max-bps 1000000000",
@@ -186,9 +189,9 @@ pub(super) const PORTS: &[Help] = &[
     reads(
         "nic capture",
         "Captures until a limit is reached or Ctrl-C is pressed. Inbound frames in the file are \
-         those to the guest. A new file is readable by its owner only. Capturing costs CPU time of \
-         the workers. Frames that `suimon` does not read in time are missing from the file. Traffic \
-         is not affected.",
+         those to the guest. A new file is readable by its owner only. Capturing costs CPU time \
+         of the workers. Frames that `suimon` does not read in time are missing from the file. \
+         Traffic is not affected.",
         &[
             "suimon nic capture web --write web.pcapng --count 1000",
             "suimon nic capture web --write - --snaplen 96",
@@ -198,8 +201,8 @@ pub(super) const PORTS: &[Help] = &[
         "uplink capture",
         "Captures until a limit is reached or Ctrl-C is pressed. Inbound frames in the file are \
          those from the physical network. A new file is readable by its owner only. Capturing \
-         costs CPU time of the workers. Frames that `suimon` does not read in time are missing from \
-         the file. Traffic is not affected.",
+         costs CPU time of the workers. Frames that `suimon` does not read in time are missing \
+         from the file. Traffic is not affected.",
         &["suimon uplink capture wan --write wan.pcapng --max-bytes 10000000"],
     ),
     reads(

@@ -5,9 +5,9 @@ use crate::help::entry::{Help, keeps, reads};
 pub(super) const HELP: &[Help] = &[
     reads(
         "pf",
-        "A physical function (PF) is an SR-IOV adapter that `[[pf]]` in the host file configures: its \
-         number of virtual functions (VFs) and their settings. `suimon vf` shows all SR-IOV adapters \
-         of the host, configured or not.",
+        "A physical function (PF) is an SR-IOV adapter that `[[pf]]` in the host file \
+         configures: its number of virtual functions (VFs) and their settings. `suimon vf` shows \
+         all SR-IOV adapters of the host, configured or not.",
         &["suimon pf list", "suimon vf list"],
     ),
     reads(
@@ -31,7 +31,7 @@ pub(super) const HELP: &[Help] = &[
     ),
     keeps(
         "pf delete",
-        "The daemon no longer configures the adapter. Its VFs and their settings stay as they are.",
+        "The daemon stops configuring the adapter. Its VFs and their settings stay as they are.",
         &["suimon pf delete wan"],
     ),
     reads(
@@ -43,8 +43,8 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "vf list",
-        "Prints all SR-IOV adapters of the host, what prevents VMs from using VFs with the remedy, \
-         and the existing VFs with their users.",
+        "Prints all SR-IOV adapters of the host, the VFs of each with their users, and anything \
+         that prevents VMs from using VFs, with its remedy.",
         &["suimon vf list"],
     ),
     reads(
@@ -68,8 +68,9 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "node",
-        "A node is another host that runs Suimon, configured by `[[node]]` in the host file. VMs can \
-         migrate to it. Its daemon must listen on TCP (`[api]` in its host file).",
+        "A node is another host that runs Suimon, configured by `[[node]]` in the host file. VMs \
+         can migrate to it. Its daemon must listen on TCP (`[api]` in its host file). The nodes \
+         of a cluster (`suimon cluster`) are configured separately.",
         &["suimon node list", "suimon node drain node1 --dry-run"],
     ),
     reads(
@@ -87,8 +88,8 @@ pub(super) const HELP: &[Help] = &[
     keeps(
         "node add",
         "Makes the node available as destination of `suimon vm migrate` and `suimon node drain`. \
-         Migration in the opposite direction requires a `[[node]]` on the other host. The daemon reads certificate \
-         and token at each connection.",
+         Migration in the opposite direction requires a `[[node]]` on the other host. The daemon \
+         reads the certificate and the token at each connection.",
         &[
             "suimon node add n2 --address n2:8443 --ca-certificate /etc/n2.pem --token-file /etc/n2.tok",
         ],
@@ -100,9 +101,9 @@ pub(super) const HELP: &[Help] = &[
     ),
     keeps(
         "node delete",
-        "Removes the node as destination. Nothing changes on the node itself. A VM that was being \
-         handed over to the node (`suimon vm list`: `handed over`) continues on this host: delete \
-         the node only if the other host is switched off, otherwise the VM runs twice.",
+        "Removes the node as destination. Nothing changes on the node itself. A VM that was \
+         being handed over to the node (`handed over` in `suimon vm list`) resumes on this host: \
+         make sure first that the other host is switched off, otherwise the VM runs twice.",
         &["suimon node delete node2"],
     ),
     reads(
@@ -123,27 +124,31 @@ pub(super) const HELP: &[Help] = &[
     reads(
         "cluster",
         "Hosts that join the same cluster (name and etcd) divide the IOPS of stores in shared \
-         directories (`shared = true`), so that minimums and maximums of disks hold across nodes. Migration of VMs does not require a cluster.",
+         directories (`shared = true`), so that minimums and maximums of disks hold across \
+         nodes. On each shared store, a node has a reservation, IOPS for its minimums that it \
+         keeps without contact to the cluster, and gets leases: grants of spare IOPS for 3 s. \
+         The leader of the store, an elected node, issues them. Migration of VMs does not \
+         require a cluster.",
         &["suimon cluster status"],
     ),
     reads(
         "cluster status",
-        "Prints the configuration, the nodes, and for each shared store its leader, the IOPS that \
-         this host may use, and the leases and reservations of all nodes.",
+        "Prints the configuration, the nodes, and for each shared store its leader, the IOPS \
+         that this host may use, and the leases and reservations of all nodes.",
         &["suimon cluster status"],
     ),
     keeps(
         "cluster init",
         "Creates the cluster in etcd and adds this host as its first node. Fails if the cluster \
-         exists. Disks on shared stores are limited to what the cluster grants this host from then \
-         on; other disks and VMs are not affected.",
+         exists. From then on, the disks of this host on shared stores are limited to the \
+         reservations and leases of this host; other disks and VMs are not affected.",
         &["suimon cluster init lab --as n1 --endpoints http://192.0.2.10:2379"],
     ),
     keeps(
         "cluster join",
-        "Adds this host to the cluster; the cluster is created if it does not exist. Disks on \
-         shared stores are limited to what the cluster grants this host from then on; other disks \
-         and VMs are not affected.",
+        "Adds this host to the cluster; the cluster is created if it does not exist. From then \
+         on, the disks of this host on shared stores are limited to the reservations and leases \
+         of this host; other disks and VMs are not affected.",
         &["suimon cluster join lab --as n2 --endpoints http://192.0.2.10:2379"],
     ),
     keeps(
@@ -154,16 +159,17 @@ pub(super) const HELP: &[Help] = &[
     ),
     keeps(
         "cluster leave",
-        "Releases the reservations of this host and removes it from the cluster, which takes up to \
-         10 s. Fails while disks are on shared stores, because nothing would limit them, except \
-         with `--force`.",
+        "Releases the reservations of this host and removes it from the cluster, which takes up \
+         to 10 s. Fails while disks are on shared stores, because the cluster would no longer \
+         limit the IOPS of this host on them. `--force` leaves nevertheless. Limits of single \
+         disks and policies stay in effect on this host.",
         &["suimon cluster leave"],
     ),
     reads(
         "cluster remove",
-        "Frees the name and the reservations of a node that will not return. Fails while the node \
-         is alive; run `suimon cluster leave` on it instead. Make sure that the node is switched \
-         off: a node without connection to etcd may still run VMs.",
+        "Frees the name and the reservations of a node that will not return. Fails while the \
+         node is alive; run `suimon cluster leave` on it instead. Make sure first that the node \
+         is switched off: a node without connection to etcd may still run VMs.",
         &["suimon cluster remove n2"],
     ),
 ];

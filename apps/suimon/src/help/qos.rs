@@ -24,7 +24,7 @@ pub(super) const HELP: &[Help] = &[
     reads(
         "qos policy show",
         "Prints the keys, disks, reserved and delivered IOPS of the policy, and for a shared \
-         policy the part of this host on each store.",
+         policy the share of its limits that this host has on each store.",
         &["suimon qos policy show gold"],
     ),
     keeps(
@@ -38,8 +38,8 @@ pub(super) const HELP: &[Help] = &[
     keeps(
         "qos policy set",
         "Changes apply at once to all disks of the policy; their requests continue. A minimum is \
-         refused if the minimums of a store would exceed 90 % of its capacity, except with \
-         `--force`.",
+         rejected if the minimums of a store would exceed 90 % of its capacity or the capacity \
+         is unknown, unless `--force` is given.",
         &["suimon qos policy set gold --min-iops 2000"],
     ),
     keeps(
@@ -50,17 +50,17 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "qos show",
-        "Prints the limits in effect, queued requests, and for the last 5 s and 5 min the \
-         guaranteed, demanded and delivered IOPS with what limited the disk. The disk must be \
-         open; `suimon disk show` works for any disk.",
+        "Prints the limits in effect, queued requests, for the last 5 s and 5 min the guaranteed \
+         IOPS, demand and delivered IOPS, and the factors that limited the disk. The disk must \
+         be open; `suimon disk show` works for any disk.",
         &["suimon qos show web"],
     ),
     keeps(
         "qos set",
         "Changes apply at once; requests of VMs continue. Keys that are not given are unchanged. \
          Limits replace a policy of the disk, and `--policy` replaces its limits. A minimum is \
-         refused if the minimums of the store would exceed 90 % of its capacity, except with \
-         `--force`.",
+         rejected if the minimums of the store would exceed 90 % of its capacity or the capacity \
+         is unknown, unless `--force` is given.",
         &[
             "suimon qos set web min_iops=500 max_iops=2000",
             "suimon qos set web max_iops=default",
@@ -70,9 +70,10 @@ pub(super) const HELP: &[Help] = &[
     reads(
         "qos flows",
         "Prints one row per open disk. A minimum is met if DELIVERED is at least 98 % of \
-         GUARANTEED. LIMITED BY names what limited the disk for the largest part of the last 5 s; \
-         `in the device`, which is not a limit, is named only if nothing else did. Rates are \
-         averages of 5 s in normalised IOPS.",
+         GUARANTEED; the leader of a shared store reports a disk below 95 % (event 6211). \
+         LIMITED BY names the factor that limited the disk for the largest part of the last 5 s. \
+         `in the device` is not a limit and appears only if no factor limited the disk. \
+         docs/reference/status.md lists the factors. Rates are means of 5 s in normalised IOPS.",
         &[
             "suimon qos flows",
             "suimon qos flows web --watch --interval 5000",
@@ -81,8 +82,8 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "qos what-if",
-        "Computes the sum of the minimums of each concerned store and compares it with 90 % of its \
-         capacity. Nothing is changed. The exit code is 0 if all minimums fit, otherwise 3.",
+        "Computes the sum of the minimums of each concerned store and compares it with 90 % of \
+         its capacity. Nothing is changed. The exit code is 0 if all minimums fit, otherwise 3.",
         &[
             "suimon qos what-if disk/web min_iops=500",
             "suimon qos what-if disk/new store=fast min_iops=800 --without batch",

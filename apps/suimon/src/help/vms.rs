@@ -114,9 +114,9 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "vm console",
-        "Copies keys to the serial port of the guest (ttyS0 of Linux) and its output to the \
-         terminal, for one client at a time. Ctrl-] disconnects; the VM continues. If standard \
-         input is not a terminal, its content is sent.",
+        "Copies keystrokes to the serial port of the guest (ttyS0 of Linux) and its output to \
+         the terminal, for one client at a time. Ctrl-] disconnects; the VM continues. If \
+         standard input is not a terminal, its content is sent.",
         &["suimon vm console web"],
     ),
     reads(

@@ -31,9 +31,9 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "vmq explain",
-        "Prints one sentence per queue of the NIC: its load, its worker, why it was assigned to \
-         this worker, and why it stays there.",
-        &["suimon vmq explain web"],
+        "Prints one sentence per queue of the NIC or uplink: its load, its worker, why it was \
+         assigned to this worker, and why it stays there. `suimon vmq show` lists the names.",
+        &["suimon vmq explain web", "suimon vmq explain wan"],
     ),
     reads(
         "queue",
@@ -44,8 +44,8 @@ pub(super) const HELP: &[Help] = &[
     ),
     reads(
         "queue list",
-        "Prints the worker of each queue, and the frames, bytes, lost frames (FULL) and moves to \
-         another worker since the queue was created.",
+        "Prints the worker of each queue, and the frames, bytes, dropped frames (FULL: the \
+         receiver had no free buffer) and moves to another worker since the queue was created.",
         &["suimon queue list"],
     ),
     reads(

@@ -8,12 +8,11 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Borders, Paragraph};
+use suimon_tables::top::{self, DiskAndWorkerRates, tables};
+use suimon_tables::units;
 
 use crate::exit::Failure;
 use crate::output::Context;
-use crate::top::rates::DiskAndWorkerRates;
-use crate::top::text::{self, tables};
-use crate::units;
 
 /// Longest reaction time to a key.
 const KEY_WAIT: Duration = Duration::from_millis(50);
@@ -22,7 +21,7 @@ const KEY_WAIT: Duration = Duration::from_millis(50);
 pub(super) async fn run(
     context: &Context,
     interval: Duration,
-    shows: text::View,
+    shows: top::View,
 ) -> Result<(), Failure> {
     // Without a first response there is nothing to show, so its failure ends the command.
     let mut before = context.client.top().await?;
@@ -85,7 +84,7 @@ async fn wait(
 
 /// State of the screen: rates, view and scroll position.
 struct View {
-    shows: text::View,
+    shows: top::View,
     rates: Option<DiskAndWorkerRates>,
     trouble: Option<String>,
     /// Lines of the first table above the visible area.
@@ -142,14 +141,18 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, title: &str, text: &str, scroll
 }
 
 #[cfg(test)]
+#[path = "../../../suimon-tables/src/top/example.rs"]
+mod example;
+
+#[cfg(test)]
 mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
+    use super::example::example;
     use super::*;
-    use crate::top::rates::tests::example;
 
-    fn showing(shows: text::View) -> View {
+    fn showing(shows: top::View) -> View {
         View { shows, rates: Some(example()), trouble: None, scroll: 0 }
     }
 
@@ -161,20 +164,20 @@ mod tests {
 
     #[test]
     fn the_screen_holds_all_tables() {
-        let view = showing(text::View::Rates);
+        let view = showing(top::View::Rates);
         insta::assert_snapshot!(drawn(118, 25, view));
     }
 
     #[test]
     fn the_screen_holds_the_stages() {
-        let view = showing(text::View::Stages);
+        let view = showing(top::View::Stages);
         insta::assert_snapshot!(drawn(88, 9, view));
     }
 
     #[test]
     fn a_small_terminal_and_absurd_scrolling_are_survived() {
         for (width, height) in [(1, 1), (10, 3), (40, 6), (200, 2)] {
-            for shows in [text::View::Rates, text::View::Stages] {
+            for shows in [top::View::Rates, top::View::Stages] {
                 drawn(width, height, View { scroll: u16::MAX, ..showing(shows) });
             }
         }
@@ -183,7 +186,7 @@ mod tests {
     #[test]
     fn trouble_is_shown_where_it_is_seen() {
         let trouble = Some("no daemon".to_owned());
-        let view = View { rates: None, trouble, ..showing(text::View::Rates) };
+        let view = View { rates: None, trouble, ..showing(top::View::Rates) };
         assert!(drawn(40, 3, view).contains("no daemon"));
     }
 }

@@ -102,6 +102,14 @@ fn disks_are_made_changed_and_deleted_as_their_flags_say() {
         r#"PATCH /1.0/disks/web HTTP/1.1 {"qos":null,"qos_policy":"gold","vhost_user":null}"#
     );
     assert_eq!(
+        asked(&["disk", "set", "web", "--file=new.vhdx", "--create-image"]),
+        r#"PATCH /1.0/disks/web?create_image=true HTTP/1.1 {"file":"new.vhdx"}"#
+    );
+    assert_eq!(
+        asked(&["disk", "set", "web", "--create-image"]),
+        "PATCH /1.0/disks/web?create_image=true HTTP/1.1 {}"
+    );
+    assert_eq!(
         asked(&["disk", "resize", "web", "20GiB"]),
         r#"PATCH /1.0/disks/web HTTP/1.1 {"size_bytes":21474836480}"#
     );

@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use suimond::access::AccessFailures;
-use suimond::api::NotificationSender;
-use suimond::server::{CONNECTIONS_MAX, Listener, serve};
-use suimond::tcp_api::{TcpApi, guarded};
+use suimond_api::{
+    AccessFailures, CONNECTIONS_MAX, Listener, NotificationSender, TcpApi, guarded, serve,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::Instant;

@@ -14,8 +14,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use suimond::api::NotificationSender;
-use suimond::server::{CONNECTIONS_MAX, HEAD_TIMEOUT, Listener, READ_TIMEOUT, UPGRADED_MAX, serve};
+use suimond_api::{
+    CONNECTIONS_MAX, HEAD_TIMEOUT, Listener, NotificationSender, READ_TIMEOUT, UPGRADED_MAX, serve,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::Instant;

@@ -18,8 +18,7 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use suimon_contract::{ConsoleConfig, ErrorCode};
-use suimond::api::{self, ApiState};
-use suimond::console::{Console, router};
+use suimond_api::{self as api, ApiState, Console, console_router};
 use tokio::net::TcpStream;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -52,8 +51,8 @@ impl Site {
         };
         let listener = console.bind().await.unwrap();
         let address = listener.local_addr().unwrap();
-        let page = router(console.clone(), state.clone(), api::router(state));
-        tokio::spawn(suimond::server::serve(listener, page, server.news.clone()));
+        let page = console_router(console.clone(), state.clone(), api::router(state));
+        tokio::spawn(suimond_api::serve(listener, page, server.news.clone()));
         Self { server, console, address }
     }
 

@@ -16,9 +16,9 @@ use hyper::Method;
 use serde_json::json;
 use suimon_contract::{ApiConfig, ErrorCode, NodeConfig};
 use suimon_node::{PeerError, PeerNode, PeerNodes, PeerStream};
-use suimond::line::{copy, local};
 use suimond::peer_nodes::HostPeerNodes;
-use suimond::tcp_api::{TcpApi, guarded};
+use suimond_api::line::{copy, local};
+use suimond_api::{TcpApi, guarded};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -69,7 +69,7 @@ async fn listen(server: &Server) -> SocketAddr {
     let (listener, token) = TcpApi::load(&config).unwrap().bind().await.unwrap();
     let address = listener.tcp.local_addr().unwrap();
     let router = guarded(server.router.clone(), token, server.failures.clone());
-    tokio::spawn(suimond::server::serve(listener, router, server.news.clone()));
+    tokio::spawn(suimond_api::serve(listener, router, server.news.clone()));
     address
 }
 

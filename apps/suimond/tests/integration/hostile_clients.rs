@@ -21,7 +21,7 @@ async fn followers_that_never_read_leave_the_api_to_others() {
             other => assert_eq!(other, b"409"),
         }
     }
-    assert_eq!(followers.len(), suimond::api::EVENT_FOLLOWERS_MAX);
+    assert_eq!(followers.len(), suimond_api::EVENT_FOLLOWERS_MAX);
     server.get("/1.0").await;
     let (status, refused) = server.call(Method::GET, "/1.0/events/follow", "").await;
     assert_eq!((status, &refused["errors"][0]["code"]), (409, &json!("conflict")));

@@ -35,7 +35,7 @@ export const network = {
   "nic.storm_limit_fps": "Storm limit (frames/s)",
   "nic.storm_limit_fps.about": "Flooded frames (broadcast, multicast, unknown unicast) beyond the limit are dropped.",
   "nic.vmq_weight": "VMQ weight",
-  "nic.vmq_weight.about": "0 to 100; with 0 the base worker services the NIC’s queue.",
+  "nic.vmq_weight.about": "0 to 100; with 0 the base worker services the NIC.",
   "nic.iov_weight": "SR-IOV weight",
   "nic.iov_weight.about": "0 to 100; above 0 the NIC gets a VF if one is free.",
   "team.title": "Team {team}",

@@ -35,7 +35,7 @@ export const network = {
   "nic.storm_limit_fps": "ストーム制限（フレーム/s）",
   "nic.storm_limit_fps.about": "上限を超えるフラッドフレーム（ブロードキャスト、マルチキャスト、宛先不明のユニキャスト）は破棄されます。",
   "nic.vmq_weight": "VMQ の重み",
-  "nic.vmq_weight.about": "0 から 100。0 は基準ワーカーがキューを処理します。",
+  "nic.vmq_weight.about": "0 から 100。0 は基準ワーカーが NIC を処理します。",
   "nic.iov_weight": "SR-IOV の重み",
   "nic.iov_weight.about": "0 から 100。0 より大きければ空いている VF を使います。",
   "team.title": "チーム {team}",

@@ -121,7 +121,7 @@ async fn a_change_says_what_may_be_forced_and_what_goes_with_it() {
     assert!(asked.starts_with("POST /1.0/qos-policies?force=true HTTP/1.1\r\n"), "{asked}");
 
     let server = OneAnswer::json("200 OK", r#"{"steps":[]}"#);
-    let options = ChangeOptions { dry_run: true, with_file: true, force: false };
+    let options = ChangeOptions { dry_run: true, with_file: true, ..ChangeOptions::default() };
     server.client().delete::<DiskConfig>(&"web".parse().unwrap(), options).await.unwrap();
     let asked = server.asked.await.unwrap();
     assert!(asked.starts_with("DELETE /1.0/disks/web?dry_run=true&with_file=true "), "{asked}");
@@ -180,7 +180,7 @@ async fn refusals_carry_what_the_daemon_said() {
     assert_eq!(error.api_errors()[1].code, ErrorCode::Conflict);
 
     let error = OneAnswer::json("404 Not Found", "").client().host().await.unwrap_err();
-    assert!(error.is_not_found());
+    assert_eq!(error.api_errors()[0].code, ErrorCode::NotFound);
     let error = OneAnswer::json("502 Bad", "<html>").client().host().await.unwrap_err();
     assert_eq!(error.to_string(), "the daemon responded with status 502: <html>");
 }

@@ -3,7 +3,7 @@
 use suimon_contract::{ApiError, Plan};
 
 use super::edit::ChangeOptions;
-use crate::disks::RequiredDisks;
+use crate::disks::{DiskImages, RequiredDisks};
 use crate::ports::RequiredPorts;
 use crate::state::StoredState;
 
@@ -16,6 +16,8 @@ pub(crate) struct ValidatedChange {
     pub(crate) required: RequiredPorts,
     /// Disks that the new state requires.
     pub(crate) disks: RequiredDisks,
+    /// Images of disks before the change, and the one that is created on request.
+    pub(crate) images: DiskImages,
     /// Plan of the change, for display.
     pub(crate) plan: Plan,
     /// Minimums that exceed the capacity of their stores. Empty unless the change is forced.

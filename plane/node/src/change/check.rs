@@ -69,13 +69,16 @@ impl Shared {
         }
         let mut plan = Plan::between(&current.config, &config);
         self.note_power(&current.config, &config, &mut plan);
+        let images = self.disks.images_before(edit.created_image(options));
+        images.note(&required_disks(&current.config), &disks, &mut plan);
+        self.disks.plan_kinds(&required_disks(&current.config), &disks, &mut plan);
         let file_text = match edit {
             Edit::ApplyFile { text, .. } => Some(text.clone()),
             _ => current.file_text.clone(),
         };
         let revision = current.revision.saturating_add(1);
         let state = StoredState { revision, config, file_text };
-        Ok(ValidatedChange { state, required: wanted, disks, plan, forced, options })
+        Ok(ValidatedChange { state, required: wanted, disks, images, plan, forced, options })
     }
 
     /// Returns errors for CPUs and devices that do not exist or cannot be used.

@@ -74,6 +74,9 @@ pub struct ChangeOptions {
     /// Keeps disks that cannot be opened as failed, and retries them. Otherwise a disk that cannot
     /// be opened fails the change.
     pub keeps_faulty_disks: bool,
+    /// Creates the missing image file of the disk that the change sets, although the disk is not
+    /// new.
+    pub creates_image: bool,
     /// True for jobs on image files, which may replace the image of a disk by one of its parents.
     pub replaces_images: bool,
 }
@@ -146,6 +149,16 @@ impl Edit {
     /// refers to.
     pub(crate) const fn is_apply(&self) -> bool {
         matches!(self, Self::Apply(_) | Self::ApplyFile { .. } | Self::Reload)
+    }
+
+    /// Returns the disk whose missing image file the change creates on request.
+    pub(crate) fn created_image(&self, options: ChangeOptions) -> Option<Name> {
+        match self {
+            Self::Disk(ResourceEdit::Put(name, _) | ResourceEdit::Patch(name, _)) => {
+                options.creates_image.then(|| name.clone())
+            }
+            _ => None,
+        }
     }
 
     /// Returns the object of the change: `host` or the resource, like `nic/web`.

@@ -90,8 +90,9 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
         Notice::NodeSilent { node, reserved_iops } => {
             let node = names.node(*node);
             let text = format!(
-                "Node {node} sends no reports any more; its reservation of {reserved_iops} IOPS \
-                 is kept. If it is gone for good, run `suimon cluster remove {node}`."
+                "Node {node} has stopped sending reports; its reservation of {reserved_iops} IOPS \
+                 is kept. Check the node. If it will not return, make sure that it is switched off, \
+                 then run `suimon cluster remove {node}`."
             );
             of_store(EventKind::NodeSilent, store, text)
                 .with("node", node)

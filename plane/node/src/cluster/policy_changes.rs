@@ -118,7 +118,8 @@ impl PolicyChanges {
         if let Some((node, store)) = user.flatten() {
             let text = format!(
                 "disks of node `{node}` on store {store} have it; change or delete those first, or, \
-                 if that node is gone for good, `suimon cluster remove {node}`"
+                 if that node is switched off and will not return, run `suimon cluster remove \
+                 {node}`"
             );
             return Err(ApiError::new(ErrorCode::InUse, text));
         }

@@ -324,7 +324,8 @@ fn register(
                 if known.host != host.host {
                     return Err(refused(format!(
                         "node `{node}` is another host; give this host another name, or, if that \
-                         host is gone for good, run `suimon cluster remove {node}` on a node"
+                         host is switched off and will not return, run `suimon cluster remove \
+                         {node}` on a node"
                     )));
                 }
                 if known.incarnation >= host.incarnation {

@@ -2,6 +2,7 @@
 //! control thread changes the state.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::{ApiError, ErrorCode, Name, StorageState};
@@ -24,6 +25,10 @@ pub(crate) struct DiskEntry {
     /// writes. Lock order: before `state`; held while the full-store policy is set in the storage
     /// plane.
     pub(super) awaited_by: Mutex<BTreeSet<Name>>,
+    /// True if the disk has had no image yet. Only then a missing image file is created
+    /// (`new_disks.rs`). Shared with attempts to open the disk, which set it to false when they
+    /// find an image file.
+    is_new: Arc<AtomicBool>,
     state: Mutex<DiskState>,
 }
 
@@ -107,7 +112,8 @@ impl DiskEntry {
             work: None,
             moving: None,
         };
-        Self { name, id, awaited_by: Mutex::default(), state: Mutex::new(state) }
+        let (awaited_by, is_new) = (Mutex::default(), Arc::default());
+        Self { name, id, awaited_by, is_new, state: Mutex::new(state) }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, DiskState> {
@@ -117,6 +123,21 @@ impl DiskEntry {
     /// Returns the name of the disk in events and errors, `disk/NAME`.
     pub(crate) fn label(&self) -> String {
         format!("disk/{}", self.name)
+    }
+
+    /// Returns true if the disk has had no image yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_new.load(Ordering::Acquire)
+    }
+
+    /// Sets whether the disk has had no image yet.
+    pub(super) fn set_new(&self, is_new: bool) {
+        self.is_new.store(is_new, Ordering::Release);
+    }
+
+    /// Returns the flag of [`Self::is_new`].
+    pub(super) fn new_flag(&self) -> Arc<AtomicBool> {
+        self.is_new.clone()
     }
 
     /// Returns true if another node owns the file during a migration. This node must neither open

@@ -2,6 +2,7 @@
 //! the store does not respond.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
 use suimon_ports::{RedoRecords, StoreFiles};
@@ -12,6 +13,7 @@ use suimon_storage::{DiskSpec, jobs};
 
 use super::children::{ClosedDisk, ParentCache};
 use super::growing::required_size;
+use super::new_disks::missing_image;
 use super::open_stores::OpenStores;
 use super::opening::{disk_error, store_file_error};
 use super::required::RequiredDisk;
@@ -31,6 +33,8 @@ pub(crate) struct ImageTask {
     /// True if metadata is checked when the images are opened.
     pub(super) verifies: bool,
     pub(super) clock: UnixClock,
+    /// True if the disk has had no image yet (`new_disks.rs`).
+    pub(super) is_new: Arc<AtomicBool>,
     /// Disks of the same store that are not open. Empty except for opening a disk.
     pub(super) beside: Vec<ClosedDisk>,
     pub(super) known_parents: Arc<ParentCache>,
@@ -86,12 +90,12 @@ impl ImageTask {
         files.map_err(|error| store_file_error(&self.label, &error))
     }
 
-    /// Opens the images of a disk. Creates the file if it is missing, and extends it if it is
-    /// smaller than desired.
+    /// Opens the images of a disk. Creates a missing file if the disk is new, and extends the disk
+    /// if it is smaller than desired.
     ///
     /// # Errors
-    /// Fails if the file is a parent of another disk, is missing and has no configured size, or
-    /// cannot be opened. A file created by this attempt is removed.
+    /// Fails if the file is a parent of another disk, is missing and the disk is not new or has no
+    /// configured size, or cannot be opened. A file created by this attempt is removed.
     pub(super) fn open(mut self) -> Result<Opened, ApiError> {
         let files = self.files()?;
         self.check_not_parent(&files)?;
@@ -114,7 +118,11 @@ impl ImageTask {
         }
         let failed = |error: DiskError| self.failed(&error);
         if images::exists(files.as_ref(), &plan).map_err(failed)? {
+            self.is_new.store(false, Ordering::Release);
             return Ok(false);
+        }
+        if !self.is_new.load(Ordering::Acquire) {
+            return Err(missing_image(&self.label, &self.required));
         }
         if plan.size.is_none() && plan.parent.is_none() {
             let text = format!(

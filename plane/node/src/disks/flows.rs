@@ -102,17 +102,27 @@ impl Disks {
     }
 
     fn unmet(&self, store: &Name, unmet: &Unmet) -> Draft {
-        let (cause, why) = match unmet.shortfall {
-            Shortfall::OtherDisks => ("other-disks", "other disks use the capacity of the store"),
+        let (cause, why, remedy) = match unmet.shortfall {
+            Shortfall::OtherDisks => (
+                "other-disks",
+                "other disks use the capacity of the store",
+                "Measure the store, lower other minimums, or move disks to another store",
+            ),
             Shortfall::ExternalLoad => (
                 "foreign-load",
                 "the store delivers less than its capacity, because of external load",
+                "Stop that load, or lower `capacity_iops` of the store",
             ),
             Shortfall::DeviceLatency => (
                 "device-latency",
                 "the disk has too few requests in flight for the latency of the device",
+                "Let the client submit more requests at a time, or use a faster device",
             ),
-            Shortfall::OwnMaximum => ("own-maximum", "its own maximum is the limit"),
+            Shortfall::OwnMaximum => (
+                "own-maximum",
+                "its own maximum is the limit",
+                "Raise `max_iops` or `max_bytes_per_s`",
+            ),
         };
         let displaced: Vec<String> = unmet
             .displaced_by
@@ -121,8 +131,7 @@ impl Disks {
             .collect();
         let text = format!(
             "The minimum has not been met for {} s: guaranteed {} IOPS, demand {} IOPS, delivered \
-             {} IOPS; {why}. Check LIMITED BY in `suimon qos flows`; lower minimums, or move disks \
-             to another store.",
+             {} IOPS; {why}. {remedy}.",
             unmet.lasting.as_secs(),
             unmet.guaranteed_iops,
             unmet.demanded_iops,

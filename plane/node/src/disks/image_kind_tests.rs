@@ -126,3 +126,45 @@ fn no_disk_writes_to_a_parent_that_only_the_image_names() {
     harness.apply_ok(&both("file = \"other.vhdx\"\nsize_bytes = 8388608", "top.vhdx"));
     assert!(ready("base") && ready("data"));
 }
+
+/// The configuration contains neither the former kind nor the new one.
+#[test]
+fn a_plan_names_the_kind_of_another_image() {
+    let harness = with_child();
+    harness.apply_ok(&host(CHILD));
+    let convert = suimon_contract::ConvertDiskRequest {
+        file: "fixed.vhdx".parse().unwrap(),
+        format: suimon_contract::DiskFormat::Vhdx,
+        kind: Some(DiskKind::Fixed),
+    };
+    let job = DiskFileJob::Convert(convert);
+    let operation = harness.node.start_disk_job(&name("data"), job).unwrap();
+    let ended = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
+    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    let preview = |patch: &str| {
+        let edit = Edit::Disk(ResourceEdit::Patch(name("data"), patch.as_bytes().to_vec()));
+        harness.node.preview(&edit, crate::ChangeOptions::default()).unwrap().steps[0].to_string()
+    };
+    let planned = "± disk/data replace: file child.vhdx → fixed.vhdx, kind differencing → fixed";
+    assert_eq!(preview(r#"{"file": "fixed.vhdx"}"#), planned);
+    // A new file has the default kind.
+    assert_eq!(
+        preview(r#"{"file": "new.vhdx", "size_bytes": 8388608}"#),
+        "± disk/data replace: file child.vhdx → new.vhdx, kind differencing → dynamic, size_bytes \
+         none → 8 MiB"
+    );
+    // The change itself has the same plan.
+    let changed = patch(&harness, r#"{"file": "fixed.vhdx"}"#);
+    assert_eq!(changed.state, OperationState::Succeeded, "{changed:?}");
+    assert_eq!(changed.plan.unwrap().steps[0].to_string(), planned);
+    // Another image of the same kind, and a configured kind that is that of the image.
+    rename(&harness, "base.vhdx", "other.vhdx");
+    assert_eq!(
+        preview(r#"{"file": "other.vhdx"}"#),
+        "± disk/data replace: file fixed.vhdx → other.vhdx, kind fixed → dynamic"
+    );
+    assert_eq!(
+        preview(r#"{"file": "new.vhdx", "kind": "fixed", "size_bytes": 8388608}"#),
+        "± disk/data replace: file fixed.vhdx → new.vhdx, size_bytes none → 8 MiB"
+    );
+}

@@ -164,6 +164,7 @@ impl Controller {
                 Err(NotOpened::Pending) => {}
                 Err(NotOpened::Failed(error)) => {
                     tracing::debug!(disk = %entry.name, %error, "retry failed");
+                    self.end_new_disk_if_found(&entry);
                     self.fail_disk(&entry, error.to_string());
                 }
             }
@@ -212,7 +213,7 @@ fn flush_failed(entry: &DiskEntry, detail: String) -> Draft {
     let (name, store) = (&entry.name, entry.lock().required.config.store.clone());
     let text = format!(
         "A flush failed: {detail}. Writes since the last successful flush may be lost. Writes and \
-         flushes of the disk fail, reads continue. Repair store {store}, then run `suimon disk reopen \
+         flushes of the disk fail until it is reopened; reads continue. Repair store {store}, then run `suimon disk reopen \
          {name}` and check the file systems of the disk's guest."
     );
     Draft::new(EventKind::DiskFlushFailed, entry.label(), text)

@@ -37,12 +37,27 @@ impl OpenStores {
     /// Returns the files of the store at a path. Opens the store if necessary and removes remains
     /// of crashes. Blocks while the store does not respond.
     ///
+    /// An open store is opened again if its path refers to another directory now: a file system
+    /// that was mounted later would otherwise stay hidden behind the directory of its mount point.
+    ///
     /// # Errors
     /// Fails if the store cannot be opened.
     pub(crate) fn files(&self, path: &Path) -> Result<Arc<dyn StoreFiles>, StoreFileError> {
         let seat = self.lock().entry(path.to_owned()).or_default().clone();
+        // The slot is not locked during the check, because a store that does not respond blocks it.
+        let known = seat.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(files) = &known {
+            if self.source.identity(path)? == files.identity() {
+                return Ok(files.clone());
+            }
+            tracing::info!(store = %path.display(), "the path of the store has another directory");
+        }
         let mut open = seat.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(files) = &*open {
+        let is_known = |files: &&Arc<dyn StoreFiles>| {
+            known.as_ref().is_some_and(|known| Arc::ptr_eq(known, files))
+        };
+        // Another caller may have opened the store meanwhile.
+        if let Some(files) = open.as_ref().filter(|files| !is_known(files)) {
             return Ok(files.clone());
         }
         let files = self.source.open(path)?;

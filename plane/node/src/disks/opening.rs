@@ -38,8 +38,8 @@ impl DiskObserver for NoticeSender {
 type Opening = Result<Opened, ApiError>;
 
 impl Controller {
-    /// Opens a closed disk, and creates its file if that is missing. Returns true if the file was
-    /// created. Blocks at most [`STORE_TIMEOUT`].
+    /// Opens a closed disk, and creates its file if that is missing and the disk is new. Returns
+    /// true if the file was created. Blocks at most [`STORE_TIMEOUT`].
     ///
     /// # Errors
     /// Fails if the disk cannot be opened or its store does not respond in time.
@@ -124,6 +124,7 @@ impl Controller {
                 }
                 Err(error) => {
                     let reason = error.to_string();
+                    self.end_new_disk_if_found(&entry);
                     self.drafts.push(disk_failed(&entry, &reason));
                     self.fail_disk(&entry, reason);
                 }
@@ -135,8 +136,8 @@ impl Controller {
     /// if its file was created.
     ///
     /// # Errors
-    /// Fails if the disk was reconfigured meanwhile, or a front-end cannot be opened. The images
-    /// are then closed, and a created file is removed.
+    /// Fails if the disk was reconfigured meanwhile, the state store cannot be written, or a
+    /// front-end cannot be opened. The images are then closed, and a created file is removed.
     fn attach(&mut self, entry: &DiskEntry, opened: Opened) -> Result<bool, ApiError> {
         let (wanted, generation) = {
             let mut state = entry.lock();
@@ -148,6 +149,14 @@ impl Controller {
             let text = "the disk was changed while its store did not respond";
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
         }
+        let was_recorded = match self.end_new_disk(entry) {
+            Ok(was_recorded) => was_recorded,
+            Err(error) => {
+                self.reclaim(opened);
+                return Err(error);
+            }
+        };
+        entry.set_new(false);
         let disks = &self.shared.disks;
         let Opened { mut work, files, images, is_made } = opened;
         let images::OpenedDisk { spec, kind, shape, layers, .. } = images;
@@ -171,6 +180,7 @@ impl Controller {
             Err(error) => {
                 if is_made {
                     self.remove_file(entry, &files);
+                    self.make_new_again(entry, was_recorded);
                 }
                 Err(error)
             }
@@ -306,6 +316,7 @@ impl Shared {
             records: self.disks.parts.records.clone(),
             left_records: RemainingRecords::Redo,
             clock: self.clock.clone(),
+            is_new: entry.new_flag(),
             beside: Vec::new(),
             known_parents: self.disks.known_parents.clone(),
             drafts: Vec::new(),

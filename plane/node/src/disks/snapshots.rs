@@ -39,6 +39,7 @@ const KEEP_MINIMUMS: ChangeOptions = ChangeOptions {
     force: true,
     with_file: false,
     keeps_faulty_disks: false,
+    creates_image: false,
     replaces_images: true,
 };
 

@@ -12,7 +12,7 @@ use suimon_contract::{
 };
 use suimon_ports::{FileName, StoreFiles, StoreSpace, VhostUserDiskStatus};
 use suimon_quantity::DiskId;
-use suimon_storage::{DiskCounterCells, DiskView, OpTally, StoreRole, StoreView};
+use suimon_storage::{DiskCounterCells, DiskView, OpTally, StoreView};
 use suimon_storage_qos::Capacity;
 
 use super::Disks;
@@ -213,7 +213,8 @@ impl Shared {
             },
         };
         let open = state.open.as_ref();
-        let vhost_user = config.vhost_user.as_ref().map(|_| {
+        // Includes the socket that the disk of a VM has without the key.
+        let vhost_user = state.required.config.vhost_user.as_ref().map(|_| {
             let device = open.and_then(|open| open.device.as_ref());
             vhost_user_status(device.map(|device| device.status()).unwrap_or_default())
         });
@@ -272,9 +273,8 @@ impl Shared {
         let used = space.as_ref().filter(|_| has_files).and_then(used_percent);
         let is_nearly_full = used.is_some_and(|used| used >= config.full_warning_percent.into());
         let id = self.disks.store_id(&config.name);
-        let budget = seen.stores.iter().find(|view| {
-            view.store == id && matches!(view.status.role, StoreRole::Sole | StoreRole::Home)
-        });
+        // All workers with disks of the store report the same.
+        let budget = seen.stores.iter().find(|view| view.store == id);
         let on_it = seen.flows.values().filter(|flow| flow.store == config.name);
         let percent = |of: u64| (u128::from(promises.minimums_iops) * 100).div_ceil(of.into());
         StoreStatus {

@@ -1,15 +1,12 @@
-//! Steps of a change that concern disks, and their reversal.
+//! Execution of the steps of a change that concern disks, and their reversal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
 use suimon_image::DiskGeometry;
-use suimon_ports::StateStoreError;
 
 use super::entry::{DiskEntry, Moving};
-use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
 use super::notices::disk_failed;
 use super::opening::NotOpened;
 use super::required::{RequiredDisk, RequiredDisks, required_sockets};
@@ -17,8 +14,7 @@ use super::store_threads::EVENTUAL_TIMEOUT;
 use crate::ChangeOptions;
 use crate::change::ValidatedChange;
 use crate::control::Controller;
-use crate::disks::records::load_measured;
-use crate::transaction::{Acquired, Phase};
+use crate::transaction::Phase;
 
 /// Step of a change of the desired state. Steps are carried out in order, and undone if a later one
 /// fails.
@@ -34,8 +30,16 @@ pub(crate) enum DiskStep {
     Withdraw(Name, RequiredDisk),
     /// Changes a disk while it is in service.
     Change(Name, RequiredDisk),
-    /// Opens a disk that is new or was closed by an earlier step.
-    Open(Name, RequiredDisk),
+    /// Opens a disk that is added or was closed by an earlier step.
+    Open {
+        /// Name of the disk.
+        name: Name,
+        /// Configuration of the disk.
+        wanted: RequiredDisk,
+        /// True if the disk counts as new, so that a missing image file is created; `None`: as
+        /// before the change.
+        is_new: Option<bool>,
+    },
 }
 
 /// Action that undoes a completed [`DiskStep`].
@@ -47,8 +51,17 @@ pub(crate) enum DiskRollback {
     /// Sets the former configuration of a disk in service.
     Restore(Arc<DiskEntry>, RequiredDisk),
     /// Closes a disk and sets its former configuration.
-    Close(Arc<DiskEntry>, RequiredDisk),
-    /// Removes a new disk, and its file if the flag says that it was created for the disk.
+    Close {
+        /// Changed disk.
+        entry: Arc<DiskEntry>,
+        /// Configuration before the change.
+        old: RequiredDisk,
+        /// True if the disk was new before the change.
+        was_new: bool,
+        /// True if the image file was created by the change; it is removed.
+        is_made: bool,
+    },
+    /// Removes an added disk, and its file if the flag says that it was created for the disk.
     Discard(Arc<DiskEntry>, bool),
 }
 
@@ -68,60 +81,9 @@ impl DiskStep {
             Self::Limits(_) => Phase::DiskLimits,
             Self::Close(_) | Self::Withdraw(..) => Phase::CloseDisks,
             Self::Change(..) => Phase::ChangeDisks,
-            Self::Open(..) => Phase::OpenDisks,
+            Self::Open { .. } => Phase::OpenDisks,
         }
     }
-}
-
-/// Adds the resources that the transition from the first to the second set of disks acquires.
-pub(crate) fn acquire_disks(
-    acquired: &mut Acquired,
-    before: &RequiredDisks,
-    after: &RequiredDisks,
-) {
-    for (name, wanted) in after {
-        match before.get(name) {
-            Some(old) if old == wanted => continue,
-            Some(old) if old.can_change_live(wanted) => {}
-            _ => acquired.add_exclusive(wanted.claims()),
-        }
-        acquired.add_shared_sockets(wanted.nbd_socket());
-    }
-}
-
-/// Returns the steps that change the disks of one configuration to those of another. `before` and
-/// `after` are their disks. Disks that are removed and hold no acquired resource are closed at the
-/// end of the change.
-pub(crate) fn disk_steps(
-    (from, before): (&HostConfig, &RequiredDisks),
-    (to, after): (&HostConfig, &RequiredDisks),
-    acquired: &Acquired,
-) -> Vec<DiskStep> {
-    let mut steps = Vec::new();
-    let has_limits = (&from.stores, &from.qos_policies, &from.disks)
-        != (&to.stores, &to.qos_policies, &to.disks);
-    if has_limits {
-        steps.push(DiskStep::Limits(Box::new(to.clone())));
-    }
-    for (name, wanted) in after {
-        match before.get(name) {
-            Some(old) if old == wanted => continue,
-            Some(old) if old.can_change_live(wanted) => {
-                if old.is_nbd_acquired(acquired) {
-                    steps.push(DiskStep::Withdraw(name.clone(), wanted.clone()));
-                }
-                steps.push(DiskStep::Change(name.clone(), wanted.clone()));
-                continue;
-            }
-            Some(_) => steps.push(DiskStep::Close(name.clone())),
-            None => {}
-        }
-        steps.push(DiskStep::Open(name.clone(), wanted.clone()));
-    }
-    let gone = before.iter().filter(|(name, _)| !after.contains_key(*name));
-    let in_the_way = gone.filter(|(_, wanted)| wanted.holds_any(acquired));
-    steps.extend(in_the_way.map(|(name, _)| DiskStep::Close(name.clone())));
-    steps
 }
 
 impl Controller {
@@ -159,12 +121,16 @@ impl Controller {
                 undo.push(DiskRollback::Restore(entry.clone(), old));
                 self.change_disk(&entry, wanted)
             }
-            DiskStep::Open(name, wanted) => match self.shared.disks.find(name) {
+            DiskStep::Open { name, wanted, is_new } => match self.shared.disks.find(name) {
                 // The disk was closed by an earlier step, whose reversal opens it again.
                 Some(entry) => {
+                    let was_new = entry.is_new();
                     let old = std::mem::replace(&mut entry.lock().required, wanted.clone());
-                    undo.push(DiskRollback::Close(entry.clone(), old));
-                    self.open_or_keep_faulty(&entry, options).map(|_| ())
+                    entry.set_new(is_new.unwrap_or(was_new));
+                    let opened = self.open_or_keep_faulty(&entry, options);
+                    let is_made = *opened.as_ref().unwrap_or(&false);
+                    undo.push(DiskRollback::Close { entry, old, was_new, is_made });
+                    opened.map(|_| ())
                 }
                 None => {
                     let entry = self.shared.disks.insert(name.clone(), wanted.clone());
@@ -173,6 +139,7 @@ impl Controller {
                         undo.push(DiskRollback::Discard(entry.clone(), false));
                         return self.add_incoming(&entry, shape);
                     }
+                    entry.set_new(is_new.unwrap_or_default());
                     let opened = self.open_or_keep_faulty(&entry, options);
                     let is_made = *opened.as_ref().unwrap_or(&false);
                     undo.push(DiskRollback::Discard(entry, is_made));
@@ -265,11 +232,15 @@ impl Controller {
                     // original configuration.
                     returns.changed.insert(entry.name.clone(), (entry, old));
                 }
-                DiskRollback::Close(entry, old) => {
-                    self.close_disk(&entry);
+                DiskRollback::Close { entry, old, was_new, is_made } => {
+                    self.close_and_unmake(&entry, is_made);
                     entry.lock().required = old;
+                    entry.set_new(was_new);
                 }
-                DiskRollback::Discard(entry, is_made) => self.discard(&entry, is_made),
+                DiskRollback::Discard(entry, is_made) => {
+                    self.close_and_unmake(&entry, is_made);
+                    self.shared.disks.remove(&entry.name);
+                }
             }
         }
         returns
@@ -300,56 +271,16 @@ impl Controller {
                 self.fail_disk(&entry, error.to_string());
             }
         }
+        self.restore_new_disks(from);
     }
 
-    fn discard(&mut self, entry: &Arc<DiskEntry>, is_made: bool) {
+    /// Closes a disk, and removes its image file if the change that is rolled back has created it.
+    fn close_and_unmake(&self, entry: &DiskEntry, is_made: bool) {
         let files = entry.lock().open.as_ref().map(|open| open.files.clone());
         self.close_disk(entry);
-        self.shared.disks.remove(&entry.name);
         if let Some(files) = files.filter(|_| is_made) {
             self.remove_file(entry, &files);
         }
-    }
-
-    /// Opens the disks of the stored desired state when the daemon starts, except those in `away`,
-    /// which another node may have. Disks that cannot be opened are retried. Disks with an
-    /// unfinished job are opened after the job.
-    pub(crate) fn open_stored(
-        &mut self,
-        config: &HostConfig,
-        wanted: RequiredDisks,
-        away: &BTreeMap<Name, Moving>,
-    ) -> Result<(), StateStoreError> {
-        self.load_unfinished()?;
-        self.shared.disks.set_measured(load_measured(self.store.as_ref())?);
-        if let Err(error) = self.shared.disks.set_limits(config, true) {
-            tracing::error!(%error, "limits are not as configured");
-        }
-        let sockets = required_sockets(&wanted);
-        self.shared.disks.set_required(wanted.clone());
-        let deadline = Instant::now() + LEFT_LOCKS_MAX;
-        for (name, wanted) in wanted {
-            let is_unfinished = self.unfinished.contains_key(&name);
-            let moving = away.get(&name).copied();
-            let entry = self.shared.disks.insert(name, wanted);
-            if moving.is_some() || is_unfinished {
-                entry.lock().moving = moving;
-                continue;
-            }
-            if let Err(NotOpened::Failed(error)) = self.open_left_disk(&entry, deadline) {
-                let reason = error.to_string();
-                self.drafts.push(disk_failed(&entry, &reason));
-                self.fail_disk(&entry, reason);
-            }
-        }
-        self.devices.created.note_sockets(sockets)
-    }
-
-    /// Opens a disk whose images may still be locked by a process that was killed. Retries until
-    /// the deadline.
-    fn open_left_disk(&mut self, entry: &DiskEntry, deadline: Instant) -> Result<(), NotOpened> {
-        let is_busy = |error: &NotOpened| matches!(error, NotOpened::Failed(error) if error.code == ErrorCode::DeviceBusy);
-        until_unlocked(deadline, is_busy, || self.open_disk_eventually(entry, EVENTUAL_TIMEOUT))
     }
 
     /// Completes a change: closes disks that are absent from the new configuration, and removes
@@ -392,7 +323,7 @@ impl std::fmt::Display for DiskStep {
             Self::Close(name) => write!(f, "close disk/{name}"),
             Self::Withdraw(name, _) => write!(f, "end the NBD export of disk/{name}"),
             Self::Change(name, _) => write!(f, "change disk/{name}"),
-            Self::Open(name, _) => write!(f, "open disk/{name}"),
+            Self::Open { name, .. } => write!(f, "open disk/{name}"),
         }
     }
 }

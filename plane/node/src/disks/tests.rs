@@ -50,6 +50,26 @@ fn disks_are_made_served_and_offered_and_their_files_stay() {
     assert!(harness.disks.sockets().0.is_empty() && harness.offered().is_empty());
 }
 
+/// `USED BY` of `suimon disk list` is derived from it.
+#[test]
+fn the_disk_of_a_vm_shows_its_vhost_user_device_without_the_key() {
+    let harness = Harness::with_store();
+    let mut config = two_disks();
+    config.disks[1].nbd = None;
+    config.vms = host(
+        "[[vm]]\nname = \"web\"\nmemory_bytes = 268435456\ndisks = [\"data\"]\n\
+         [[store]]\nname = \"fast\"\npath = \"/srv/fast\"\n[[disk]]\nname = \"data\"\n\
+         store = \"fast\"\nformat = \"vhdx\"\nsize_bytes = 1048576\n",
+    )
+    .vms;
+    harness.apply_ok(&config);
+    let has_device = |disk| harness.node.disk(disk).unwrap().vhost_user.is_some();
+    assert!(has_device("data"));
+    config.vms.clear();
+    harness.apply_ok(&config);
+    assert!(!has_device("data"));
+}
+
 /// Long-running hosts create and delete disks of ever new names.
 #[test]
 fn numbers_of_deleted_disks_stores_and_policies_are_not_kept() {

@@ -8,6 +8,7 @@ use crate::testing::{DEADLINE, name, wait_until};
 use crate::{DiskFileJob, Edit, ResourceEdit, VmAction};
 
 mod failing;
+mod missing;
 mod pair;
 
 #[test]

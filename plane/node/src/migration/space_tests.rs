@@ -1,9 +1,9 @@
-//! Migrations of VMs that wait for space.
+//! Migrations of VMs whose disks are copied: VMs that wait for space, and images of the destination.
 
 use std::time::Duration;
 
 use suimon_contract::{
-    EventKind, HostConfig, MigrateVmRequest, Operation, OperationState, VmState,
+    EventKind, HostConfig, MigrateVmRequest, Operation, OperationState, StorageState, VmState,
 };
 use suimon_ports::VmRunState;
 use suimon_ports::testing::MemoryStore as MemoryFiles;
@@ -203,4 +203,24 @@ fn only_a_vm_that_nobody_has_paused_is_to_run_on_the_other_node() {
     assert!(!is_paused());
     pair.work(VmAction::Pause);
     assert!(is_paused());
+}
+
+/// The store of the destination is not mounted at the next start of its daemon.
+#[test]
+fn a_disk_that_was_copied_is_not_new_at_its_destination() {
+    let pair = Pair::new();
+    let operation = pair.begin();
+    let operation = pair.end(&operation);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    let (store, devices, disks) = pair.there.kill_with_disks();
+    assert!(store.keys("new_disks").is_empty());
+    drop(disks.take_store(PATHS[1]));
+    disks.put_store(PATHS[1], MemoryFiles::default());
+    let there = Harness::with_disks(store, devices, disks);
+    wait_until("the file is missing", || {
+        let disk = there.node.disk("web").unwrap();
+        let is_missing = disk.reason.is_some_and(|reason| reason.contains("is missing"));
+        disk.state == StorageState::Failed && is_missing
+    });
+    assert!(there.disks.files(PATHS[1]).is_empty());
 }

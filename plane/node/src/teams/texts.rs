@@ -42,7 +42,9 @@ pub(crate) fn loopback(team: &Name, member: &str, port: Option<u16>) -> Draft {
             draft(EventKind::LacpLooped, team, text).with("member", member).with("port", port)
         }
         None => {
-            let text = format!("The link of {member} is not looped back to this host any more.");
+            let text = format!(
+                "The loop on the link of {member} has ended; the member can be used again."
+            );
             draft(EventKind::LacpLoopEnded, team, text).with("member", member)
         }
     }

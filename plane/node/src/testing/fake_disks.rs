@@ -11,7 +11,7 @@ use suimon_ports::{
     DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDevices, DiskExports, DiskListener,
     DiskObserver, DiskQueue, DiskQueueHost, ExportedDisk, NbdAddress, NbdClient, NbdLevel,
     NbdLimits, NbdNotice, NbdServerSpec, NbdUsage, StoreFault, StoreFileError, StoreFiles,
-    StoreSource, VhostUserDiskSpec, VhostUserDiskStatus,
+    StoreIdentity, StoreSource, VhostUserDiskSpec, VhostUserDiskStatus,
 };
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit, WorkerId};
 use suimon_storage::{
@@ -377,6 +377,10 @@ impl StoreSource for FakeDisks {
         let store = self.lock().stores.get(path).cloned();
         let missing = || StoreFileError::new(path.to_string_lossy(), StoreFault::Missing);
         Ok(Arc::new(store.ok_or_else(missing)?))
+    }
+
+    fn identity(&self, path: &Path) -> Result<StoreIdentity, StoreFileError> {
+        Ok(StoreSource::open(self, path)?.identity())
     }
 }
 

@@ -20,6 +20,9 @@ use suimon_quantity::PciAddress;
 use crate::VmDependencies;
 use crate::testing::DEADLINE;
 
+/// Maximum duration of a query of a QEMU that does not reply. Longer than tests wait for operations.
+const STALL_MAX: Duration = Duration::from_secs(40);
+
 /// VM host. Clones share the state, which survives daemons.
 #[derive(Clone, Default)]
 pub(crate) struct FakeVms(Arc<Mutex<World>>);
@@ -55,6 +58,10 @@ struct World {
     open_elsewhere: BTreeSet<String>,
     /// Number of queries of the failover state of NICs.
     standby_queries: u32,
+    /// True while no QEMU replies to queries.
+    stalls: bool,
+    /// Number of queries that block because of `stalls`.
+    stalled: u32,
     /// Set if guests release devices on request; called before the release is reported.
     on_unplug: Option<Arc<dyn Fn() + Send + Sync>>,
     /// VFs bound to `vfio-pci`.
@@ -172,6 +179,31 @@ impl FakeVms {
     /// Returns the number of attempts to take back a VF that QEMU keeps open.
     pub(crate) fn held_vfs(&self) -> u32 {
         self.world().held_vfs
+    }
+
+    /// Sets whether queries of QEMU, and attempts to adopt a VM, block until its process ends.
+    pub(crate) fn stall_queries(&self, is_so: bool) {
+        self.world().stalls = is_so;
+    }
+
+    /// Returns true if a query blocks.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.world().stalled > 0
+    }
+
+    /// Blocks while no QEMU replies and the VM is running.
+    fn stall(&self, name: &str) {
+        self.world().stalled += 1;
+        // Limited, so that a failed test ends.
+        let limit = Instant::now() + STALL_MAX;
+        let is_stalled = || {
+            let world = self.world();
+            world.stalls && world.running.contains_key(name)
+        };
+        while is_stalled() && Instant::now() < limit {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.world().stalled -= 1;
     }
 
     /// Returns the number of queries of the failover state of NICs.
@@ -385,6 +417,7 @@ impl VmHost for FakeVms {
         observer: Arc<dyn VmObserver>,
     ) -> Result<Box<dyn Vm>, VmError> {
         self.check("adopt")?;
+        self.stall(&identity.name);
         let mut world = self.world();
         let guest = world.running.get_mut(&identity.name);
         let guest = guest.filter(|guest| guest.process == identity.process).ok_or_else(gone)?;
@@ -556,16 +589,24 @@ impl Vm for FakeVm {
         Ok(())
     }
 
-    fn standby(&self, nic: &str) -> Result<Standby, VmError> {
-        self.host.check("standby")?;
-        let mut world = self.host.world();
-        world.standby_queries += 1;
-        let guest = world.running.get(&self.name).ok_or_else(gone)?;
-        Ok(Standby {
-            is_negotiated: !world.takes_no_vfs && !world.is_booting,
-            is_driver_ready: !world.is_booting,
-            has_vf: guest.vfs.contains_key(nic),
-        })
+    fn standbys(&self, nics: &[&str]) -> BTreeMap<String, Standby> {
+        self.host.stall(&self.name);
+        let mut found = BTreeMap::new();
+        for nic in nics {
+            if self.host.check("standby").is_err() {
+                continue;
+            }
+            let mut world = self.host.world();
+            world.standby_queries += 1;
+            let Some(guest) = world.running.get(&self.name) else { continue };
+            let standby = Standby {
+                is_negotiated: !world.takes_no_vfs && !world.is_booting,
+                is_driver_ready: !world.is_booting,
+                has_vf: guest.vfs.contains_key(*nic),
+            };
+            found.insert((*nic).to_owned(), standby);
+        }
+        found
     }
 
     fn guest(&self) -> Result<GuestInfo, VmError> {

@@ -12,11 +12,18 @@ impl Controller {
     /// Called before tables are published and devices are opened, also for VMs that do not respond.
     /// The VM's driver reports a VF that has been lost.
     pub(crate) fn hold_stored_vfs(&mut self, config: &HostConfig, left: &[RecordedVm]) {
-        for (nic, vf) in left.iter().filter_map(|(_, run, _)| run.as_ref()).flat_map(|run| &run.vfs)
+        for (nic, vf) in left.iter().filter_map(|vm| vm.left.run.as_ref()).flat_map(|run| &run.vfs)
         {
             if let Some(vf) = vf.address() {
                 self.hold_vf(config, nic, vf);
             }
+        }
+        // These are not back at the host, although their VMs have ended.
+        for (nic, vf) in left.iter().flat_map(|vm| &vm.left.held_vfs) {
+            let Some(vf) = vf.address() else { continue };
+            self.shared.iov.view().assigned.insert(vf.address, nic.clone());
+            let (nic, vf) = (self.iov.nic(nic), self.iov.vf(&vf));
+            self.notify_policy(&Event::VfHeld { nic, vf });
         }
     }
 

@@ -32,8 +32,9 @@ pub(super) fn lost_vf(nic: &Name, vf: &VfAddress, why: &str) -> Draft {
 
 pub(super) fn without_vf(nic: &Name, why: &str) -> Draft {
     let text = format!(
-        "Traffic of the NIC uses the switch, because no VF can be assigned: {why}. Add VFs \
-         (`suimon vf enable`), or set `iov_weight` of the NIC to 0."
+        "Traffic of the NIC uses the switch, because no VF can be assigned: {why}. Set `iov_weight` \
+         of this or of another NIC to 0, or add VFs with `suimon vf enable`, which requires that no \
+         VF of the adapter is in use."
     );
     about(EventKind::NicWithoutVf, nic, text).with("reason", why)
 }

@@ -14,6 +14,7 @@ use super::entry::in_words;
 use super::freezing::GuestFreeze;
 use super::inbox::{Input, Message, PendingNotices};
 use super::incoming::Arriving;
+use super::killing::ON_REQUEST;
 use super::outgoing::OutgoingMigration;
 use super::records::{StoredMove, StoredRun};
 use super::self_released::SelfReleased;
@@ -110,6 +111,7 @@ impl Driver {
                 Input::Notices(news) => self.handle_notices(news),
                 Input::Time => {}
                 Input::Message(Message::Work(work, operation)) => self.begin(work, operation),
+                Input::Message(Message::Kill(kill)) => self.begin_kill(&kill),
                 Input::Message(Message::Vf(order)) => self.handle_vf_order(order),
                 Input::Message(Message::Migrate(request, operation)) => {
                     self.begin_leaving(&request, operation);
@@ -195,8 +197,7 @@ impl Driver {
         }
         let state = self.entry.view().state;
         let is_paused = work == VmAction::Pause && self.waits_for_space();
-        let checked = if is_paused { Ok(()) } else { work.check(&self.entry.name, state) };
-        let checked = checked.and_then(|()| self.check_stays(work));
+        let checked = if is_paused { self.check_stays(work) } else { self.check_action(work) };
         let done = checked.and_then(|()| match work {
             VmAction::Start if operation.is_none() => self.start_with_host(),
             VmAction::Start => self.start(),
@@ -225,6 +226,13 @@ impl Driver {
             (_, Some(operation)) => operation.end(&done),
             (_, None) => self.report_not_done(state, &done),
         }
+    }
+
+    /// Checks that the VM's state and its migration permit the operation.
+    pub(super) fn check_action(&self, work: VmAction) -> Result<(), ApiError> {
+        let state = self.entry.view().state;
+        work.check(&self.entry.name, state)?;
+        self.check_stays(work)
     }
 
     /// Emits an event if an autostart failed: no operation reports the error.
@@ -278,7 +286,7 @@ impl Driver {
             return Ok(());
         }
         self.kill_process().map_err(|error| self.api_error(&error))?;
-        self.handle_ended(true, "it was killed on request");
+        self.handle_ended(true, ON_REQUEST);
         Ok(())
     }
 
@@ -342,6 +350,7 @@ impl Driver {
     /// completes a pending stop operation.
     pub(super) fn handle_ended(&mut self, is_orderly: bool, reason: &str) {
         let was_asked = self.stopping.is_some();
+        let (is_orderly, reason) = self.cause_of_end(is_orderly, reason);
         self.forget_process();
         if std::mem::take(&mut self.cancels_when_found) {
             self.migration_record = None;

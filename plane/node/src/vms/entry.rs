@@ -2,6 +2,7 @@
 //! driver writes once the thread is started.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -22,6 +23,9 @@ pub(crate) struct VmEntry {
     /// Id of the migration by which the VM came to this node, set at the activation.
     pub(super) arrived: OnceLock<String>,
     view: Mutex<VmView>,
+    /// True while a thread other than the driver kills the process, and until the driver has handled
+    /// its end.
+    is_killed: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -85,6 +89,7 @@ impl VmEntry {
             inbox: Inbox::default(),
             arrived: OnceLock::new(),
             view: Mutex::new(view),
+            is_killed: AtomicBool::new(false),
             thread: Mutex::default(),
         }
     }
@@ -102,6 +107,11 @@ impl VmEntry {
     pub(super) fn set_arrived(&self, id: &str) {
         // A VM comes once: it is deleted when it leaves.
         let _ = self.arrived.set(id.to_owned());
+    }
+
+    /// Sets whether a thread other than the driver kills the process. Returns the former value.
+    pub(super) fn set_killed(&self, is_killed: bool) -> bool {
+        self.is_killed.swap(is_killed, Ordering::AcqRel)
     }
 
     pub(crate) fn set_thread(&self, thread: JoinHandle<()>) {

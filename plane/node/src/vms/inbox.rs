@@ -10,6 +10,7 @@ use suimon_contract::{IncomingMigrationRequest, MigrateVmRequest, VM_DEVICES_MAX
 use suimon_ports::{VmDevice, VmNotice, VmRunState};
 
 pub(crate) use self::observer::NoticeObserver;
+use super::killing::PendingKill;
 use super::vfs::VfOrder;
 use super::work::VmAction;
 use crate::migration::ArrivalMessage;
@@ -26,6 +27,8 @@ const ARRIVAL_REQUESTS_MAX: usize = 16;
 pub(crate) enum Message {
     /// Execute an operation; `None`: requested by `autostart`.
     Work(VmAction, Option<OperationHandle>),
+    /// Kill the VM's process.
+    Kill(Arc<PendingKill>),
     /// Execute an order about a NIC's virtual function.
     Vf(VfOrder),
     /// Migrate the VM to another node.

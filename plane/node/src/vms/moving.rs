@@ -78,8 +78,8 @@ impl Driver {
                 leave.to
             ),
             Some(StoredMove::HandedOver(leave)) => format!(
-                "the VM was handed over to node {}, which does not respond; if that node is gone \
-                 for good, `suimon node delete {}` resumes the VM here",
+                "the VM was handed over to node {}, which does not respond; if that node is \
+                 switched off and will not return, `suimon node delete {}` resumes the VM here",
                 leave.to, leave.to
             ),
             Some(StoredMove::Migrated(leave)) => {

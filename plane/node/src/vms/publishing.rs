@@ -18,6 +18,7 @@ impl Driver {
             run: run.cloned(),
             moving: self.migration_record.clone(),
             arrived: self.entry.arrived.get().cloned(),
+            held_vfs: self.held_vfs.stored(run),
         };
         let saved = save_vm(&self.entry.name, &vm).and_then(|change| self.store.commit(&[change]));
         if let Err(error) = &saved {
@@ -31,6 +32,16 @@ impl Driver {
         let is_written = self.run.as_ref().is_some_and(|run| self.save(Some(&run.stored)));
         if let Some(run) = &mut self.run {
             run.is_recorded = is_written;
+        }
+    }
+
+    /// Records the VM as it is: running, unresponsive or stopped.
+    pub(super) fn save_record(&mut self) {
+        match (&self.run, &self.lost) {
+            (Some(_), _) => self.save_run(),
+            (None, lost) => {
+                self.save(lost.as_ref().map(|lost| &lost.stored));
+            }
         }
     }
 

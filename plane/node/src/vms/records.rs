@@ -35,6 +35,10 @@ pub(crate) struct StoredVm {
     /// Id of the migration by which the VM came to this node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) arrived: Option<String>,
+    /// Virtual functions, with their NICs, that an ended run has had and that are not back at the
+    /// host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) held_vfs: Vec<(Name, StoredVfId)>,
 }
 
 /// Migration state of a VM.

@@ -19,15 +19,28 @@ use crate::control::Controller;
 use crate::disks::Moving;
 use crate::migration::uuid_of;
 use crate::state::{load_boot, save_boot};
+use crate::virtual_functions::StoredVfId;
 
-/// Recorded VM with the run and the migration state that the previous daemon left.
-pub(crate) type RecordedVm = (Arc<VmEntry>, Option<StoredRun>, Option<StoredMove>);
+/// Recorded VM, as the previous daemon left it.
+pub(crate) struct RecordedVm {
+    pub(crate) entry: Arc<VmEntry>,
+    pub(crate) left: LeftVm,
+}
+
+/// Run, migration state and virtual functions of a VM that the previous daemon left.
+#[derive(Default)]
+pub(crate) struct LeftVm {
+    pub(crate) run: Option<StoredRun>,
+    pub(crate) moving: Option<StoredMove>,
+    /// Virtual functions of an ended run that are not back at the host, with their NICs.
+    pub(crate) held_vfs: Vec<(Name, StoredVfId)>,
+}
 
 /// Returns the disks of these VMs that another node may have open: handed-over disks of VMs that
 /// have left for it, and of VMs that were arriving from it.
 pub(crate) fn disks_elsewhere(left: &[RecordedVm]) -> BTreeMap<Name, Moving> {
-    let away = left.iter().flat_map(|(_, _, moving)| {
-        let (names, way): (&[Name], Moving) = match moving {
+    let away = left.iter().flat_map(|vm| {
+        let (names, way): (&[Name], Moving) = match &vm.left.moving {
             Some(StoredMove::Arriving { handed_over, .. }) => {
                 (handed_over, Moving::AwaitingHandover)
             }
@@ -89,7 +102,8 @@ impl Controller {
         let folder = config.host.folder_of(name);
         let prepared = self.shared.vms.parts.host.prepare(&folder, user);
         prepared.map_err(|error| about(ApiError::new(ErrorCode::HostError, error.text)))?;
-        let stored = StoredVm { uuid, user, run: None, moving, arrived: None };
+        let held_vfs = Vec::new();
+        let stored = StoredVm { uuid, user, run: None, moving, arrived: None, held_vfs };
         let kept = save_vm(name, &stored).and_then(|change| self.store.commit(&[change]));
         kept.map_err(|error| about(crate::errors::store_error(&error)))?;
         let entry = Arc::new(VmEntry::new(name.clone(), uuid, user));
@@ -98,7 +112,8 @@ impl Controller {
             (view.state, view.migration) = (VmState::Arriving, Some(arriving_view(&request)));
         }
         self.shared.vms.insert(entry.clone());
-        self.start_driver(&entry, None, stored.moving).map_err(|error| {
+        let left = LeftVm { moving: stored.moving, ..LeftVm::default() };
+        self.start_driver(&entry, left).map_err(|error| {
             let text = format!("cannot start a thread for the VM: {error}");
             about(ApiError::new(ErrorCode::HostError, text))
         })
@@ -113,12 +128,8 @@ impl Controller {
         uuid
     }
 
-    fn start_driver(
-        &self,
-        entry: &Arc<VmEntry>,
-        left: Option<StoredRun>,
-        moving: Option<StoredMove>,
-    ) -> std::io::Result<()> {
+    fn start_driver(&self, entry: &Arc<VmEntry>, left: LeftVm) -> std::io::Result<()> {
+        let LeftVm { run: left, moving, held_vfs } = left;
         let driver = Driver {
             shared: self.shared.clone(),
             store: self.store.clone(),
@@ -126,7 +137,7 @@ impl Controller {
             run: None,
             lost: None,
             vf_orders: Vec::new(),
-            held_vfs: HeldVfs::default(),
+            held_vfs: HeldVfs::restore(&held_vfs),
             runs: 0,
             stopping: None,
             pending_autostart: None,
@@ -228,7 +239,8 @@ impl Controller {
             view.migration = stored.moving.as_ref().and_then(handed_over_view);
             drop(view);
             self.shared.vms.insert(entry.clone());
-            left.push((entry, stored.run, stored.moving));
+            let StoredVm { run, moving, held_vfs, .. } = stored;
+            left.push(RecordedVm { entry, left: LeftVm { run, moving, held_vfs } });
         }
         Ok(left)
     }
@@ -245,13 +257,13 @@ impl Controller {
     ) -> Result<(), StateStoreError> {
         let boot = self.shared.vms.parts.boot_id.clone();
         let is_new_boot = load_boot(self.store.as_ref())?.as_ref() != Some(&boot);
-        for (entry, left, moving) in left {
+        for RecordedVm { entry, left } in left {
             let is_wanted = config.vm(entry.name.as_str()).is_some_and(|vm| vm.autostart);
-            if left.is_some() {
-                let comes = matches!(moving, Some(StoredMove::Arriving { .. }));
+            if left.run.is_some() {
+                let comes = matches!(left.moving, Some(StoredMove::Arriving { .. }));
                 entry.view().state = if comes { VmState::Arriving } else { VmState::Lost };
             }
-            if let Err(error) = self.start_driver(&entry, left, moving) {
+            if let Err(error) = self.start_driver(&entry, left) {
                 tracing::error!(vm = %entry.name, %error, "no thread can control the VM");
                 continue;
             }

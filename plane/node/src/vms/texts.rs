@@ -183,7 +183,7 @@ pub(super) fn left(entry: &VmEntry, node: &str) -> Draft {
 pub(super) fn stays(entry: &VmEntry, node: &str, reason: &str) -> Draft {
     let text = format!(
         "Migration of the VM to node {node} failed, it continues to run here: {reason}. Remove \
-         the reason, and migrate the VM again."
+         the cause, and migrate the VM again."
     );
     Draft::new(EventKind::VmStays, entry.label(), text).with("node", node).with("reason", reason)
 }
@@ -191,8 +191,9 @@ pub(super) fn stays(entry: &VmEntry, node: &str, reason: &str) -> Draft {
 pub(super) fn handed_over(entry: &VmEntry, node: &Name, reason: &str) -> Draft {
     let text = format!(
         "The VM was handed over to node {node}, which does not respond: the VM runs nowhere until \
-         it does. The daemon retries. If that node is gone for good, run `suimon node delete \
-         {node}`, which resumes the VM here. {reason}"
+         it does. The daemon retries. Check node {node}. If it will not return, make sure that it \
+         is switched off, otherwise the VM runs twice; then run `suimon node delete {node}`, which \
+         resumes the VM here. {reason}"
     );
     Draft::new(EventKind::VmHandedOver, entry.label(), text)
         .with("node", node)
@@ -214,7 +215,7 @@ pub(super) fn arrived(entry: &VmEntry, from: &str) -> Draft {
 pub(super) fn did_not_arrive(entry: &VmEntry, from: &str, reason: &str) -> Draft {
     let text = format!(
         "Migration of the VM from node {from} failed: {reason}. The NICs and disks created for it \
-         were removed. Remove the reason, and migrate the VM again."
+         were removed. Remove the cause, and migrate the VM again."
     );
     Draft::new(EventKind::VmDidNotArrive, entry.label(), text)
         .with("node", from)
@@ -247,17 +248,17 @@ pub(super) fn not_thawed(entry: &VmEntry, reason: &str) -> Draft {
     Draft::new(EventKind::VmNotThawed, entry.label(), text).with("reason", reason)
 }
 
-pub(super) fn vf_held(entry: &VmEntry, nic: &Name, vf: &VfAddress) -> Draft {
+pub(super) fn vf_held(entry: &VmEntry, nic: &Name, vf: &VfAddress, reason: &str) -> Draft {
     let text = format!(
-        "QEMU of the VM keeps {vf} open, which was unplugged from nic/{nic}. The VF can be assigned \
-         when QEMU closes it; `suimon vm kill {}` ends QEMU.",
-        entry.name
+        "{vf} was unplugged from nic/{nic} and is not back at the host; no NIC gets it meanwhile, \
+         and the daemon retries: {reason}."
     );
-    with_vf(Draft::new(EventKind::VfHeld, entry.label(), text), nic, vf)
+    let draft = Draft::new(EventKind::VfHeld, entry.label(), text).with("reason", reason);
+    with_vf(draft, nic, vf)
 }
 
 pub(super) fn vf_returned(entry: &VmEntry, nic: &Name, vf: &VfAddress) -> Draft {
-    let text = format!("QEMU of the VM has closed {vf}, and the VF can be assigned.");
+    let text = format!("{vf}, unplugged from nic/{nic}, is back at the host and can be assigned.");
     with_vf(Draft::new(EventKind::VfReturned, entry.label(), text), nic, vf)
 }
 

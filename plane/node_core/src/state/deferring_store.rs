@@ -36,8 +36,6 @@ struct State {
     deferred: Changes,
     /// Error of the last commit, if the store could not be written.
     failure: Option<StateStoreError>,
-    /// Number of commits that were not written since the start.
-    refused: u64,
 }
 
 impl State {
@@ -71,12 +69,6 @@ impl DeferringStore {
     /// Returns why the last commit could not be written; `None` if it was written.
     pub fn failure(&self) -> Option<StateStoreError> {
         self.state().failure.clone()
-    }
-
-    /// Returns the number of commits that the store has not written since the start, because it was
-    /// full or read-only. A later, smaller commit may succeed.
-    pub fn refused(&self) -> u64 {
-        self.state().refused
     }
 
     /// Tries to write deferred changes.
@@ -159,7 +151,6 @@ impl StateStore for DeferringStore {
             }
             Err(error) if error.kind == StoreErrorKind::Unwritable => {
                 state.failure = Some(error.clone());
-                state.refused += 1;
                 if !state.is_starting() || state.deferred.len() + changes.len() > DEFERRED_MAX {
                     return Err(error);
                 }

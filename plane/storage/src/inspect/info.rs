@@ -1,12 +1,12 @@
 //! Properties of an image file.
 
 use suimon_contract::{ImageInfo, ImageParent};
-use suimon_ports::FileLockMode;
+use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
-use super::{ImageTarget, UNIT, contract_format};
+use super::{ImageTarget, RAW_SECTORS, UNIT, contract_format};
 use crate::images::{
-    DiskError, DiskFormat, DiskKind, HostInputs, Identity, OpenLayer, candidates, find_parent,
-    recorded_paths,
+    DiskError, DiskFormat, DiskKind, HostInputs, Identity, LayerOptions, OpenLayer,
+    RemainingRecords, candidates, find_parent, recorded_paths,
 };
 
 /// Reads the properties of an image, and searches its parent. Nothing is written: redo records that
@@ -53,6 +53,28 @@ pub fn info(target: ImageTarget<'_>, seeds: &mut HostInputs<'_>) -> Result<Image
         content_id,
         parent,
     })
+}
+
+/// Returns the kind of an image; `None` for a raw file. Redo records are neither applied nor needed:
+/// they do not change the kind.
+///
+/// # Errors
+/// The file is missing, locked, not of the format, or damaged so that it cannot be opened.
+pub fn kind(
+    files: &dyn StoreFiles,
+    name: &FileName,
+    format: DiskFormat,
+) -> Result<Option<DiskKind>, DiskError> {
+    let used = FileLockMode::Read;
+    let options = LayerOptions { format, used, unit: UNIT, sectors: RAW_SECTORS };
+    let file = files.open(name, used, UNIT)?;
+    let seeds = &mut HostInputs {
+        random: &mut || [0; 16],
+        now_unix_s: 0,
+        records: None,
+        left: RemainingRecords::Keep,
+    };
+    Ok(OpenLayer::on(file, name, options, None, seeds)?.kind())
 }
 
 const fn contract_kind(kind: DiskKind) -> suimon_contract::DiskKind {

@@ -40,7 +40,7 @@ use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
 pub use change::{redo_left, relink, repair};
 pub use check::check;
-pub use info::info;
+pub use info::{info, kind};
 pub use undo::undo;
 
 use crate::images::{DiskError, DiskFault, DiskFormat, LayerOptions};

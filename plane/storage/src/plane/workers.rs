@@ -11,7 +11,6 @@ use suimon_quantity::{DiskId, WorkerId};
 use crate::command::Command;
 use crate::disk_record::Record;
 use crate::images;
-use crate::mailbox::Mailbox;
 use crate::plane::{StoragePlane, lock};
 use crate::plane_error::PlaneError;
 use crate::plane_notices::PlaneNotice;
@@ -25,14 +24,11 @@ const SETTLES_EVERY: Duration = Duration::from_millis(10);
 impl WorkerTasks for StoragePlane {
     fn create(&self, processor: WorkerId, waker: Arc<dyn Waker>) -> Box<dyn WorkerTask> {
         let (commands, receiver): (_, Receiver<Command>) = channel();
-        let mailbox = Arc::new(Mailbox::new(Arc::clone(&waker)));
-        let (told, mail) = (Arc::clone(&self.0.told), Arc::clone(&mailbox));
+        let told = Arc::clone(&self.0.told);
         let recording = self.0.recording.clone();
-        let resident = StorageWorker::new(processor, receiver, told, mail, recording);
-        let worker_channel =
-            WorkerChannel { commands, waker, mailbox, has_io: AtomicBool::new(false) };
+        let resident = StorageWorker::new(processor, receiver, told, Arc::clone(&waker), recording);
+        let worker_channel = WorkerChannel { commands, waker, has_io: AtomicBool::new(false) };
         lock(&self.0.channels).insert(processor, Arc::new(worker_channel));
-        self.introduce();
         Box::new(resident)
     }
 
@@ -52,7 +48,6 @@ impl WorkerTasks for StoragePlane {
             self.wait_for_settled(*worker);
             lock(&self.0.channels).remove(worker);
         }
-        self.introduce();
     }
 
     fn handle_workers_ended(&self) {
@@ -61,19 +56,6 @@ impl WorkerTasks for StoragePlane {
 }
 
 impl StoragePlane {
-    /// Sends the current set of workers to each worker.
-    fn introduce(&self) {
-        let worker_channels = lock(&self.0.channels);
-        let peers = worker_channels
-            .iter()
-            .map(|(id, worker_channel)| (*id, Arc::clone(&worker_channel.mailbox)))
-            .collect();
-        let peers = Arc::new(peers);
-        for worker_channel in worker_channels.values() {
-            worker_channel.send(Command::Peers(Arc::clone(&peers)));
-        }
-    }
-
     /// Blocks until a worker has returned the grants of all stores. The time is bounded.
     fn wait_for_settled(&self, processor: WorkerId) {
         for _ in 0..SETTLES_MAX {

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use suimon_ports::{DiskQueue, FileIo, TaskDescriptors};
 use suimon_quantity::{DiskId, StoreId};
-use suimon_storage_qos::DiskSlot;
+use suimon_storage_qos::{Change, DiskSlot};
 
 use crate::command::{
     Command, DetachedDisk, DetachedQueueState, Mirrored, NotAttached, Suspension,
@@ -55,20 +56,27 @@ impl StorageWorker {
             Command::Resume(disk, spec, reply) => {
                 let _ = reply.send(self.resume(disk, spec));
             }
-            Command::Join { store, spec, role, changes, reply } => {
+            Command::Join { store, spec, shared, changes, reply } => {
                 if let Some(work) = &mut self.work {
-                    work.add_store(self.now, store, spec, role);
-                    changes.into_iter().for_each(|change| work.apply(self.now, store, change));
+                    work.add_store(self.now, store, spec, shared.as_ref());
                     self.stores.retain(|store| work.store_status(*store).is_some());
                     self.stores.insert(store);
                 }
+                // A budget has the store's configuration.
+                self.change(store, changes, shared.is_some());
                 drop(reply);
             }
-            Command::Role(store, role, reply) => {
-                if let Some(work) = &mut self.work {
-                    work.set_store_role(self.now, store, role);
+            Command::Share(store, reply) => {
+                let work = self.work.as_mut();
+                // Without a budget, the caller receives an error from the dropped channel.
+                if let Some(budget) = work.and_then(|work| work.share_store(self.now, store)) {
+                    let _ = reply.send(budget);
                 }
-                drop(reply);
+            }
+            Command::EndSharing(store) => {
+                if let Some(work) = &mut self.work {
+                    work.end_sharing(self.now, store);
+                }
             }
             Command::Sync(reply) => drop(reply),
             Command::Leave(store) => {
@@ -76,14 +84,23 @@ impl StorageWorker {
                     work.remove_store(store);
                 }
             }
-            Command::Change(store, changes) => {
-                if let Some(work) = &mut self.work {
-                    changes.into_iter().for_each(|change| work.apply(self.now, store, change));
-                }
+            Command::Change { store, changes, is_in_budget } => {
+                self.change(store, changes, is_in_budget);
             }
-            Command::Peers(peers) => self.peers = peers,
             Command::View(slots, reply) => {
                 let _ = reply.send(self.view(&slots));
+            }
+        }
+    }
+
+    /// Applies steps of a change of a store, or follows those that were applied to its budget.
+    fn change(&mut self, store: StoreId, changes: Vec<Change>, is_in_budget: bool) {
+        let Some(work) = &mut self.work else { return };
+        for change in changes {
+            if is_in_budget {
+                work.follow(self.now, store, change);
+            } else {
+                work.apply(self.now, store, change);
             }
         }
     }
@@ -141,6 +158,7 @@ impl StorageWorker {
         watches.watch(io.wake_fd(), IO_TOKEN)?;
         let mut work = StorageEngine::new(io);
         work.set_worker(self.worker);
+        work.set_waker(Arc::clone(&self.waker));
         work.set_recording(self.recording.clone());
         work.serving.clone_from(&self.serving);
         self.work = Some(work);

@@ -227,3 +227,23 @@ fn a_vf_that_cannot_be_attached_is_tried_again_only_if_no_other_is_free() {
     }
     assert_eq!(offered, [VF, second, VF]);
 }
+
+/// The daemon was restarted while a VF was not free, although its VM has ended.
+#[test]
+fn a_vf_that_is_not_released_is_assigned_to_no_nic_also_not_to_its_own() {
+    let mut failover = Failover::new(FailoverSpec::default());
+    failover.handle(at(0), &Event::VfHeld { nic: WEB, vf: VF });
+    failover.handle(at(0), &Event::VfFound { vf: VF });
+    failover.handle(at(0), &set(WEB, 50));
+    let told = [Action::StayParavirtual { nic: WEB, reason: FailoverReason::NoVfFree }];
+    assert_eq!(actions(&mut failover), told);
+    // The report does not change the owner of an assigned VF.
+    failover.handle(at(1), &Event::VfHeld { nic: DB, vf: VF });
+    failover.handle(at(2), &Event::VfReleased { vf: VF });
+    let plugged = Action::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::VmTurn };
+    assert_eq!(actions(&mut failover), [plugged]);
+    // A NIC that uses a VF keeps it.
+    let mut failover = on_vf();
+    failover.handle(at(2), &Event::VfHeld { nic: DB, vf: VF });
+    assert_eq!((failover.path(WEB), actions(&mut failover)), (Some(Path::Vf(VF)), Vec::new()));
+}

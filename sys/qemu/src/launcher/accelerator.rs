@@ -131,7 +131,11 @@ pub(crate) fn guest_runs(by: VmAccelerator, qemu: &Path, rights: Rights) -> Resu
         match child.try_wait() {
             Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
             Ok(status) => break status,
-            Err(error) => return Err(failed(error)),
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(failed(error));
+            }
         }
     };
     match status.map(|status| (status, status.code())) {

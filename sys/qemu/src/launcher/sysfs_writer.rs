@@ -4,17 +4,21 @@
 //! Every other write that needs the lock of the device blocks meanwhile. A thread in this state
 //! would prevent the launcher from exiting and releasing its socket and lock. Such writes are
 //! therefore performed by a child process without descriptors of the launcher. The child may
-//! outlive the launcher.
+//! outlive the launcher. The number of child processes is bounded; a child counts until it is
+//! reaped.
 #![allow(unsafe_code, reason = "a child process that makes system calls only")]
 
-use std::ffi::{CString, c_int};
+use std::ffi::{CString, c_int, c_long};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
+use rustix::io::Errno;
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use crate::peer::wait_readable;
 
@@ -34,23 +38,67 @@ impl SysfsWrite {
     }
 }
 
-/// Child process that performs writes in order until the first failure.
+/// Number of child processes of the launcher that write to sysfs, including those that have ended
+/// and are not reaped. Clones refer to the same processes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SysfsWriters(Arc<AtomicUsize>);
+
+/// Child process that performs writes in order until the first failure. Must be kept until
+/// [`SysfsWriter::wait`] has returned a result, which reaps the process.
 #[derive(Debug)]
 pub(crate) struct SysfsWriter {
     process: OwnedFd,
+    _counted: Counted,
 }
 
-impl SysfsWriter {
+/// Child process that counts until this is dropped.
+#[derive(Debug)]
+struct Counted(SysfsWriters);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl SysfsWriters {
+    /// Counts another child process; `None` if there are `max` already.
+    fn count(&self, max: usize) -> Option<Counted> {
+        let more = |count| (count < max).then_some(count + 1);
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
+        Some(Counted(self.clone()))
+    }
+
     /// Starts the writes. The child process keeps a copy of the descriptor `kept` open until it
     /// ends.
     ///
     /// # Errors
-    /// The host has no process or descriptor left.
-    pub(crate) fn start(writes: &[SysfsWrite], kept: BorrowedFd<'_>) -> io::Result<Self> {
+    /// The host has no process or descriptor left, or there are `max` child processes already. No
+    /// child process was started.
+    pub(crate) fn start(
+        &self,
+        writes: &[SysfsWrite],
+        kept: BorrowedFd<'_>,
+        max: usize,
+    ) -> io::Result<SysfsWriter> {
         let kept = kept.as_raw_fd();
-        // SAFETY: the child makes system calls only, takes no lock, allocates no memory, reads only
-        // data that was created before the fork, and ends without running destructors.
-        let child = unsafe { libc::fork() };
+        let counted = self.count(max).ok_or_else(|| {
+            let text = format!(
+                "{max} changes of drivers have not ended; see the kernel's log for drivers that \
+                 do not respond"
+            );
+            io::Error::new(io::ErrorKind::ResourceBusy, text)
+        })?;
+        // fork(2) with a descriptor of the process. pidfd_open(2) after the fork could fail, and
+        // nothing could reap the child without blocking.
+        let flags = c_long::from(libc::CLONE_PIDFD | libc::SIGCHLD);
+        let (mut process, none): (c_int, c_long) = (-1, 0);
+        // SAFETY: without a stack and without shared memory, the call is a fork. The kernel writes
+        // the descriptor to a valid variable of the parent. The child makes system calls only, takes
+        // no lock, allocates no memory, reads only data that was created before the fork, and ends
+        // without running destructors.
+        let child =
+            unsafe { libc::syscall(libc::SYS_clone, flags, none, &raw mut process, none, none) };
         match child {
             -1 => Err(io::Error::last_os_error()),
             0 => {
@@ -60,23 +108,34 @@ impl SysfsWriter {
                 unsafe { libc::_exit(status.err().unwrap_or(0)) }
             }
             _ => {
-                let child = Pid::from_raw(child).ok_or(io::ErrorKind::InvalidData)?;
-                // The process id is not reused before the child is reaped.
-                Ok(Self { process: pidfd_open(child, PidfdFlags::empty())? })
+                // SAFETY: the kernel has created this descriptor for the caller.
+                let process = unsafe { OwnedFd::from_raw_fd(process) };
+                Ok(SysfsWriter { process, _counted: counted })
             }
         }
     }
+}
 
-    /// Returns the result of the writes; `None` if they have not ended within `limit`.
+impl SysfsWriter {
+    /// Returns the result of the writes, and reaps the process. Returns `None` if they have not
+    /// ended within `limit`, or if that cannot be determined; the caller must call it again then.
     pub(crate) fn wait(&self, limit: Duration) -> Option<io::Result<()>> {
         match wait_readable([self.process.as_fd()], Some(limit)) {
             Ok([true]) => {}
             Ok([false]) => return None,
-            Err(error) => return Some(Err(error)),
+            Err(error) => {
+                tracing::debug!(%error, "cannot wait for a process that writes to sysfs");
+                return None;
+            }
         }
-        let status = match waitid(WaitId::PidFd(self.process.as_fd()), WaitIdOptions::EXITED) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        let ended =
+            rustix::io::retry_on_intr(|| waitid(WaitId::PidFd(self.process.as_fd()), options));
+        let status = match ended {
             Ok(status) => status?.exit_status(),
-            Err(errno) => return Some(Err(errno.into())),
+            // The process was reaped already.
+            Err(Errno::CHILD) => return Some(Err(Errno::CHILD.into())),
+            Err(_) => return None,
         };
         Some(match status {
             Some(0) => Ok(()),

@@ -26,7 +26,7 @@ use suimon_ports::{VmError, VmErrorKind};
 use suimon_quantity::PciAddress;
 
 use super::launched::Launched;
-use super::sysfs_writer::{SysfsWrite, SysfsWriter};
+use super::sysfs_writer::{SysfsWrite, SysfsWriter, SysfsWriters};
 use super::user::Rights;
 use crate::process_facts;
 
@@ -38,6 +38,8 @@ const NETWORK: &str = "0x02";
 const MORE_BYTES: u64 = 1 << 30;
 /// Time limit for a change of a VF's driver. Some drivers take seconds to initialize a VF.
 const CHANGE_LIMIT: Duration = Duration::from_secs(10);
+/// Maximum number of changes in progress, including those that have exceeded their time limit.
+const CHANGES_MAX: usize = 256;
 
 /// Directories through which VFs are bound to drivers and opened.
 #[derive(Debug)]
@@ -50,7 +52,10 @@ pub(crate) struct Vfs {
     is_open: fn(&Path) -> bool,
     /// Time limit of a change: [`CHANGE_LIMIT`], or that of a test.
     limit: Duration,
-    /// Changes that have exceeded the limit, at most one per VF.
+    /// Maximum number of changes: [`CHANGES_MAX`], or that of a test.
+    changes_max: usize,
+    writers: SysfsWriters,
+    /// Changes that have exceeded the limit. They count towards `changes_max`.
     unfinished: Mutex<Vec<SysfsWriter>>,
 }
 
@@ -61,6 +66,8 @@ impl Default for Vfs {
             groups: "/dev/vfio".into(),
             is_open: is_group_open,
             limit: CHANGE_LIMIT,
+            changes_max: CHANGES_MAX,
+            writers: SysfsWriters::default(),
             unfinished: Mutex::default(),
         }
     }
@@ -118,7 +125,7 @@ impl Vfs {
         let vf = self.find(address)?;
         let lock = lock(&vf)?;
         if (self.is_open)(&self.groups.join(&vf.group)) {
-            return Err(busy(address));
+            return Err(is_open(address));
         }
         let process = vm.identity.process;
         let user = process_facts::user(process).ok_or_else(|| {
@@ -151,18 +158,24 @@ impl Vfs {
                 self.own_group(&vf, 0)?;
             }
             if (self.is_open)(&group) {
-                return Err(busy(address));
+                return Err(is_open(address));
             }
             self.release(&vf, &lock)
         });
         taken.map_err(|error| match error.kind {
-            VmErrorKind::Busy if !vm.is_empty() => held(address, vm),
+            VmErrorKind::Busy if !vm.is_empty() => {
+                let reason = error.text;
+                let text = format!(
+                    "{reason}; if QEMU of VM {vm} has it open, `suimon vm kill {vm}` ends QEMU"
+                );
+                VmError::new(VmErrorKind::Busy, text)
+            }
             _ => error,
         })
     }
 
     /// Reaps child processes of changes that exceeded their time limit. Must be called once a
-    /// second.
+    /// second, and is called before each change.
     pub(crate) fn look_after(&self) {
         let mut unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner);
         unfinished.retain(|writer| writer.wait(Duration::ZERO).is_none());
@@ -185,12 +198,17 @@ impl Vfs {
             |error| host(&format!("cannot change the driver of VF {}", vf.address), &error);
         let writes = writes.iter().map(|(path, text)| SysfsWrite::new(path, text));
         let writes = writes.collect::<io::Result<Vec<_>>>().map_err(failed)?;
-        let writer = SysfsWriter::start(&writes, lock.as_fd()).map_err(failed)?;
+        self.look_after();
+        let writer = self.writers.start(&writes, lock.as_fd(), self.changes_max);
+        let writer = writer.map_err(|error| match error.kind() {
+            io::ErrorKind::ResourceBusy => VmError::new(VmErrorKind::Busy, error.to_string()),
+            _ => failed(error),
+        })?;
         match writer.wait(self.limit) {
             Some(result) => result.map_err(failed),
             None => {
                 self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).push(writer);
-                Err(busy(vf.address))
+                Err(changing(vf.address))
             }
         }
     }
@@ -270,25 +288,25 @@ fn lock(vf: &Vf) -> Result<OwnedFd, VmError> {
     let folder = open(&vf.folder, flags, Mode::empty()).map_err(failed)?;
     match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(folder),
-        Err(Errno::WOULDBLOCK) => Err(busy(vf.address)),
+        Err(Errno::WOULDBLOCK) => Err(changing(vf.address)),
         Err(errno) => Err(failed(errno)),
     }
 }
 
-/// Returns the error for a VF that is open in a process, or that is changing its driver.
-fn busy(address: PciAddress) -> VmError {
+/// Returns the error for a VF that is open in a process.
+fn is_open(address: PciAddress) -> VmError {
     let text = format!(
-        "VF {address} is still in use: a process has it open, or its driver is being changed; end \
-         the process that uses it, or wait until the change has ended"
+        "a process has VF {address} open; the VF can be assigned when that process closes it"
     );
     VmError::new(VmErrorKind::Busy, text)
 }
 
-/// Returns the error for a VF that the QEMU process of a VM has open.
-fn held(address: PciAddress, vm: &str) -> VmError {
+/// Returns the error for a VF whose driver is being changed. The reason is not known: the kernel
+/// waits for processes that have the VF open, and drivers can take long.
+fn changing(address: PciAddress) -> VmError {
     let text = format!(
-        "VF {address} was unplugged from VM {vm}, whose QEMU keeps it open; the VF returns to the \
-         host as soon as QEMU closes it; `suimon vm kill {vm}` ends QEMU"
+        "the change of the driver of VF {address} has not ended, because a driver does not respond \
+         or a process has the VF open; see the kernel's log"
     );
     VmError::new(VmErrorKind::Busy, text)
 }

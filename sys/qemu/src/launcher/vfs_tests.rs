@@ -3,6 +3,7 @@ use std::os::unix::fs::symlink;
 use std::time::Instant;
 
 use rustix::fs::{CWD, mkfifoat};
+use rustix::process::{WaitId, WaitIdOptions, getrlimit, setrlimit, waitid};
 
 use super::*;
 
@@ -148,4 +149,80 @@ fn errors_of_writes_are_reported() {
     let error = error_of_take(&vfs);
     assert_eq!(error.kind, VmErrorKind::Host);
     assert!(error.text.contains("Is a directory"), "{}", error.text);
+}
+
+/// Returns true if the test's process has no child process, also none that is not reaped. Each test
+/// has a process of its own.
+fn has_no_child() -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::All, options), Err(Errno::CHILD))
+}
+
+/// Runs `work` while the process can open no descriptor, and cannot poll any.
+fn without_descriptors<T>(work: impl FnOnce() -> T) -> T {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..limit }).unwrap();
+    let result = work();
+    setrlimit(Resource::Nofile, limit).unwrap();
+    result
+}
+
+#[test]
+fn every_child_is_reaped_also_after_errors() {
+    let (root, mut vfs) = tree(VFIO);
+    let vf = vfs.find(ADDRESS.parse().unwrap()).unwrap();
+    let lock_of_vf = lock(&vf).unwrap();
+    let texts = [SysfsWrite::new(&root.path().join("sys/written"), "x").unwrap()];
+    // Without a descriptor, no child is started.
+    let started =
+        without_descriptors(|| vfs.writers.start(&texts, lock_of_vf.as_fd(), CHANGES_MAX));
+    assert!(started.is_err() && has_no_child());
+    // A failed wait keeps the child, which is reaped later.
+    let writer = vfs.writers.start(&texts, lock_of_vf.as_fd(), CHANGES_MAX).unwrap();
+    assert!(without_descriptors(|| writer.wait(Duration::from_secs(1))).is_none());
+    writer.wait(Duration::from_secs(20)).unwrap().unwrap();
+    assert!(has_no_child());
+    drop((writer, lock_of_vf));
+    // The same for a change that has exceeded its time limit.
+    let unbind = hold(root.path(), &mut vfs);
+    assert_eq!(error_of_take(&vfs).kind, VmErrorKind::Busy);
+    without_descriptors(|| vfs.look_after());
+    assert_eq!(vfs.unfinished.lock().unwrap().len(), 1);
+    assert_eq!(read_to_string(&unbind).unwrap(), ADDRESS);
+    let limit = Instant::now() + Duration::from_secs(20);
+    while !vfs.unfinished.lock().unwrap().is_empty() {
+        assert!(Instant::now() < limit, "the child is not reaped");
+        vfs.look_after();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(has_no_child());
+    // A write that fails.
+    create_dir_all(root.path().join("sys/directory")).unwrap();
+    let texts = [SysfsWrite::new(&root.path().join("sys/directory"), "x").unwrap()];
+    let lock_of_vf = lock(&vf).unwrap();
+    let writer = vfs.writers.start(&texts, lock_of_vf.as_fd(), CHANGES_MAX).unwrap();
+    assert!(writer.wait(Duration::from_secs(20)).unwrap().is_err());
+    assert!(has_no_child());
+}
+
+#[test]
+fn the_number_of_changes_in_progress_is_bounded() {
+    let (root, mut vfs) = tree(VFIO);
+    vfs.changes_max = 1;
+    let unbind = hold(root.path(), &mut vfs);
+    assert_eq!(error_of_take(&vfs).kind, VmErrorKind::Busy);
+    // Another VF.
+    let vf = vfs.find(ADDRESS.parse().unwrap()).unwrap();
+    let other = Vf { folder: root.path().join("sys/pf"), ..vf };
+    let lock_of_other = lock(&other).unwrap();
+    let writes = [(root.path().join("sys/written"), "x".to_owned())];
+    let error = vfs.write(&other, &lock_of_other, &writes).unwrap_err();
+    assert_eq!(error.kind, VmErrorKind::Busy);
+    assert!(error.text.contains("1 changes of drivers have not ended"), "{}", error.text);
+    assert_eq!(read_to_string(&unbind).unwrap(), ADDRESS);
+    let limit = Instant::now() + Duration::from_secs(20);
+    while vfs.write(&other, &lock_of_other, &writes).is_err() {
+        assert!(Instant::now() < limit, "ended changes count");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

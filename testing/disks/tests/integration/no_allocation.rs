@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use suimon_disk_tests::{NullIo, hollow_client, hollow_disk, never_readable};
 use suimon_quantity::{DiskId, Iops, StoreId, Time, WorkerId};
-use suimon_storage::{DiskLocation, StorageEngine, StoreRole};
+use suimon_storage::{DiskLocation, StorageEngine};
 use suimon_storage_qos::{Assignment, Capacity, Limits, Proposal, Store, StoreSpec};
 
 struct Counting;
@@ -49,18 +49,19 @@ fn allocations(workers: usize, depth: u32, max: u64) -> (u64, u64) {
     let all: Vec<Proposal> =
         disks.clone().map(|disk| Proposal::Disk(DiskId(disk), Assignment::Own(limits))).collect();
     let changes = store.propose(&all, false).unwrap();
+    let mut shared = None;
     let mut works: Vec<StorageEngine> = (0..workers)
         .map(|at| {
             let mut work = StorageEngine::new(Box::new(NullIo::ending(16).unwrap()));
             work.set_worker(WorkerId(at as u16));
-            let role = match at {
-                0 if workers == 1 => StoreRole::Sole,
-                0 => StoreRole::Home,
-                _ => StoreRole::Away(WorkerId(0)),
-            };
             let spec = StoreSpec { depth_min: depth, depth_max: depth, ..StoreSpec::default() };
-            work.add_store(now, STORE, spec, role);
-            changes.iter().for_each(|change| work.apply(now, STORE, *change));
+            work.add_store(now, STORE, spec, shared.as_ref());
+            if shared.is_none() {
+                changes.iter().for_each(|change| work.apply(now, STORE, *change));
+            }
+            if workers > 1 && shared.is_none() {
+                shared = work.share_store(now, STORE);
+            }
             work
         })
         .collect();
@@ -74,11 +75,8 @@ fn allocations(workers: usize, depth: u32, max: u64) -> (u64, u64) {
     let mut turns = |count: u64| {
         for _ in 0..count {
             now = now + Duration::from_micros(16);
-            for at in 0..works.len() {
-                works[at].poll(now);
-                while let Some((to, mail)) = works[at].poll_mail() {
-                    works[usize::from(to.0)].handle_mail(WorkerId(at as u16), mail);
-                }
+            for work in &mut works {
+                work.poll(now);
             }
         }
         let tallies = works.iter().flat_map(|work| (0..8).filter_map(|disk| work.tally(disk)));

@@ -12,8 +12,12 @@ use suimon_rig::Rig;
 
 /// The user `nobody`.
 const NOBODY: u32 = 65534;
-const FIRST_LIGHT: &str = env!("CARGO_BIN_EXE_first-light");
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Returns the path of the program that `make run` starts.
+fn first_light() -> String {
+    suimon_rig::program("first-light").unwrap()
+}
 
 /// A copy of the scripts in a folder that every user may enter.
 struct Scripts {
@@ -76,7 +80,7 @@ fn assert_contains(error: &str, parts: &[&str]) {
 #[test]
 fn without_root_the_remedy_is_to_become_root() {
     let scripts = Scripts::copy();
-    fs::copy(FIRST_LIGHT, scripts.path("first-light")).unwrap();
+    fs::copy(first_light(), scripts.path("first-light")).unwrap();
     for (program, argument) in [("scripts/setup", Some("run")), ("first-light", None)] {
         let mut command = scripts.command(&scripts.path(program));
         command.args(argument).uid(NOBODY).gid(NOBODY);
@@ -89,7 +93,7 @@ fn without_root_the_remedy_is_to_become_root() {
 fn without_a_tun_device_the_remedy_is_its_module() {
     let scripts = Scripts::copy();
     let setup = format!("{} run", scripts.path("scripts/setup"));
-    for program in [setup.as_str(), FIRST_LIGHT] {
+    for program in [setup, first_light()] {
         let script = format!("mount -t tmpfs none /dev/net; exec {program}");
         let error = error_of(&mut scripts.isolated(&script), 0);
         assert_contains(&error, &["/dev/net/tun cannot be opened", "modprobe tun"]);
@@ -102,7 +106,7 @@ fn on_a_full_disk_the_space_and_the_need_are_named() {
     let small = scripts.path("small");
     let setup = format!("{} run", scripts.path("scripts/setup"));
     for (variable, program) in
-        [("TMPDIR", setup.as_str()), ("CARGO_TARGET_DIR", setup.as_str()), ("TMPDIR", FIRST_LIGHT)]
+        [("TMPDIR", &setup), ("CARGO_TARGET_DIR", &setup), ("TMPDIR", &first_light())]
     {
         let script = format!(
             "mount -t tmpfs -o size=4m none {small}; export {variable}={small}; exec {program}"

@@ -185,6 +185,10 @@ fn an_apply_is_planned_done_and_exported() {
     let exported = daemon.ok(&["export"]).unwrap();
     daemon.apply_ok(&exported).unwrap();
     assert_eq!(daemon.json(&["host", "show"]).unwrap()["revision"], revision);
+    let file = rig.file("exported.toml");
+    std::fs::write(&file, "former").unwrap();
+    daemon.ok(&["export", "--output", file.to_str().unwrap()]).unwrap();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), exported);
 
     // Live change, replacement and deletion are told apart.
     let changed = format!("{GOOD}{}", a.nic_toml("lan", "vlan = 20\nqueues = 2"));

@@ -7,6 +7,7 @@ mod endurance;
 mod first_run;
 mod host_file;
 mod isolation;
+mod later_starts;
 mod monitoring;
 mod openapi;
 mod parts;

@@ -14,6 +14,8 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// Longest round of a worker for which the daemon reports to systemd's watchdog: half of the
 /// interval that systemd requests here.
 const ROUND_MAX: Duration = Duration::from_secs(2);
+/// Maximum of the disk without load in requests per second.
+const MAX: u32 = 200;
 /// System calls on the socket of a disk's client, which a worker makes only while it serves the
 /// disk.
 const SOCKET_CALLS: [i64; 6] = [
@@ -25,7 +27,7 @@ const SOCKET_CALLS: [i64; 6] = [
     libc::SYS_writev,
 ];
 
-/// Daemon with two workers and a disk on each, one of them under load.
+/// Daemon with two workers and a disk of one store on each, one of them under load.
 struct Site {
     daemon: Daemon,
     socket: String,
@@ -51,26 +53,29 @@ fn record(socket: UnixDatagram) -> Arc<Mutex<Vec<Instant>>> {
 }
 
 impl Site {
-    fn new() -> Self {
+    /// Starts the daemon, and load on a disk.
+    fn new(loaded: &str) -> Self {
         let rig = Rig::new().unwrap();
         let [socket, notify] = ["nbd.sock", "notify.sock"].map(|name| rig.path(name));
         let reports = record(UnixDatagram::bind(&notify).unwrap());
-        let mut host = "[host]\nfloating_workers = 2\n".to_owned();
-        // A store each: disks on other workers depend on the worker with the budget of their store.
+        let store = rig.path("store");
+        std::fs::create_dir(&store).unwrap();
+        let mut host = format!(
+            "[host]\nfloating_workers = 2\n\
+             [[store]]\nname = \"s\"\npath = \"{store}\"\ncapacity_iops = 100000\n"
+        );
         for disk in ["a", "b"] {
-            let store = rig.path(&format!("store-{disk}"));
-            std::fs::create_dir(&store).unwrap();
+            let limit = if disk == loaded { String::new() } else { format!("max_iops = {MAX}\n") };
             host += &format!(
-                "[[store]]\nname = \"{disk}\"\npath = \"{store}\"\ncapacity_iops = 100000\n\
-                 [[disk]]\nname = \"{disk}\"\nstore = \"{disk}\"\nformat = \"raw\"\n\
-                 size_bytes = \"16 MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
+                "[[disk]]\nname = \"{disk}\"\nstore = \"s\"\nformat = \"raw\"\n\
+                 size_bytes = \"16 MiB\"\nnbd = {{ socket = \"{socket}\" }}\n{limit}"
             );
         }
         let interval = (2 * ROUND_MAX).as_micros();
         let environment = vec![("NOTIFY_SOCKET", notify), ("WATCHDOG_USEC", interval.to_string())];
         let options = DaemonOptions { environment, ..DaemonOptions::default() };
         let daemon = Daemon::start_with(&rig, &host, &options).unwrap();
-        let load = LastingLoad::begin(&rig, &socket, &["a"], 8, 600).unwrap();
+        let load = LastingLoad::begin(&rig, &socket, &[loaded], 8, 600).unwrap();
         Self { daemon, socket, load: Some(load), reports, _rig: rig }
     }
 
@@ -108,22 +113,29 @@ impl Site {
     }
 }
 
-#[test]
-fn a_stalled_worker_is_reported_with_its_device_and_others_proceed() {
-    let mut site = Site::new();
-    let (worker, other) = (site.worker_of("a"), site.worker_of("b"));
-    assert_ne!(worker, other);
-    let mut client = NbdClient::connect(&site.socket, "b").unwrap();
+/// Stops the worker of the disk `loaded`, while the worker of the disk `other` proceeds.
+fn other_workers_proceed(loaded: &str, other: &str) {
+    let mut site = Site::new(loaded);
+    let worker = site.worker_of(loaded);
+    assert_ne!(worker, site.worker_of(other));
+    let mut client = NbdClient::connect(&site.socket, other).unwrap();
     wait_until("a report to the watchdog", LIMIT, || Ok(site.last_report().is_some())).unwrap();
     let frozen = site.freeze(worker);
     let stopped = Instant::now();
-    // The other worker serves its disk, and a new client.
+    // The other worker serves its disk of the same store, within its maximum.
     client.write(0, &[7; 4096], true).unwrap();
+    let begun = Instant::now();
+    for _ in 0..2 * MAX {
+        client.write(0, &[7; 4096], false).unwrap();
+    }
+    assert!(begun.elapsed() > Duration::from_millis(1900), "{:?}", begun.elapsed());
     let event = site.wait_event("5006");
     assert_eq!(event["subject"], format!("processor/{worker}"), "{event}");
-    assert_eq!(event["fields"]["device"], "disk/a", "{event}");
-    assert!(event["text"].as_str().unwrap().contains("disk/a"), "{event}");
-    let mut client = NbdClient::connect(&site.socket, "b").unwrap();
+    let device = format!("disk/{loaded}");
+    assert_eq!(event["fields"]["device"], device.as_str(), "{event}");
+    assert!(event["text"].as_str().unwrap().contains(&device), "{event}");
+    // A new client is served, too.
+    let mut client = NbdClient::connect(&site.socket, other).unwrap();
     let mut read = [0; 4096];
     client.read(0, &mut read).unwrap();
     assert_eq!(read, [7; 4096]);
@@ -143,6 +155,17 @@ fn a_stalled_worker_is_reported_with_its_device_and_others_proceed() {
     assert!(site.daemon.stop().unwrap().success());
 }
 
+#[test]
+fn a_stalled_worker_is_reported_with_its_device_and_others_proceed() {
+    other_workers_proceed("a", "b");
+}
+
+/// The worker that uses the store second is stalled.
+#[test]
+fn the_first_worker_of_a_store_proceeds_without_the_second() {
+    other_workers_proceed("b", "a");
+}
+
 mod full {
     use rustix::process::Signal;
 
@@ -153,7 +176,7 @@ mod full {
 
     #[test]
     fn a_daemon_with_a_stalled_worker_ends_in_time() {
-        let mut site = Site::new();
+        let mut site = Site::new("a");
         let worker = site.worker_of("a");
         let frozen = site.freeze(worker);
         let begun = Instant::now();

@@ -11,6 +11,7 @@ mod images;
 mod job_progress;
 mod jobs;
 mod limiting;
+mod missing_images;
 mod nbd_servers;
 mod openings;
 mod reconnecting;

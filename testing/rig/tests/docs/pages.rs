@@ -28,6 +28,7 @@ pages! {
         cap_a_disk: "docs/how-to/cap-a-disk.md",
         cluster_setup: "docs/how-to/cluster-setup.md",
         console_and_api_access: "docs/how-to/console-and-api-access.md",
+        daemon_does_not_start: "docs/how-to/daemon-does-not-start.md",
         find_the_worker_of_a_queue: "docs/how-to/find-the-worker-of-a-queue.md",
         first_guarantee: "docs/tutorials/first-guarantee.md",
         guarantee_a_minimum: "docs/how-to/guarantee-a-minimum.md",

@@ -96,6 +96,13 @@ fn install_upgrade_and_remove() {
     assert!(!Path::new(&host.file("/usr/bin/suimond")).exists());
     assert!(host.file("/etc/suimon/host.toml").exists(), "configuration is the administrator's");
     assert!(host.file("/var/lib/suimon").exists());
+    // A store below the state directory is the administrator's.
+    let store = host.file("/var/lib/suimon/store");
+    fs::create_dir(&store).unwrap();
+    fs::write(store.join("web.vhdx"), "kept").unwrap();
     dpkg(&["--purge", "suimon"]);
+    assert_eq!(fs::read_to_string(store.join("web.vhdx")).unwrap(), "kept");
+    assert_eq!(left(&host), "/var/lib/suimon\n");
+    fs::remove_dir_all(host.file("/var/lib/suimon")).unwrap();
     assert_eq!(left(&host), "");
 }

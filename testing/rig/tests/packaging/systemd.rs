@@ -135,6 +135,28 @@ fn a_refused_host_file_is_not_tried_again() {
     wait_until("the disk works", PATIENCE, || Ok(state() == "ready")).unwrap();
 }
 
+/// The missing directory is a mount point that is created later, as for a device that is attached
+/// after the boot.
+#[test]
+fn a_missing_directory_of_a_store_does_not_stop_the_unit_and_is_used_once_mounted() {
+    let rig = Rig::new().unwrap();
+    let host = ServiceHost::boot(&rig, &VM.replace("/srv/store", "/srv/later/store")).unwrap();
+    // As in the example of the package: `-` before the path.
+    host.drop_in(DAEMON, "stores.conf", &STORES.replace("/srv/store", "-/srv/later")).unwrap();
+    systemctl(&host, &["start", DAEMON]);
+    assert_eq!(json(&host, &["switch", "show", "lan"])["condition"]["health"], "up");
+    assert_eq!(json(&host, &["disk", "show", "web"])["state"], "failed");
+
+    host.run(&["mkdir", "/srv/later"]).unwrap();
+    host.run(&["mount", "-t", "tmpfs", "tmpfs", "/srv/later"]).unwrap();
+    host.run(&["mkdir", "/srv/later/store"]).unwrap();
+    wait_until("the disk works", PATIENCE, || {
+        Ok(json(&host, &["disk", "show", "web"])["state"] == "ready")
+    })
+    .unwrap();
+    assert_eq!(host.property(DAEMON, "NRestarts").unwrap(), "0");
+}
+
 #[test]
 fn a_vm_has_a_control_group_and_outlives_both_units() {
     let rig = Rig::new().unwrap();

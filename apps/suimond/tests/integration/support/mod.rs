@@ -29,15 +29,14 @@ use suimon_store::FileStore;
 use suimon_switch::DataPlane;
 use suimon_uring::UringSource;
 use suimon_wait::{WorkerThreads, cpu_places};
-use suimond::access::AccessFailures;
-use suimond::api::{self, ApiState, NotificationSender, Notifications};
 use suimond::clusters::HostClusters;
 use suimond::disk_factory::host_disks;
-use suimond::lab::Lab;
 use suimond::peer_nodes::HostPeerNodes;
 use suimond::socket_files::HostSocketFiles;
 use suimond::socket_threads::SocketThreads;
 use suimond::vm_factory::no_vms;
+use suimond_api::{self as api, AccessFailures, ApiState, NotificationSender, Notifications};
+use suimond_lab::Lab;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub const WEB: &str = r#"{"name": "web", "switch": "lan", "backend": "tap", "device": "web0"}"#;
@@ -117,7 +116,7 @@ impl Server {
         let router = api::router(state);
         let socket = directory.path().join("api.sock");
         let listener = tokio::net::UnixListener::bind(&socket).unwrap();
-        tokio::spawn(suimond::server::serve(listener, router.clone(), news.clone()));
+        tokio::spawn(suimond_api::serve(listener, router.clone(), news.clone()));
         Self { directory, socket, node, news, sender, router, lab, failures, plane }
     }
 

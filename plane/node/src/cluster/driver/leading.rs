@@ -72,12 +72,12 @@ impl Driver {
             .filter_map(|store| store.depose(now).then(|| store.name.clone()))
             .collect();
         lost.iter().for_each(|name| {
-            self.report_leadership_lost(name, "this host is not a node of the cluster any more");
+            self.report_leadership_lost(name, "this host is no longer a node of the cluster");
         });
     }
 
     pub(super) fn report_leadership_lost(&self, name: &Name, why: &str) {
-        let text = format!("This node is not the leader of store {name} any more: {why}.");
+        let text = format!("This node stopped being the leader of store {name}: {why}.");
         let draft = Draft::new(EventKind::ClusterLeadLost, format!("store/{name}"), text);
         self.emit([draft.with("reason", why)]);
     }

@@ -18,14 +18,27 @@ impl Shared {
         StateStoreStatus { writable: failure.is_none(), reason: failure.map(|error| error.detail) }
     }
 
+    /// Reports that the host file was not applied at a start, and what to do.
     pub(crate) fn report_host_file_not_applied(&self, file: &str, errors: &[ApiError]) {
-        let reasons: Vec<_> = errors.iter().map(|error| error.message.as_str()).collect();
+        let reasons: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        let remedy = match self.store.failure() {
+            Some(_) => "Make the state directory writable",
+            None => "Correct the file",
+        };
         let text = format!(
-            "{file} differs from the stored configuration and was not applied: {}. Make the state \
-             directory writable, then reload the daemon (SIGHUP or `systemctl reload suimond`).",
-            reasons.join("; ")
+            "{file} was not applied: {}. The stored configuration is in effect. {remedy}, then \
+             reload the daemon (SIGHUP or `systemctl reload suimond`).",
+            reasons.join("; ").trim_end_matches('.')
         );
         self.events.append(vec![Draft::new(EventKind::HostFileNotApplied, "host", text)]);
+    }
+
+    /// Reports that a TCP listener cannot be used; the daemon tries again.
+    pub(crate) fn report_listener_failed(&self, error: &ApiError) {
+        let text = format!(
+            "{error}. The daemon works without this listener, and tries again every 5 s to listen."
+        );
+        self.events.append(vec![Draft::new(EventKind::ListenerFailed, "host", text)]);
     }
 }
 
@@ -49,16 +62,17 @@ impl Controller {
         self.drafts.push(match failure {
             Some(error) => {
                 let text = format!(
-                    "The state directory cannot be written: {}. The host works as configured; \
-                     changes of the configuration are refused, VMs are not started, and new events \
-                     are kept in memory only. Free space, remount the file system writable, or \
-                     correct its permissions.",
+                    "The state directory cannot be written: {}. The host works as configured. \
+                     Until the directory can be written, changes of the configuration are rejected, \
+                     VMs are not started, and new events are kept in memory only. Free space, \
+                     remount the file system writable, or correct its permissions.",
                     error.detail
                 );
                 Draft::new(EventKind::StateNotWritable, "host", text)
             }
             None => {
-                let text = "The state directory can be written again; events and changes that were \
+                let text = "The state directory can be written again: changes of the \
+                            configuration are accepted, VMs can be started, and events that were \
                             kept in memory are stored.";
                 Draft::new(EventKind::StateWritable, "host", text)
             }

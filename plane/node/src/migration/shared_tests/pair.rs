@@ -201,11 +201,22 @@ impl Pair {
     }
 }
 
+/// Host of a killed process.
+pub(super) type Stopped = ((MemoryStore, FakeDevices), FakeVms, FakePeerNodes);
+
 pub(super) fn restarted(harness: Harness, disks: FakeDisks) -> Harness {
+    started(stopped(harness), disks)
+}
+
+pub(super) fn stopped(harness: Harness) -> Stopped {
     let (vms, far_nodes) = (harness.vms.clone(), harness.far_nodes.clone());
     vms.forget_observers();
     let left = harness.kill();
     vms.cut_lines();
+    (left, vms, far_nodes)
+}
+
+pub(super) fn started((left, vms, far_nodes): Stopped, disks: FakeDisks) -> Harness {
     Harness::among_nodes_with_disks(left, disks, vms, far_nodes)
 }
 

@@ -85,6 +85,10 @@ impl Controller {
     /// Switches a NIC that releases its VF on request to the paravirtual path: the guest has released
     /// it.
     fn end_leaving(&mut self, config: &HostConfig, nic: &Name, vf: &VfAddress) {
+        // A former VF of the NIC was returned to the host late.
+        if self.shared.iov.view().active.get(nic).is_some_and(|active| active != vf) {
+            return;
+        }
         if let Some(why) = self.iov.leaving.remove(nic) {
             self.leave_path(config, nic);
             self.drafts.push(texts::on_paravirtual(nic, vf, &why.to_string()));

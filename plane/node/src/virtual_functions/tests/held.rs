@@ -45,7 +45,8 @@ fn a_vf_that_qemu_keeps_open_is_given_to_no_other_vm_until_it_is_closed() {
     bench.harness.wait_events(9012, 1);
     let event = bench.harness.events(9012).remove(0);
     assert_eq!(event.subject, "vm/web");
-    for part in ["VF 0 of 0000:01:00.0", "nic/web", "`suimon vm kill web`"] {
+    // The launcher states the reason: QEMU, or the driver of the host.
+    for part in ["VF 0 of 0000:01:00.0", "nic/web", "it is open"] {
         assert!(event.text.contains(part), "{}", event.text);
     }
     // The guest is reached through the switch.
@@ -125,4 +126,69 @@ fn a_vm_that_keeps_a_vf_open_is_killed() {
     assert_eq!(bench.path("db"), IovPath::Synthetic);
     bench.vms.hold_vfs(false);
     bench.wait_path("db", IovPath::Vf);
+}
+
+#[test]
+fn a_vf_of_an_ended_vm_that_is_not_back_is_recorded_for_the_next_daemon() {
+    let bench = Bench::new(HOST);
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    bench.vms.hold_vfs(true);
+    bench.work("web", VmAction::Kill);
+    bench.harness.wait_events(9012, 1);
+    let bench = bench.die(|_| {});
+    let before = bench.vms.held_vfs();
+    wait_until("the next daemon continues", || bench.vms.held_vfs() > before + 1);
+    bench.harness.wait_events(9012, 2);
+    // No NIC gets it, also not that of the VM, which runs again.
+    bench.start("web");
+    bench.wait_reason("web", "no VF for this NIC is free");
+    bench.start("db");
+    bench.wait_reason("db", "no VF for this NIC is free");
+    // The record does not depend on the run of the VM.
+    let bench = bench.die(|_| {});
+    wait_until("both run", || {
+        ["web", "db"].iter().all(|vm| bench.vm(vm).state == VmState::Running)
+    });
+    bench.wait_reason("db", "no VF for this NIC is free");
+    assert_eq!([bench.path("web"), bench.path("db")], [IovPath::Synthetic; 2]);
+    bench.vms.hold_vfs(false);
+    bench.wait_path("web", IovPath::Vf);
+    // The record is deleted: the next daemon does not try again.
+    let before = bench.vms.held_vfs();
+    let bench = bench.die(|vms| vms.hold_vfs(true));
+    wait_until("web runs", || bench.vm("web").state == VmState::Running);
+    bench.wait_path("web", IovPath::Vf);
+    assert_eq!(bench.vms.held_vfs(), before);
+}
+
+/// The query of the failover state blocks the driver of the VM.
+#[test]
+fn a_vm_whose_qemu_stalls_is_killed_at_once() {
+    let bench = Bench::new(HOST);
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    bench.vms.stall_queries(true);
+    bench.vms.guest("web", VmNotice::Reset);
+    wait_until("the driver is blocked", || bench.vms.is_stalled());
+    // The query blocks for longer than the limit of this operation.
+    bench.work("web", VmAction::Kill);
+    assert_eq!(bench.vm("web").state, VmState::Stopped);
+    assert!(bench.vms.running().is_empty());
+    let ended = bench.harness.events(7011).pop().unwrap();
+    assert!(ended.text.contains("killed on request"), "{}", ended.text);
+    wait_until("its VF is returned", || bench.vms.vfs().is_empty());
+}
+
+/// QEMU stalls while a new daemon tries to adopt the VM.
+#[test]
+fn a_vm_that_cannot_be_adopted_is_killed_at_once() {
+    let bench = Bench::new(HOST);
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    let bench = bench.die(|vms| vms.stall_queries(true));
+    wait_until("the driver is blocked", || bench.vms.is_stalled());
+    bench.work("web", VmAction::Kill);
+    assert_eq!(bench.vm("web").state, VmState::Stopped);
+    assert!(bench.vms.running().is_empty());
 }

@@ -250,6 +250,7 @@ impl Driver {
             run: Some(run.stored.clone()),
             moving: None,
             arrived: Some(arriving.id.clone()),
+            held_vfs: self.held_vfs.stored(Some(&run.stored)),
         };
         self.store.commit(&[save_vm(&self.entry.name, &stored)?])?;
         self.entry.set_arrived(&arriving.id);

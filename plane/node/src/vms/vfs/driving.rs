@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use suimon_contract::Name;
 use suimon_ports::{Standby, VmCommand, VmDevice, VmError, VmErrorKind};
 
-use super::VfOrder;
+use super::{VfOrder, VmVfs};
 use crate::virtual_functions::{StoredVfId, VfAddress, VfReport, settings_for_nic};
 use crate::vms::driver::{Driver, Run};
 use crate::vms::entry::{RunView, VmEntry};
@@ -38,6 +38,18 @@ impl Run {
     /// Returns true if the VM has NICs that are standbys of VFs.
     fn has_standbys(&self) -> bool {
         !self.stored.standbys.is_empty()
+    }
+
+    /// Returns the standby NICs whose state is expected to change, or all with `verifies`.
+    fn queried_standbys(&self, verifies: bool) -> Vec<Name> {
+        let VmVfs { failover_nics, plugging, unplugging, .. } = &self.vfs;
+        let is_settled = |nic: &Name| {
+            failover_nics.contains(nic)
+                && !plugging.contains_key(nic)
+                && !unplugging.contains_key(nic)
+        };
+        let standbys = self.stored.standbys.intersection(&self.stored.nics);
+        standbys.filter(|nic| verifies || !is_settled(nic)).cloned().collect()
     }
 }
 
@@ -196,11 +208,14 @@ impl Driver {
         if run.has_standbys() {
             run.vfs.request_at = Some(Instant::now());
         }
-        for (nic, stored) in run.stored.vfs.clone() {
+        let recorded = run.stored.vfs.clone();
+        let nics: Vec<&str> = recorded.keys().map(Name::as_str).collect();
+        let found = if nics.is_empty() { BTreeMap::new() } else { vm.standbys(&nics) };
+        for (nic, stored) in recorded {
             let Some(vf) = stored.address() else { continue };
             // On a failed query the VF is assumed to be present, so that it is not assigned
             // elsewhere.
-            let has_vf = vm.standby(nic.as_str()).map_or(true, |standby| standby.has_vf);
+            let has_vf = found.get(nic.as_str()).is_none_or(|standby| standby.has_vf);
             if !has_vf {
                 let reason = "the VF was unplugged while no daemon was running".to_owned();
                 self.report(VfReport::Failed { nic: nic.clone(), vf, reason });
@@ -238,17 +253,14 @@ impl Driver {
         let before = run.vfs.failover_nics.clone();
         let verifies = run.vfs.verify_at.is_some_and(|at| at <= Instant::now());
         let mut is_undecided = false;
-        for nic in run.stored.standbys.intersection(&run.stored.nics) {
+        let mut does_respond = true;
+        let queried = run.queried_standbys(verifies);
+        let nics: Vec<&str> = queried.iter().map(Name::as_str).collect();
+        let found = if nics.is_empty() { BTreeMap::new() } else { vm.standbys(&nics) };
+        for nic in &queried {
+            let Some(standby) = found.get(nic.as_str()) else { continue };
             let is_known = run.vfs.failover_nics.contains(nic);
-            if is_known
-                && !verifies
-                && !run.vfs.plugging.contains_key(nic)
-                && !run.vfs.unplugging.contains_key(nic)
-            {
-                continue;
-            }
-            let Ok(standby) = vm.standby(nic.as_str()) else { continue };
-            let Standby { is_negotiated: is_taken, is_driver_ready, has_vf } = standby;
+            let Standby { is_negotiated: is_taken, is_driver_ready, has_vf } = *standby;
             if is_taken && is_here {
                 run.vfs.failover_nics.insert(nic.clone());
             } else if is_known && is_driver_ready && is_here {
@@ -262,12 +274,14 @@ impl Driver {
                 reports.push(VfReport::Ready { nic: nic.clone(), vf });
             }
             if run.vfs.unplugging.contains_key(nic) {
-                if has_vf {
+                if !has_vf {
+                    gone.push(nic.clone());
+                } else if does_respond {
                     // Repeats the request, because the guest's driver may have missed the first
                     // one.
-                    let _ = vm.execute(&VmCommand::Unplug(VmDevice::Vf(nic.to_string())));
-                } else {
-                    gone.push(nic.clone());
+                    let unplug = VmCommand::Unplug(VmDevice::Vf(nic.to_string()));
+                    let is_late = |error: VmError| error.kind == VmErrorKind::Timeout;
+                    does_respond = !vm.execute(&unplug).is_err_and(is_late);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! VFs that were unplugged and that QEMU keeps open.
+//! VFs that were unplugged, or whose VM has ended, and that are not back at the host.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,13 +6,16 @@ use std::time::{Duration, Instant};
 use suimon_contract::Name;
 use suimon_quantity::PciAddress;
 
-use crate::virtual_functions::VfAddress;
+use super::returning::RETRY_FIRST;
+use crate::virtual_functions::{StoredVfId, VfAddress};
+use crate::vms::records::StoredRun;
 
-/// VFs of a VM that QEMU keeps open, by address. At most one per VF of the host.
+/// VFs of a VM that are not back at the host, by address, usually because QEMU keeps them open. At
+/// most one per VF of the host.
 #[derive(Debug, Default)]
 pub(in crate::vms) struct HeldVfs(pub(super) BTreeMap<PciAddress, HeldVf>);
 
-/// VF that QEMU keeps open, with the attempts to return it.
+/// VF that is not back at the host, with the attempts to return it.
 #[derive(Clone, Debug)]
 pub(super) struct HeldVf {
     pub(super) nic: Name,
@@ -23,8 +26,34 @@ pub(super) struct HeldVf {
     pub(super) is_reported: bool,
 }
 
+impl HeldVf {
+    /// Returns a VF whose next attempt is due after `pause`.
+    pub(super) fn new(nic: Name, vf: VfAddress, pause: Duration) -> Self {
+        let now = Instant::now();
+        let (retry_at, interval) = (now + pause, RETRY_FIRST);
+        Self { nic, vf, since: now, retry_at, interval, is_reported: false }
+    }
+}
+
 impl HeldVfs {
-    /// Returns true if QEMU keeps this VF open; its return will be reported.
+    /// Returns the VFs that the previous daemon has recorded. Attempts are due immediately.
+    pub(in crate::vms) fn restore(recorded: &[(Name, StoredVfId)]) -> Self {
+        let held = recorded.iter().filter_map(|(nic, stored)| {
+            let vf = stored.address()?;
+            Some((vf.address, HeldVf::new(nic.clone(), vf, Duration::ZERO)))
+        });
+        Self(held.collect())
+    }
+
+    /// Returns the VFs to be recorded beside `run`, which records those of its own.
+    pub(in crate::vms) fn stored(&self, run: Option<&StoredRun>) -> Vec<(Name, StoredVfId)> {
+        let all = self.0.values().map(|held| (held.nic.clone(), StoredVfId::from(&held.vf)));
+        let is_of_run =
+            |nic: &Name, vf: &StoredVfId| run.and_then(|run| run.vfs.get(nic)) == Some(vf);
+        all.filter(|(nic, vf)| !is_of_run(nic, vf)).collect()
+    }
+
+    /// Returns true if this VF is not back at the host; its return will be reported.
     pub(super) fn holds(&self, vf: &VfAddress) -> bool {
         self.0.contains_key(&vf.address)
     }

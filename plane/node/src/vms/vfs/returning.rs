@@ -2,6 +2,7 @@
 //!
 //! A VF that QEMU keeps open belongs to its NIC until it is returned, so that no other VM gets it. The
 //! driver of the VM tries again at intervals that double up to one second, without waiting for QEMU.
+//! The VF is recorded meanwhile, also after the end of the VM, so that the next daemon continues.
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +17,10 @@ use crate::vms::texts;
 
 /// First interval between attempts to return a VF: QEMU closes a VF shortly after it has reported
 /// the unplug.
-const RETRY_FIRST: Duration = Duration::from_millis(10);
+pub(super) const RETRY_FIRST: Duration = Duration::from_millis(10);
 /// Longest interval, in units of the first retry delay of devices.
 const RETRY_MAX: u32 = 1;
-/// Time after which an event reports a VF that QEMU keeps open, in the same unit.
+/// Time after which an event reports a VF that is not back at the host, in the same unit.
 const REPORT_AFTER: u32 = 2;
 /// Interval after an attempt to which the launcher did not respond. A launcher of an earlier version
 /// occupies a thread for each.
@@ -28,15 +29,15 @@ const RETRY_UNANSWERED: Duration = Duration::from_secs(60);
 /// Result of an attempt to return a VF to the host.
 enum Reclaim {
     Returned,
-    /// QEMU keeps the VF open.
-    Held,
-    /// The launcher did not respond in time; the VF may still be open.
-    Unanswered,
+    /// A process has the VF open, or the change of its driver has not ended; with the reason.
+    Held(String),
+    /// The launcher did not respond in time; the VF may still be open. With the reason.
+    Unanswered(String),
 }
 
 impl Driver {
-    /// Returns a VF that was unplugged to the host, and reports that. Returns false if QEMU keeps it
-    /// open; further attempts are then made.
+    /// Returns a VF that was unplugged to the host, and reports that. Returns false if that is not
+    /// possible yet; further attempts are then made.
     pub(super) fn return_to_host(&mut self, nic: &Name, stored: &StoredVfId) -> bool {
         let Some(vf) = stored.address() else { return true };
         if self.held_vfs.holds(&vf) {
@@ -48,21 +49,12 @@ impl Driver {
         }
         let first = match self.reclaim(nic, &vf) {
             Reclaim::Returned => return true,
-            Reclaim::Held => RETRY_FIRST,
-            Reclaim::Unanswered => RETRY_UNANSWERED,
+            Reclaim::Held(_) => RETRY_FIRST,
+            Reclaim::Unanswered(_) => RETRY_UNANSWERED,
         };
         // The guest has the standby only.
         self.report(VfReport::Unplugged { nic: nic.clone(), vf: vf.clone() });
-        let now = Instant::now();
-        let held = HeldVf {
-            nic: nic.clone(),
-            vf: vf.clone(),
-            since: now,
-            retry_at: now + first,
-            interval: RETRY_FIRST,
-            is_reported: false,
-        };
-        self.held_vfs.0.insert(vf.address, held);
+        self.held_vfs.0.insert(vf.address, HeldVf::new(nic.clone(), vf, first));
         false
     }
 
@@ -71,8 +63,8 @@ impl Driver {
         let vm = &self.entry.name;
         if let Err(error) = self.shared.vms.parts.host.reclaim_vf(vm.as_str(), vf.address) {
             match error.kind {
-                VmErrorKind::Busy => return Reclaim::Held,
-                VmErrorKind::Timeout => return Reclaim::Unanswered,
+                VmErrorKind::Busy => return Reclaim::Held(error.text),
+                VmErrorKind::Timeout => return Reclaim::Unanswered(error.text),
                 _ => tracing::warn!(%vm, %nic, %error, "cannot return a VF to the host"),
             }
         }
@@ -87,28 +79,35 @@ impl Driver {
         let unit = self.peer_request_interval;
         for mut held in due {
             let (nic, vf) = (held.nic.clone(), held.vf.clone());
-            let reclaim = self.reclaim(&nic, &vf);
-            if matches!(reclaim, Reclaim::Returned) {
-                self.held_vfs.0.remove(&vf.address);
-                if held.is_reported {
-                    self.append(texts::vf_returned(&self.entry, &nic, &vf));
+            held.interval = (held.interval * 2).min(unit * RETRY_MAX);
+            let (interval, reason) = match self.reclaim(&nic, &vf) {
+                Reclaim::Returned => {
+                    self.handle_returned(&held);
+                    continue;
                 }
-                if self.run.as_ref().is_some_and(|run| is_recorded(run, &nic, &vf)) {
-                    self.forget_vf(&nic);
-                }
-                continue;
-            }
+                Reclaim::Held(reason) => (held.interval, reason),
+                Reclaim::Unanswered(reason) => (RETRY_UNANSWERED, reason),
+            };
             if !held.is_reported && held.since.elapsed() >= unit * REPORT_AFTER {
                 held.is_reported = true;
-                self.append(texts::vf_held(&self.entry, &nic, &vf));
+                self.append(texts::vf_held(&self.entry, &nic, &vf, &reason));
             }
-            held.interval = (held.interval * 2).min(unit * RETRY_MAX);
-            let interval = match reclaim {
-                Reclaim::Unanswered => RETRY_UNANSWERED,
-                Reclaim::Returned | Reclaim::Held => held.interval,
-            };
             held.retry_at = Instant::now() + interval;
             self.held_vfs.0.insert(vf.address, held);
+        }
+    }
+
+    /// Deletes the record of a VF that was returned after it had been held.
+    fn handle_returned(&mut self, held: &HeldVf) {
+        let HeldVf { nic, vf, .. } = held;
+        self.held_vfs.0.remove(&vf.address);
+        if held.is_reported {
+            self.append(texts::vf_returned(&self.entry, nic, vf));
+        }
+        if self.run.as_ref().is_some_and(|run| is_recorded(run, nic, vf)) {
+            self.forget_vf(nic);
+        } else {
+            self.save_record();
         }
     }
 

@@ -1,6 +1,7 @@
 //! Requests for work on a VM.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use suimon_contract::{
     ApiError, DiskController, ErrorCode, FREEZE_SECONDS_MAX, HostConfig, Kind, Name,
@@ -44,8 +45,14 @@ impl Shared {
     }
 
     /// Submits the operation to the VM's driver, which reports through `operation`.
-    pub(crate) fn submit_vm_action(&self, name: &Name, work: VmAction, operation: OperationHandle) {
+    pub(crate) fn submit_vm_action(
+        self: &Arc<Self>,
+        name: &Name,
+        work: VmAction,
+        operation: OperationHandle,
+    ) {
         match self.vms.find(name) {
+            Some(entry) if work == VmAction::Kill => self.submit_kill(entry, operation),
             Some(entry) => entry.inbox.put(Message::Work(work, Some(operation))),
             None => operation.end(&Err(not_found(Kind::Vm, name))),
         }

@@ -1,0 +1,308 @@
+//! Text output of stores and disks.
+
+use suimon_contract::{
+    CapacitySource, DiskConfig, DiskCounters, DiskKind, DiskNbdTransport, DiskRequestCounters,
+    DiskStatus, Kind, Resource, StoreCapacity, StoreConfig, StoreMeasurement, StoreStatus,
+};
+
+use crate::columns;
+use crate::lines::{Lines, storage_state, word};
+use crate::qos_tables::{add_flow, delivery_table, limits_in_short};
+use crate::resource_tables::Shown;
+use crate::table::{Table, or_dash};
+use crate::units;
+
+impl Shown for StoreConfig {
+    fn table(all: &[StoreStatus]) -> Table {
+        let mut table = Table::new(&columns::STORES);
+        for store in all {
+            table.row([
+                store.config.name.to_string(),
+                store.config.path.display().to_string(),
+                store.disks.to_string(),
+                or_dash(store.free_bytes.map(units::size)),
+                or_dash(store.total_bytes.map(units::size)),
+                virtual_size(store),
+                units::count(store.delivered_iops),
+                or_dash(store.capacity_iops.map(units::count)),
+                reserved(store, units::count),
+                or_dash(store.latency_ns.map(units::latency)),
+                depth(store),
+                storage_state(store.state, store.reason.as_ref()),
+            ]);
+        }
+        table
+    }
+
+    fn details(one: &StoreStatus) -> String {
+        let mut lines = Lines::default();
+        lines.keys(Self::KIND, &one.config);
+        lines.add("state", storage_state(one.state, one.reason.as_ref()));
+        lines.add("disks", one.disks);
+        let of = or_dash(one.total_bytes.map(units::size));
+        lines.add("free", format!("{} of {of}", or_dash(one.free_bytes.map(units::size))));
+        lines.add("nearly full", if one.nearly_full { "yes" } else { "no" });
+        lines.add("virtual size of disks", virtual_size(one));
+        lines.add("allocated by disks", units::size(one.allocated_bytes));
+        lines.add("capacity", capacity(one));
+        if let Some(measured) = &one.measured {
+            add_measured(&mut lines, measured);
+        }
+        let estimate = one
+            .estimate
+            .as_ref()
+            .map(|of| format!("{}, {} ago", units::iops(of.iops), units::age(of.age_ms / 1000)));
+        lines.add("rate at saturation", or_dash(estimate));
+        lines.add("reserved", reserved(one, units::iops));
+        lines.add("delivered (5 s)", units::iops(one.delivered_iops));
+        lines.add("latency", or_dash(one.latency_ns.map(units::latency)));
+        lines.add("requests in flight", depth(one));
+        lines.text()
+    }
+}
+
+fn capacity(store: &StoreStatus) -> String {
+    match (store.capacity_iops, store.capacity_source) {
+        (Some(iops), Some(CapacitySource::Declared)) => {
+            format!("{} (configured)", units::iops(iops))
+        }
+        (Some(iops), Some(CapacitySource::Measured)) => {
+            format!("{} (measured)", units::iops(iops))
+        }
+        (Some(iops), None) => units::iops(iops),
+        (None, _) if store.config.capacity_iops == Some(StoreCapacity::MEASURED) => {
+            format!("unknown; `suimon store measure {}` measures it", store.config.name)
+        }
+        (None, _) => "unknown".to_owned(),
+    }
+}
+
+fn add_measured(lines: &mut Lines, measured: &StoreMeasurement) {
+    let at = units::timestamp(measured.measured_unix_ms);
+    let through = if measured.direct { "" } else { ", through the page cache" };
+    let file = units::size(measured.file_bytes);
+    let how = format!("{} s each on {file}{through}", measured.seconds);
+    lines.add("measured", format!("{} at {at}, {how}", units::iops(measured.iops)));
+    if measured.others_iops > 0 {
+        lines.add("load while measuring", units::iops(measured.others_iops));
+    }
+    for figure in &measured.patterns {
+        let (half, most) = (figure.latency_ns_p50, figure.latency_ns_p99);
+        let took = format!("{} p50, {} p99", units::latency(half), units::latency(most));
+        let text = format!("{} at depth {}, {took}", units::iops(figure.iops), figure.depth);
+        lines.add(&format!("  {}", figure.pattern.word()), text);
+    }
+}
+
+/// Formats the sum of the disks' sizes and its ratio to the store's size: `2.0 TiB (150 %)`.
+fn virtual_size(store: &StoreStatus) -> String {
+    let size = units::size(store.virtual_bytes);
+    match store.overcommit_percent {
+        Some(percent) => format!("{size} ({percent} %)"),
+        None => size,
+    }
+}
+
+/// Formats the sum of minimums and its ratio to the capacity: `4500 (90 %)`. `shown` formats the
+/// number.
+fn reserved(store: &StoreStatus, shown: fn(u64) -> String) -> String {
+    let iops = shown(store.reserved_iops);
+    match store.reserved_percent {
+        Some(percent) => format!("{iops} ({percent} %)"),
+        None => iops,
+    }
+}
+
+fn depth(store: &StoreStatus) -> String {
+    format!("{} of {}", store.depth, store.depth_allowed)
+}
+
+impl Shown for DiskConfig {
+    fn table(all: &[DiskStatus]) -> Table {
+        let mut table = Table::new(&columns::DISKS);
+        for disk in all {
+            table.row([
+                disk.config.name.to_string(),
+                disk.config.store.to_string(),
+                format(disk),
+                or_dash(disk.size_bytes.map(units::size)),
+                or_dash(disk.allocated_bytes.map(units::size)),
+                qos(&disk.config),
+                units::size(disk.counters.reads.bytes),
+                units::size(disk.counters.writes.bytes),
+                units::count(errors(&disk.counters)),
+                used_by(disk),
+                storage_state(disk.state, disk.reason.as_ref()),
+            ]);
+        }
+        table
+    }
+
+    fn details(one: &DiskStatus) -> String {
+        let mut lines = Lines::default();
+        lines.keys(Self::KIND, &one.config);
+        lines.add("state", storage_state(one.state, one.reason.as_ref()));
+        lines.add("image file", one.file.display());
+        lines.add("image format", format!("{}, {}", word(&one.config.format), word(&kind(one))));
+        lines.add("parent", or_dash(one.parent.as_ref()));
+        lines.add("size", or_dash(one.size_bytes.map(units::size)));
+        lines.add("allocated", or_dash(one.allocated_bytes.map(units::size)));
+        lines.add("files", or_dash(one.layers.map(layers)));
+        lines.add("metadata", or_dash(one.uncommitted_bytes.map(metadata)));
+        if let Some(full) = &one.full {
+            lines.add("requests without space", full.queued_requests);
+        }
+        lines.add("worker", or_dash(one.worker));
+        lines.add("used by", used_by(one));
+        if let Some(vhost_user) = one.vhost_user.as_ref().filter(|vhost| vhost.connected) {
+            lines.add("queues in use", vhost_user.queues);
+            lines.add("virtio features", vhost_user.features.join(", "));
+        }
+        add_clients(&mut lines, one);
+        if let Some(flow) = &one.qos {
+            add_flow(&mut lines, flow);
+        }
+        lines.table(&request_table(&one.counters));
+        if let Some(flow) = &one.qos {
+            lines.table(&delivery_table(flow));
+        }
+        lines.text()
+    }
+}
+
+/// Formats the image format, with the kind unless it is the default: `vhdx, fixed`.
+fn format(disk: &DiskStatus) -> String {
+    let format = word(&disk.config.format);
+    let is_usual = kind(disk) == disk.config.format.default_kind();
+    if is_usual { format } else { format!("{format}, {}", word(&kind(disk))) }
+}
+
+/// Returns the kind of the image; the desired one while the disk is not open.
+fn kind(disk: &DiskStatus) -> DiskKind {
+    disk.kind.unwrap_or_else(|| disk.config.kind_of_new_file())
+}
+
+/// Formats the policy, or the disk's own limits.
+fn qos(disk: &DiskConfig) -> String {
+    disk.qos_policy.as_ref().map_or_else(|| limits_in_short(&disk.qos), ToString::to_string)
+}
+
+/// Formats the number of files: `3, 2 of them parents`.
+fn layers(count: u32) -> String {
+    match count {
+        0 | 1 => count.to_string(),
+        2 => "2, one of them its parent".to_owned(),
+        _ => format!("{count}, {} of them parents", count - 1),
+    }
+}
+
+/// Formats whether a crash of the host would lose image metadata.
+fn metadata(uncommitted_bytes: u64) -> String {
+    match uncommitted_bytes {
+        0 => "clean".to_owned(),
+        bytes => format!("{} not durable yet", units::size(bytes)),
+    }
+}
+
+/// Formats the users of a disk: `VM, 2 NBD clients`.
+fn used_by(disk: &DiskStatus) -> String {
+    let vm = disk.vhost_user.as_ref().filter(|vhost_user| vhost_user.connected);
+    let clients = disk.nbd.as_ref().map_or(0, |nbd| nbd.clients);
+    let nbd = match clients {
+        0 => None,
+        1 => Some("1 NBD client".to_owned()),
+        many => Some(format!("{many} NBD clients")),
+    };
+    let users: Vec<String> = vm.map(|_| "VM".to_owned()).into_iter().chain(nbd).collect();
+    if users.is_empty() { "–".to_owned() } else { users.join(", ") }
+}
+
+/// Adds the use of the limits on NBD clients, and a line for each client.
+fn add_clients(lines: &mut Lines, disk: &DiskStatus) {
+    let Some(nbd) = disk.nbd.as_ref().filter(|nbd| !nbd.connections.is_empty()) else { return };
+    let (count, bytes) = (nbd.connections.len(), units::size(nbd.buffer_bytes));
+    let (count_max, bytes_max) = (nbd.connections_max, units::size(nbd.buffer_max_bytes));
+    lines.add(
+        "NBD connections",
+        format!("{count} of {count_max}, {bytes} of {bytes_max} buffer memory"),
+    );
+    for client in &nbd.connections {
+        let bytes = units::size(client.buffer_bytes);
+        lines.add(
+            "NBD client",
+            format!("{}, {}, {bytes}", client.peer, transport(client.transport)),
+        );
+    }
+}
+
+const fn transport(transport: DiskNbdTransport) -> &'static str {
+    match transport {
+        DiskNbdTransport::Unix => "Unix socket",
+        DiskNbdTransport::Tcp => "TCP without TLS",
+        DiskNbdTransport::Tls => "TLS",
+    }
+}
+
+fn by_kind(counters: &DiskCounters) -> [(&'static str, &DiskRequestCounters); 4] {
+    [
+        ("read", &counters.reads),
+        ("write", &counters.writes),
+        ("flush", &counters.flushes),
+        ("discard", &counters.discards),
+    ]
+}
+
+fn errors(counters: &DiskCounters) -> u64 {
+    by_kind(counters).iter().fold(0, |sum, (_, kind)| sum.saturating_add(kind.errors))
+}
+
+fn request_table(counters: &DiskCounters) -> Table {
+    let mut table = Table::new(&columns::DISK_REQUESTS);
+    for (name, kind) in by_kind(counters) {
+        let latency = |ns| if kind.requests == 0 { "–".to_owned() } else { units::latency(ns) };
+        table.row([
+            name.to_owned(),
+            units::count(kind.requests),
+            units::size(kind.bytes),
+            units::count(kind.errors),
+            latency(kind.latency_ns_p50),
+            latency(kind.latency_ns_p99),
+            latency(kind.latency_ns_max),
+        ]);
+    }
+    table
+}
+
+/// Returns the export's settings, its URIs and the connected clients.
+pub fn export_details(disk: &DiskStatus) -> String {
+    let mut lines = Lines::default();
+    lines.add("disk", &disk.config.name);
+    lines.add("state", storage_state(disk.state, disk.reason.as_ref()));
+    if let Some(vhost_user) = &disk.config.vhost_user {
+        lines.keys_within(Kind::DiskVhostUser, "vhost_user", vhost_user);
+    }
+    if let Some(nbd) = &disk.config.nbd {
+        lines.keys_within(Kind::DiskNbd, "nbd", nbd);
+    }
+    for uri in uris(&disk.config) {
+        lines.add("NBD URI", uri);
+    }
+    lines.add("used by", used_by(disk));
+    add_clients(&mut lines, disk);
+    lines.text()
+}
+
+/// Returns the URIs for libnbd, QEMU and fio (`doc/uri.md` of the protocol).
+fn uris(disk: &DiskConfig) -> Vec<String> {
+    let Some(nbd) = &disk.nbd else { return Vec::new() };
+    let name = &disk.name;
+    let unix = nbd.socket.as_ref();
+    let unix = unix.map(|socket| format!("nbd+unix:///{name}?socket={}", socket.display()));
+    let scheme = if nbd.has_tls() { "nbds" } else { "nbd" };
+    let tcp = nbd.listen.map(|address| format!("{scheme}://{address}/{name}"));
+    unix.into_iter().chain(tcp).collect()
+}
+
+#[cfg(test)]
+#[path = "disk_tables_tests.rs"]
+mod tests;

@@ -1,0 +1,76 @@
+//! Text output of other nodes.
+
+use suimon_contract::{DrainStatus, NodeConfig, NodeStatus};
+
+use crate::columns;
+use crate::lines::{Lines, health};
+use crate::resource_tables::Shown;
+use crate::table::{Table, or_dash};
+
+impl Shown for NodeConfig {
+    fn table(all: &[NodeStatus]) -> Table {
+        let mut table = Table::new(&columns::NODES);
+        for node in all {
+            table.row([
+                node.config.name.to_string(),
+                node.config.address.clone(),
+                or_dash(node.host.as_ref()),
+                or_dash(node.version.as_ref()),
+                or_dash(node.drain.as_ref().map(drained)),
+                health(&node.condition),
+            ]);
+        }
+        table
+    }
+
+    fn details(one: &NodeStatus) -> String {
+        let mut lines = Lines::of(&one.config, &one.condition);
+        lines.add("host", or_dash(one.host.as_ref()));
+        lines.add("version", or_dash(one.version.as_ref()));
+        if let Some(drain) = &one.drain {
+            lines.add("drained", drained(drain));
+        }
+        lines.text()
+    }
+}
+
+/// Formats the progress of a drain.
+pub(crate) const fn drained(drain: &DrainStatus) -> &'static str {
+    match (drain.is_empty, drain.operation) {
+        (true, _) => "empty",
+        (false, Some(_)) => "VMs migrate",
+        (false, None) => "has VMs",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nodes_are_shown_with_what_they_answer() {
+        let nodes: Vec<NodeStatus> = serde_json::from_value(json!([
+            {
+                "config": {
+                    "name": "left", "address": "192.0.2.2:8443",
+                    "ca_certificate": "/etc/suimon/left.pem", "token_file": "/etc/suimon/left.token",
+                    "server_name": "left.example.net",
+                },
+                "condition": {"health": "up"}, "host": "left1", "version": "0.1.0",
+                "drain": {"since_unix_ms": 1, "is_empty": true},
+            },
+            {
+                "config": {
+                    "name": "right", "address": "right:8443", "ca_certificate": "/etc/suimon/nodes.pem",
+                    "token_file": "/etc/suimon/right.token",
+                },
+                "condition": {"health": "down", "reason": "nobody listens at right:8443"},
+            },
+        ]))
+        .unwrap();
+        insta::assert_snapshot!(NodeConfig::details(&nodes[0]));
+        insta::assert_snapshot!(NodeConfig::table(&nodes).render());
+    }
+}

@@ -1,0 +1,53 @@
+//! Text output of offloads.
+
+use suimon_contract::{OffloadPerformer, OffloadStatus};
+
+use crate::columns;
+use crate::table::{Table, or_dash};
+
+/// Returns a table with the offloads of one port.
+pub(crate) fn offload_table(offloads: &[OffloadStatus]) -> Table {
+    let mut table = Table::new(&columns::OFFLOADS);
+    for offload in offloads {
+        table.row(cells(offload));
+    }
+    table
+}
+
+/// Returns a table with the offloads of several ports, given with their labels.
+pub fn port_offload_table<'a>(
+    ports: impl IntoIterator<Item = (&'a str, &'a [OffloadStatus])>,
+) -> Table {
+    let mut table = Table::new(&columns::PORT_OFFLOADS);
+    for (label, offloads) in ports {
+        for offload in offloads {
+            let [name, supported, enabled, used, by, reason] = cells(offload);
+            table.row([label.to_owned(), name, supported, enabled, used, by, reason]);
+        }
+    }
+    table
+}
+
+fn cells(offload: &OffloadStatus) -> [String; 6] {
+    let yes = |yes: bool| if yes { "yes" } else { "no" };
+    [
+        offload.name.clone(),
+        or_dash(offload.supported.map(yes)),
+        yes(offload.enabled).to_owned(),
+        yes(offload.effective).to_owned(),
+        doer(offload.by).to_owned(),
+        offload.reason.clone(),
+    ]
+}
+
+/// Returns the component that performs an offload, in the words of tables.
+const fn doer(by: OffloadPerformer) -> &'static str {
+    match by {
+        OffloadPerformer::Guest => "guest",
+        OffloadPerformer::Nic => "device",
+        OffloadPerformer::Kernel => "kernel",
+        OffloadPerformer::Software => "software",
+        OffloadPerformer::Egress => "egress port",
+        OffloadPerformer::None => "not done",
+    }
+}

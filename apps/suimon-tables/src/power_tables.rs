@@ -1,0 +1,150 @@
+//! Text output of power management.
+
+use suimon_contract::{
+    Kind, PowerChangedStatus, PowerCpuStatus, PowerEnergyStatus, PowerSettingStatus, PowerStatus,
+};
+
+use crate::columns;
+use crate::lines::Lines;
+use crate::table::{Table, or_dash};
+use crate::units;
+
+/// Returns the complete state of power management.
+pub fn details(power: &PowerStatus) -> String {
+    let mut lines = Lines::default();
+    match &power.config {
+        Some(config) => lines.keys(Kind::Power, config),
+        None => lines.add("plan", "none: CPU settings are not changed"),
+    }
+    lines.add("in effect", power.effect.as_str());
+    let share = power.data_plane;
+    lines.add("workers park", if share.parking { "yes" } else { "no" });
+    lines.add("poll budget", format!("{} µs", share.poll_us));
+    let marks = format!("{} % and {} %", share.vmq_high_percent, share.vmq_low_percent);
+    lines.add("VMQ high and low mark", marks);
+    lines.add("power", energy(&power.energy));
+    if !power.settings.is_empty() {
+        lines.table(&settings(&power.settings));
+    }
+    lines.table(&cpus(&power.cpus));
+    if !power.changed.is_empty() {
+        lines.table(&changed(&power.changed));
+    }
+    lines.text()
+}
+
+/// Formats energy and power by zone.
+pub(crate) fn energy(energy: &PowerEnergyStatus) -> String {
+    if let Some(reason) = &energy.unavailable_reason {
+        return reason.clone();
+    }
+    let Some(milliwatts) = energy.milliwatts else {
+        return "unknown until the next request".to_owned();
+    };
+    let zones = energy.zones.iter().filter(|zone| zone.counted);
+    let zones: Vec<String> = zones
+        .map(|zone| {
+            let power = zone.milliwatts.map(units::watts);
+            format!("{} {}", zone.name, or_dash(power))
+        })
+        .collect();
+    format!("{} ({})", units::watts(milliwatts), zones.join(", "))
+}
+
+fn settings(all: &[PowerSettingStatus]) -> Table {
+    let mut table = Table::new(&columns::POWER_SETTINGS);
+    for (cpus, of) in
+        grouped(all, |of| &of.cpus, |of| PowerSettingStatus { cpus: Vec::new(), ..of.clone() })
+    {
+        table.row([
+            of.setting,
+            if cpus.is_empty() { "host".to_owned() } else { list(&cpus) },
+            of.required,
+            or_dash(of.now),
+            if of.in_effect { "yes" } else { "no" }.to_owned(),
+            of.reason.unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+fn cpus(all: &[PowerCpuStatus]) -> Table {
+    let mut table = Table::new(&columns::POWER_CPUS);
+    let with_numbers: Vec<(Vec<u16>, &PowerCpuStatus)> =
+        all.iter().map(|cpu| (vec![cpu.cpu], cpu)).collect();
+    let alike =
+        |(_, cpu): &(Vec<u16>, &PowerCpuStatus)| PowerCpuStatus { cpu: 0, ..(*cpu).clone() };
+    for (cpus, of) in grouped(&with_numbers, |(cpus, _)| cpus, alike) {
+        let mhz = of.khz_min.zip(of.khz_max);
+        table.row([
+            list(&cpus),
+            if of.online { "yes" } else { "no" }.to_owned(),
+            or_dash(of.driver),
+            or_dash(of.governor),
+            or_dash(of.energy_preference),
+            or_dash(mhz.map(|(min, max)| format!("{}–{}", min / 1000, max / 1000))),
+            if of.idle_states.is_empty() { "–".to_owned() } else { of.idle_states.join(", ") },
+        ]);
+    }
+    table
+}
+
+fn changed(all: &[PowerChangedStatus]) -> Table {
+    let mut table = Table::new(&columns::POWER_CHANGED);
+    for of in all {
+        table.row([
+            of.file.clone(),
+            of.before.clone(),
+            of.written.clone(),
+            or_dash(of.now.clone()),
+        ]);
+    }
+    table
+}
+
+/// Merges rows that are equal for several CPUs, in the order of the first.
+fn grouped<'a, T, K: PartialEq>(
+    all: &'a [T],
+    cpus: impl Fn(&'a T) -> &'a Vec<u16>,
+    alike: impl Fn(&T) -> K,
+) -> Vec<(Vec<u16>, K)> {
+    let mut groups: Vec<(Vec<u16>, K)> = Vec::new();
+    for one in all {
+        let key = alike(one);
+        let of_host = cpus(one).is_empty();
+        let known = groups.iter_mut().find(|(known, of)| *of == key && known.is_empty() == of_host);
+        match known {
+            Some((known, _)) => known.extend(cpus(one)),
+            None => groups.push((cpus(one).clone(), key)),
+        }
+    }
+    for (cpus, _) in &mut groups {
+        cpus.sort_unstable();
+        cpus.dedup();
+    }
+    groups
+}
+
+/// Formats ascending numbers as a list such as `0-3,8`.
+fn list(cpus: &[u16]) -> String {
+    let mut ranges: Vec<(u16, u16)> = Vec::new();
+    for cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*cpu) => *last = *cpu,
+            _ => ranges.push((*cpu, *cpu)),
+        }
+    }
+    let texts: Vec<String> = ranges
+        .into_iter()
+        .map(
+            |(first, last)| {
+                if first == last { first.to_string() } else { format!("{first}-{last}") }
+            },
+        )
+        .collect();
+    texts.join(",")
+}
+
+#[cfg(test)]
+#[path = "power_tables_tests.rs"]
+mod tests;

@@ -1,0 +1,207 @@
+//! Text output of Storage QoS: policies, and rates of disks.
+
+use suimon_contract::{
+    DiskQos, QosDelivery, QosFlowStatus, QosPolicyConfig, QosPolicyPart, QosPolicyStatus,
+    QosTimeShare, Resource, StoreReservations,
+};
+
+use crate::columns;
+use crate::lines::{Lines, word};
+use crate::resource_tables::Shown;
+use crate::table::{Table, or_dash};
+use crate::units;
+
+impl Shown for QosPolicyConfig {
+    fn table(all: &[QosPolicyStatus]) -> Table {
+        let mut table = Table::new(&columns::QOS_POLICIES);
+        for policy in all {
+            let limits = policy.config.limits();
+            table.row([
+                policy.config.name.to_string(),
+                kind(&policy.config),
+                or_dash(limits.min_iops.map(units::count)),
+                or_dash(limits.max_iops.map(units::count)),
+                or_dash(max_bytes(&limits)),
+                or_dash(burst(&limits)),
+                limits.weight.to_string(),
+                policy.disks.len().to_string(),
+                units::count(policy.reserved_iops),
+                units::count(policy.delivered_iops),
+            ]);
+        }
+        table
+    }
+
+    fn details(one: &QosPolicyStatus) -> String {
+        let mut lines = Lines::default();
+        lines.keys(Self::KIND, &one.config);
+        let disks: Vec<_> = one.disks.iter().map(ToString::to_string).collect();
+        lines.add("disks", if disks.is_empty() { "–".to_owned() } else { disks.join(", ") });
+        lines.add("reserved", units::iops(one.reserved_iops));
+        lines.add("delivered (5 s)", units::iops(one.delivered_iops));
+        if !one.parts.is_empty() {
+            lines.table(&parts(&one.parts));
+        }
+        lines.text()
+    }
+}
+
+/// Returns a table of this host's parts of a policy that spans nodes.
+fn parts(all: &[QosPolicyPart]) -> Table {
+    let mut table = Table::new(&columns::QOS_POLICY_PARTS);
+    for QosPolicyPart { store, min_iops, max } in all {
+        let lease = max.and_then(|max| max.lease_ms);
+        table.row([
+            store.to_string(),
+            units::count(*min_iops),
+            or_dash(max.map(|max| units::count(max.iops))),
+            or_dash(max.map(|max| units::count(max.reserved_iops))),
+            or_dash(lease.map(|ms| format!("{ms} ms"))),
+        ]);
+    }
+    table
+}
+
+/// Formats the scope of a policy: `aggregated, shared`.
+fn kind(policy: &QosPolicyConfig) -> String {
+    let kind = word(&policy.kind);
+    if policy.shared { format!("{kind}, shared") } else { kind }
+}
+
+/// Formats the maximum throughput: `100 MiB/s`.
+fn max_bytes(limits: &DiskQos) -> Option<String> {
+    limits.max_bytes_per_s.map(|bytes| format!("{}/s", units::size(bytes.bytes())))
+}
+
+/// Formats the burst: `20.0 k for 60 s`.
+fn burst(limits: &DiskQos) -> Option<String> {
+    let (iops, seconds) = limits.burst_iops.zip(limits.burst_s)?;
+    Some(format!("{} for {seconds} s", units::count(iops)))
+}
+
+/// Formats limits: `min 500, max 1000 and 8.00 MiB/s, weight 200`; `–` without limits.
+pub(crate) fn limits_in_short(limits: &DiskQos) -> String {
+    let iops = limits.max_iops.map(units::count);
+    let max: Vec<String> = iops.into_iter().chain(max_bytes(limits)).collect();
+    let parts = [
+        limits.min_iops.map(|min| format!("min {}", units::count(min))),
+        (!max.is_empty()).then(|| format!("max {}", max.join(" and "))),
+        burst(limits).map(|burst| format!("burst {burst}")),
+        (limits.weight != DiskQos::NONE.weight).then(|| format!("weight {}", limits.weight)),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { "–".to_owned() } else { parts.join(", ") }
+}
+
+/// Returns a table with one row per disk. Rates are normalised operations per second over 5 s.
+pub fn flow_table(flows: &[QosFlowStatus]) -> Table {
+    let mut table = Table::new(&columns::QOS_FLOWS);
+    for flow in flows {
+        table.row([
+            flow.disk.to_string(),
+            flow.store.to_string(),
+            flow.holder.clone(),
+            limits_in_short(&flow.limits),
+            units::count(flow.last_5_s.guaranteed_iops),
+            units::count(flow.last_5_s.demand_iops),
+            units::count(flow.last_5_s.delivered_iops),
+            units::count(flow.last_5_min.delivered_iops),
+            units::count(flow.queued.into()),
+            units::count(flow.in_flight.into()),
+            first_limit(&flow.last_5_s),
+        ]);
+    }
+    table
+}
+
+/// Returns the first limiting factor with its share of the time: `its own maximum 93 %`.
+fn first_limit(delivery: &QosDelivery) -> String {
+    or_dash(delivery.limited_by.first().map(limit))
+}
+
+fn limit(share: &QosTimeShare) -> String {
+    format!("{} {}", share.factor.text(), percent(share.share_ppm))
+}
+
+/// Returns a share of a million as `93 %`, or `<1 %`.
+fn percent(ppm: u32) -> String {
+    match (ppm + 5_000) / 10_000 {
+        0 => "<1 %".to_owned(),
+        percent => format!("{percent} %"),
+    }
+}
+
+/// Returns limits and rates of a disk.
+pub fn flow_details(flow: &QosFlowStatus) -> String {
+    let mut lines = Lines::default();
+    lines.add("disk", &flow.disk);
+    lines.add("store", &flow.store);
+    add_flow(&mut lines, flow);
+    lines.table(&delivery_table(flow));
+    lines.text()
+}
+
+/// Adds the limits of a disk and its current requests.
+pub(crate) fn add_flow(lines: &mut Lines, flow: &QosFlowStatus) {
+    let limits = limits_in_short(&flow.limits);
+    lines.add("limits in effect", format!("{limits} (of {})", flow.holder));
+    lines.add("requests queued", flow.queued);
+    lines.add("requests in flight", flow.in_flight);
+}
+
+/// Returns a table of guaranteed, demanded and delivered rates, and the times of requests by cause.
+pub(crate) fn delivery_table(flow: &QosFlowStatus) -> Table {
+    let mut table = Table::new(&columns::QOS_DELIVERY);
+    for (over, delivery) in [("5 s", &flow.last_5_s), ("5 min", &flow.last_5_min)] {
+        table.row([
+            over.to_owned(),
+            units::iops(delivery.guaranteed_iops),
+            units::iops(delivery.demand_iops),
+            units::iops(delivery.delivered_iops),
+            queue_depth(delivery.queue_depth_milli),
+            device_latency(delivery),
+            limits_in_order(delivery),
+        ]);
+    }
+    table
+}
+
+/// Returns a number of thousandths as `15.9`.
+fn queue_depth(milli: u64) -> String {
+    let tenths = milli.saturating_add(50) / 100;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+/// Returns the latency with the device's own at the same depth: `3.00 ms (own 1.00 ms)`.
+fn device_latency(delivery: &QosDelivery) -> String {
+    let latencies = delivery.device_latency_ns.zip(delivery.device_own_latency_ns);
+    or_dash(latencies.map(|(found_ns, own_ns)| {
+        format!("{} (own {})", units::latency(found_ns), units::latency(own_ns))
+    }))
+}
+
+/// Returns all limiting factors with their shares, the first one first.
+fn limits_in_order(delivery: &QosDelivery) -> String {
+    let all: Vec<String> = delivery.limited_by.iter().map(limit).collect();
+    if all.is_empty() { "–".to_owned() } else { all.join(", ") }
+}
+
+/// Returns a table of the reservations of stores, actual or proposed.
+pub fn reservation_table(stores: &[StoreReservations]) -> Table {
+    let mut table = Table::new(&columns::WHAT_IF_STORES);
+    for store in stores {
+        table.row([
+            store.store.to_string(),
+            store.minimums.to_string(),
+            units::count(store.minimums_iops),
+            or_dash(store.capacity_iops.map(units::count)),
+            units::count(store.reservable_iops),
+            if store.fits { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+#[path = "qos_tables_tests.rs"]
+mod tests;

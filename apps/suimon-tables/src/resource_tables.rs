@@ -1,0 +1,187 @@
+//! Trait of resources with text output, and text output of switches, uplinks and NICs.
+
+use suimon_contract::{
+    AddressStatus, IovPath, NicBackend, NicConfig, NicStatus, Observed, SwitchConfig, SwitchStatus,
+    UplinkConfig, UplinkStatus,
+};
+
+use crate::columns;
+use crate::lines::{Lines, drops, health, word};
+use crate::table::{Table, or_dash};
+use crate::units;
+
+/// Kind of resource with text output.
+pub trait Shown: Observed + 'static {
+    /// Returns a table with one row per resource.
+    fn table(all: &[Self::Status]) -> Table;
+
+    /// Returns the complete state of one resource.
+    fn details(one: &Self::Status) -> String;
+}
+
+impl Shown for SwitchConfig {
+    fn table(all: &[SwitchStatus]) -> Table {
+        let mut table = Table::new(&columns::SWITCHES);
+        for switch in all {
+            table.row([
+                switch.config.name.to_string(),
+                word(&switch.config.kind),
+                or_dash(switch.config.uplink.as_ref()),
+                switch.nics.len().to_string(),
+                units::count(switch.addresses as u64),
+                health(&switch.condition),
+            ]);
+        }
+        table
+    }
+
+    fn details(one: &SwitchStatus) -> String {
+        let mut lines = Lines::of(&one.config, &one.condition);
+        lines.add("addresses", units::count(one.addresses as u64));
+        let nics: Vec<_> = one.nics.iter().map(ToString::to_string).collect();
+        lines.add("nics", if nics.is_empty() { "–".to_owned() } else { nics.join(", ") });
+        if let Some(counters) = &one.host_nic {
+            lines.counters(counters);
+        }
+        lines.offloads(&one.host_nic_offloads);
+        lines.text()
+    }
+}
+
+impl Shown for UplinkConfig {
+    fn table(all: &[UplinkStatus]) -> Table {
+        let mut table = Table::new(&columns::UPLINKS);
+        for uplink in all {
+            table.row([
+                uplink.config.name.to_string(),
+                uplink.config.device.clone(),
+                word(&uplink.config.driver),
+                or_dash(uplink.switch.as_ref()),
+                uplink.mtu.to_string(),
+                units::bytes(uplink.counters.rx_bytes),
+                units::bytes(uplink.counters.tx_bytes),
+                units::count(drops(&uplink.counters)),
+                health(&uplink.condition),
+            ]);
+        }
+        table
+    }
+
+    fn details(one: &UplinkStatus) -> String {
+        let mut lines = Lines::of(&one.config, &one.condition);
+        lines.add("used by switch", or_dash(one.switch.as_ref()));
+        lines.add("mtu in effect", one.mtu);
+        lines.add("address", or_dash(one.mac));
+        if let Some(xdp) = &one.af_xdp {
+            lines.add("AF_XDP", xdp);
+            lines.add("  lost frames", format!("{} frames", units::count(xdp.lost_frames)));
+        }
+        if let Some(steering) = &one.steering {
+            lines.add("steering", steering);
+            for of in &steering.nics {
+                lines.add(&format!("  {}", of.nic), of);
+            }
+        }
+        lines.counters(&one.counters);
+        lines.offloads(&one.offloads);
+        lines.text()
+    }
+}
+
+impl Shown for NicConfig {
+    fn table(all: &[NicStatus]) -> Table {
+        let mut table = Table::new(&columns::NICS);
+        for nic in all {
+            table.row([
+                nic.config.name.to_string(),
+                nic.config.switch.to_string(),
+                backend(&nic.config),
+                vlans(&nic.config),
+                path(nic),
+                nic.queue_pairs.to_string(),
+                units::bytes(nic.counters.rx_bytes),
+                units::bytes(nic.counters.tx_bytes),
+                units::count(drops(&nic.counters)),
+                health(&nic.condition),
+            ]);
+        }
+        table
+    }
+
+    fn details(one: &NicStatus) -> String {
+        let mut lines = Lines::of(&one.config, &one.condition);
+        lines.add("queue pairs in use", one.queue_pairs);
+        lines.add("addresses learned", one.learned);
+        if let Some(mac) = one.bound_mac {
+            lines.add("bound address", mac);
+        }
+        if let Some(features) = &one.virtio_features {
+            lines.add("virtio features", features);
+        }
+        if let Some(iov) = &one.iov {
+            lines.add("path", iov);
+        }
+        lines.counters(&one.counters);
+        if let Some(path) = &one.kernel_path {
+            lines.kernel_path(path);
+        }
+        lines.offloads(&one.offloads);
+        lines.text()
+    }
+}
+
+/// Returns a table with one row per MAC address of a switch.
+pub fn address_table(addresses: &[AddressStatus]) -> Table {
+    let mut table = Table::new(&columns::ADDRESSES);
+    for address in addresses {
+        let age = address.age_s.map(units::age);
+        table.row([
+            address.mac.to_string(),
+            or_dash(address.vlan),
+            address.port.clone(),
+            if address.fixed { "fixed".to_owned() } else { or_dash(age) },
+        ]);
+    }
+    table
+}
+
+fn backend(nic: &NicConfig) -> String {
+    match (nic.backend, nic.device_name(), &nic.netns) {
+        (NicBackend::VhostUser, ..) => "vhost-user".to_owned(),
+        (NicBackend::Legacy, ..) => "legacy".to_owned(),
+        (NicBackend::Tap, Some(device), Some(netns)) => format!("tap {device} in {netns}"),
+        (NicBackend::Tap, device, _) => format!("tap {}", device.unwrap_or_default()),
+    }
+}
+
+/// Formats the path of a NIC with `iov_weight`: `VF 3 of 0000:03:00.0` or `synthetic`.
+fn path(nic: &NicStatus) -> String {
+    let path = nic.iov.as_ref().map(|iov| match iov.path {
+        IovPath::Vf => iov.to_string(),
+        IovPath::Synthetic => "synthetic".to_owned(),
+    });
+    or_dash(path)
+}
+
+/// Formats VLANs: `10`, or `10 trunk 20,30-39`.
+fn vlans(nic: &NicConfig) -> String {
+    let native = nic.vlan.map(|vlan| vlan.to_string());
+    let Some(trunk) = &nic.trunk else { return or_dash(native) };
+    let ranges: Vec<String> = trunk
+        .0
+        .iter()
+        .map(|range| {
+            if range.first() == range.last() {
+                range.first().to_string()
+            } else {
+                format!("{}-{}", range.first(), range.last())
+            }
+        })
+        .collect();
+    let trunk = format!("trunk {}", ranges.join(","));
+    native.map_or_else(|| trunk.clone(), |native| format!("{native} {trunk}"))
+}
+
+#[cfg(test)]
+#[path = "resource_tables_tests.rs"]
+mod tests;

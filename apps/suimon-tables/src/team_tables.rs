@@ -1,0 +1,157 @@
+//! Text output of teams: state of each member, and LACP on its link.
+
+use suimon_contract::{
+    LacpMemberStatus, LacpPartnerStatus, LacpPortStatus, TeamConfig, TeamMemberState,
+    TeamMemberStatus, TeamStatus,
+};
+
+use crate::columns;
+use crate::lines::{Lines, health, word};
+use crate::resource_tables::Shown;
+use crate::table::{Table, or_dash};
+use crate::units;
+
+impl Shown for TeamConfig {
+    fn table(all: &[TeamStatus]) -> Table {
+        let mut table = Table::new(&columns::TEAMS);
+        for team in all {
+            table.row([
+                team.config.name.to_string(),
+                word(&team.config.mode),
+                word(&team.config.algorithm),
+                or_dash(team.switch.as_ref()),
+                format!("{} of {}", active(team), team.members.len()),
+                units::speed(team.speed_mbps),
+                units::bytes(team.counters.rx_bytes),
+                units::bytes(team.counters.tx_bytes),
+                health(&team.condition),
+            ]);
+        }
+        table
+    }
+
+    fn details(one: &TeamStatus) -> String {
+        let mut lines = Lines::of(&one.config, &one.condition);
+        lines.add("used by switch", or_dash(one.switch.as_ref()));
+        lines.add("members active", format!("{} of {}", active(one), one.members.len()));
+        lines.add("speed of active", units::speed(one.speed_mbps));
+        lines.add("mtu in effect", one.mtu);
+        if one.config.lacp().is_some() {
+            lines.add("lacp partner", one.lacp_partner.as_ref().map_or("–".to_owned(), partner));
+        }
+        lines.counters(&one.counters);
+        lines.table(&member_table(&one.members));
+        if one.members.iter().any(|member| member.lacp.is_some()) {
+            lines.table(&lacp_table(&one.members));
+        }
+        lines.text()
+    }
+}
+
+fn active(team: &TeamStatus) -> usize {
+    team.members.iter().filter(|member| member.state == TeamMemberState::Active).count()
+}
+
+fn partner(partner: &LacpPartnerStatus) -> String {
+    let LacpPartnerStatus { system, system_priority, key } = partner;
+    format!("{system}, system priority {system_priority}, key {key}")
+}
+
+fn member_table(members: &[TeamMemberStatus]) -> Table {
+    let mut table = Table::new(&columns::TEAM_MEMBERS);
+    for member in members {
+        table.row([
+            member.uplink.to_string(),
+            member.state.to_string(),
+            role(member),
+            if member.link_up { "up" } else { "down" }.to_owned(),
+            or_dash(member.speed_mbps.map(|mbps| units::speed(mbps.into()))),
+            units::bit_rate(member.rx_bps),
+            units::percent(member.rx_share_ppm),
+            units::bit_rate(member.tx_bps),
+            units::percent(member.tx_share_ppm),
+            units::percent(member.flows_share_ppm),
+            member.nics.to_string(),
+            member.reason.clone(),
+        ]);
+    }
+    table
+}
+
+fn role(member: &TeamMemberStatus) -> String {
+    match (member.primary, member.standby) {
+        (true, true) => "primary, standby",
+        (true, false) => "primary",
+        (false, true) => "standby",
+        (false, false) => "–",
+    }
+    .to_owned()
+}
+
+fn lacp_table(members: &[TeamMemberStatus]) -> Table {
+    let mut table = Table::new(&columns::LACP_LINKS);
+    for member in members {
+        let Some(lacp) = &member.lacp else { continue };
+        let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+        let known = is_known(&lacp.partner).then_some(&lacp.partner);
+        table.row([
+            member.uplink.to_string(),
+            or_dash(known.map(|partner| partner.system)),
+            or_dash(known.map(|partner| partner.system_priority)),
+            or_dash(known.map(|partner| partner.key)),
+            or_dash(known.map(|partner| partner.port)),
+            letters(&lacp.actor),
+            letters(&lacp.partner),
+            in_sync(lacp).to_owned(),
+            yes(lacp.collecting),
+            yes(lacp.distributing),
+            lacp.receive.clone(),
+            lacp.mux.clone(),
+            or_dash(lacp.last_pdu_age_ms.map(|ms| format!("{} ago", units::age(ms / 1000)))),
+        ]);
+    }
+    table
+}
+
+/// Returns true if the partner is known, from an LACPDU or by default.
+fn is_known(partner: &LacpPortStatus) -> bool {
+    partner.system.octets() != [0; 6]
+}
+
+/// State bits and the letters that switches display for them, lowest bit first (IEEE 802.1AX-2014,
+/// 6.4.2.3).
+const STATE_BITS: [(&str, char); 8] = [
+    ("activity", 'A'),
+    ("short-timeout", 'T'),
+    ("aggregation", 'G'),
+    (SYNCHRONIZATION, 'S'),
+    ("collecting", 'C'),
+    ("distributing", 'D'),
+    ("defaulted", 'F'),
+    ("expired", 'E'),
+];
+
+const SYNCHRONIZATION: &str = "synchronization";
+
+/// Formats state bits as letters: `A-GSCD--`.
+fn letters(end: &LacpPortStatus) -> String {
+    STATE_BITS.iter().map(|(bit, letter)| if has(end, bit) { *letter } else { '-' }).collect()
+}
+
+fn has(end: &LacpPortStatus, bit: &str) -> bool {
+    end.state.iter().any(|set| set == bit)
+}
+
+/// Returns which ends of the link are synchronized.
+fn in_sync(lacp: &LacpMemberStatus) -> &'static str {
+    match (has(&lacp.actor, SYNCHRONIZATION), has(&lacp.partner, SYNCHRONIZATION)) {
+        (true, true) => "both",
+        (true, false) => "actor only",
+        (false, true) => "partner only",
+        (false, false) => "no",
+    }
+}
+
+#[cfg(test)]
+#[path = "team_tables_tests.rs"]
+mod tests;

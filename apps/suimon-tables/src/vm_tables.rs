@@ -1,0 +1,199 @@
+//! Text output of VMs.
+
+use suimon_contract::{Name, VmConfig, VmGuest, VmMigration, VmStatus};
+
+use crate::columns;
+use crate::lines::{Lines, word};
+use crate::resource_tables::Shown;
+use crate::table::{Table, or_dash};
+use crate::units;
+
+impl Shown for VmConfig {
+    fn table(all: &[VmStatus]) -> Table {
+        let mut table = Table::new(&columns::VMS);
+        for vm in all {
+            table.row([
+                vm.config.name.to_string(),
+                vm.cpus.unwrap_or(vm.config.cpus).to_string(),
+                vm.config.memory_bytes.to_string(),
+                names(&vm.config.nics),
+                names(&vm.config.disks),
+                or_dash(vm.accelerator.as_ref().map(word)),
+                or_dash(vm.uptime_s.map(units::age)),
+                state(vm),
+            ]);
+        }
+        table
+    }
+
+    fn details(one: &VmStatus) -> String {
+        let mut lines = Lines::default();
+        lines.keys(suimon_contract::Kind::Vm, &one.config);
+        lines.add("state", state(one));
+        if let Some(migration) = &one.migration {
+            add_migration(&mut lines, migration);
+        }
+        if let Some(process) = one.process {
+            lines.add("process", process);
+            lines.add("  user id", or_dash(one.user));
+            lines.add("uptime", or_dash(one.uptime_s.map(units::age)));
+            lines.add("accelerator in use", or_dash(one.accelerator.as_ref().map(word)));
+            lines.add("QEMU", or_dash(one.qemu_version.as_ref()));
+            lines.add("CPUs now", or_dash(one.cpus));
+            lines.add("NICs now", names(&one.nics));
+            lines.add("disks now", names(&one.disks));
+            lines.add("guest agent", agent(one));
+        }
+        if !one.waits_for_start.is_empty() {
+            lines.add("pending for next start", one.waits_for_start.join(", "));
+        }
+        lines.text()
+    }
+}
+
+fn state(vm: &VmStatus) -> String {
+    let state = match &vm.migration {
+        Some(moving) if moving.is_outgoing => {
+            format!("{}, migrates to {} ({})", vm.state, moving.node, word(&moving.phase))
+        }
+        Some(moving) => format!("{}, migrates from {}", vm.state, moving.node),
+        None => vm.state.to_string(),
+    };
+    match &vm.reason {
+        Some(reason) => format!("{state}: {reason}"),
+        None => state,
+    }
+}
+
+fn add_migration(lines: &mut Lines, moving: &VmMigration) {
+    lines.add("migration", &moving.id);
+    lines.add(if moving.is_outgoing { "  to node" } else { "  from node" }, &moving.node);
+    lines.add("  phase", word(&moving.phase));
+    for (what, disks) in
+        [("  copied", &moving.disks_copied), ("  handed over", &moving.disks_handed_over)]
+    {
+        if !disks.is_empty() {
+            let names: Vec<String> = disks.iter().map(|disk| format!("disk/{disk}")).collect();
+            lines.add(what, names.join(", "));
+        }
+    }
+    if moving.is_outgoing {
+        let progress =
+            |done, left| format!("{} copied, {} left", units::bytes(done), units::bytes(left));
+        lines.add("  disks", progress(moving.disk_bytes_copied, moving.disk_bytes_left));
+        lines.add("  memory", progress(moving.memory_bytes_copied, moving.memory_bytes_left));
+    }
+}
+
+fn agent(vm: &VmStatus) -> String {
+    match (vm.agent, vm.frozen_s) {
+        (_, Some(0)) => "file systems may be frozen; they are being thawed".to_owned(),
+        (_, Some(left)) => format!("file systems are frozen for at most {left} s more"),
+        (Some(true), None) => "connected".to_owned(),
+        (_, None) => "none".to_owned(),
+    }
+}
+
+/// Formats information from the guest agent.
+pub fn guest_text(guest: &VmGuest) -> String {
+    let mut lines = Lines::default();
+    lines.add("name", or_dash(guest.host_name.as_ref()));
+    lines.add("system", or_dash(guest.system.as_ref()));
+    lines.add("kernel", or_dash(guest.kernel.as_ref()));
+    lines.add("machine", or_dash(guest.machine.as_ref()));
+    lines.add("agent", or_dash(guest.agent_version.as_ref()));
+    if guest.frozen {
+        lines.add("file systems", "frozen; the agent reports little until they are thawed");
+    }
+    if guest.interfaces.is_empty() {
+        return lines.text();
+    }
+    let mut table = Table::new(&columns::GUEST_INTERFACES);
+    for interface in &guest.interfaces {
+        table.row([
+            interface.name.clone(),
+            or_dash(interface.mac),
+            or_dash((!interface.addresses.is_empty()).then(|| interface.addresses.join(", "))),
+        ]);
+    }
+    format!("{}{}", lines.text(), table.render())
+}
+
+fn names(names: &[Name]) -> String {
+    let names: Vec<_> = names.iter().map(Name::as_str).collect();
+    if names.is_empty() { "–".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_contract::{ByteSize, MigrationPhase, VmAccelerator, VmGuestInterface, VmState};
+
+    use super::*;
+
+    fn vm(name: &str) -> VmStatus {
+        VmStatus::stopped(VmConfig::new(name.parse().unwrap(), ByteSize::new(1 << 30)))
+    }
+
+    #[test]
+    fn vms_are_shown_as_they_are() {
+        let mut web = vm("web");
+        web.config.nics = vec!["web".parse().unwrap()];
+        web.state = VmState::Running;
+        web.process = Some(4711);
+        web.user = Some(70_000);
+        web.uptime_s = Some(3700);
+        web.accelerator = Some(VmAccelerator::Tcg);
+        web.cpus = Some(2);
+        web.nics = web.config.nics.clone();
+        web.qemu_version = Some("7.2.22".to_owned());
+        web.waits_for_start = vec!["memory_bytes".to_owned(), "nic/more".to_owned()];
+        web.agent = Some(true);
+        web.frozen_s = Some(12);
+        let mut failed = vm("failed");
+        failed.reason = Some("it was killed by signal 9".to_owned());
+        let shown = VmConfig::details(&web);
+        insta::assert_snapshot!(shown);
+        insta::assert_snapshot!(VmConfig::table(&[web, failed]).render());
+    }
+
+    #[test]
+    fn vms_that_move_are_shown_with_where_they_are() {
+        let moving = VmMigration {
+            id: "0123456789abcdef0123456789abcdef".to_owned(),
+            is_outgoing: true,
+            node: "right".to_owned(),
+            phase: MigrationPhase::CopyingMemory,
+            disk_bytes_copied: 3 << 30,
+            disk_bytes_left: 65_536,
+            memory_bytes_copied: 700 << 20,
+            memory_bytes_left: 324 << 20,
+            disks_copied: vec!["web".parse().unwrap()],
+            disks_handed_over: vec!["logs".parse().unwrap(), "mail".parse().unwrap()],
+        };
+        let mut web = vm("web");
+        web.state = VmState::Running;
+        web.migration = Some(moving.clone());
+        let mut db = vm("db");
+        db.state = VmState::Arriving;
+        db.migration = Some(VmMigration { is_outgoing: false, node: "left".to_owned(), ..moving });
+        insta::assert_snapshot!(VmConfig::details(&web));
+        insta::assert_snapshot!(VmConfig::table(&[web, db]).render());
+    }
+
+    #[test]
+    fn what_a_guest_tells_is_shown() {
+        let address = ("192.0.2.7".parse().unwrap(), 24);
+        let mac = Some("52:54:00:78:00:01".parse().unwrap());
+        let guest = VmGuest {
+            host_name: Some("web".to_owned()),
+            system: Some("Debian GNU/Linux 12 (bookworm)".to_owned()),
+            interfaces: vec![
+                VmGuestInterface::new("eth0".to_owned(), mac, &[address]),
+                VmGuestInterface::new("eth1".to_owned(), None, &[]),
+            ],
+            frozen: true,
+            ..VmGuest::default()
+        };
+        insta::assert_snapshot!(guest_text(&guest));
+    }
+}

@@ -1,0 +1,150 @@
+//! Endpoints of the host as a whole.
+
+use std::path::Path;
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing;
+use serde::Deserialize;
+use suimon_contract::{
+    ApiError, ApplyRequest, ErrorBody, HostConfig, HostStatus, Operation, Plan, TopSnapshot,
+    WorkerStatus, file_of_apply, old_names_of_apply, parse_apply, to_toml,
+};
+use suimon_node::Edit;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::body::Body;
+use crate::api::changes::{ChangeParameters, change_noting};
+use crate::api::failure::{Failure, Parameters};
+use crate::api::json::Json;
+use crate::api::state::ApiState;
+
+/// Returns the router of host endpoints.
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(show))
+        .routes(routes!(openapi))
+        .routes(routes!(config))
+        .routes(routes!(apply))
+        .routes(routes!(workers))
+        .route("/1.0/processors", routing::get(workers))
+        .routes(routes!(top))
+        .routes(routes!(export_metrics))
+}
+
+/// Returns the status of the host: version, number of objects, drain state and confinement.
+#[utoipa::path(get, path = "/1.0", tag = "host", operation_id = "show_host",
+    responses((status = OK, body = HostStatus)))]
+async fn show(State(state): State<ApiState>) -> Result<Json<HostStatus>, Failure> {
+    state.read(|node| node.host_status()).await.map(Json)
+}
+
+/// Returns the OpenAPI document.
+#[utoipa::path(get, path = "/1.0/openapi.json", tag = "host", operation_id = "show_openapi",
+    responses((status = OK, content_type = "application/json", body = Object)))]
+async fn openapi(State(state): State<ApiState>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], state.openapi.to_string()).into_response()
+}
+
+/// Format of exported desired state.
+#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ConfigFormat {
+    /// JSON value.
+    #[default]
+    Json,
+    /// Host file (TOML).
+    Toml,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct ConfigParameters {
+    /// Format of the response, `json` or `toml`; `json` if absent.
+    #[param(required = false, inline)]
+    format: ConfigFormat,
+}
+
+/// Returns the stored desired state, as JSON or as a host file (TOML).
+#[utoipa::path(get, path = "/1.0/config", tag = "host", operation_id = "export_config",
+    params(ConfigParameters),
+    responses((status = OK, content((HostConfig = "application/json"), (String = "application/toml")))))]
+async fn config(
+    State(state): State<ApiState>,
+    Parameters(parameters): Parameters<ConfigParameters>,
+) -> Result<Response, Failure> {
+    let config = state.read(|node| node.config()).await?;
+    Ok(match parameters.format {
+        ConfigFormat::Json => Json(config).into_response(),
+        ConfigFormat::Toml => {
+            ([(header::CONTENT_TYPE, "application/toml")], to_toml(&config)).into_response()
+        }
+    })
+}
+
+/// Replaces the whole desired state.
+///
+/// Objects that the request does not name are deleted, and keys that it does not set get their
+/// defaults. If a step fails, the previous state is restored.
+#[utoipa::path(post, path = "/1.0/apply", tag = "host", operation_id = "apply_host",
+    params(ChangeParameters), request_body = ApplyRequest,
+    responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
+        (status = "4XX", body = ErrorBody)))]
+async fn apply(
+    State(state): State<ApiState>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    let text = body.clone();
+    let applied = async {
+        let host_file = state.host_file.clone();
+        let edit = state.call_blocking(move |_| edit_of_apply(&body, host_file.as_deref())).await?;
+        let old_names = old_names_of_apply(&text);
+        change_noting(&state, edit, parameters, &old_names).await
+    };
+    applied.await.map_err(|failure: Failure| failure.located(&text))
+}
+
+/// Returns the change that a body requests. If the body contains the daemon's own host file, the
+/// daemon does not apply the file again at its next start, which would revert later changes.
+fn edit_of_apply(body: &[u8], host_file: Option<&Path>) -> Result<Edit, Vec<ApiError>> {
+    let config = Box::new(parse_apply(body)?);
+    let own = host_file.and_then(|file| crate::host_file::read(file).ok());
+    Ok(match file_of_apply(body).filter(|text| own.as_ref() == Some(text)) {
+        Some(text) => Edit::ApplyFile { config, text },
+        None => Edit::Apply(config),
+    })
+}
+
+/// Lists the workers (data-plane threads).
+#[utoipa::path(get, path = "/1.0/workers", tag = "workers",
+    operation_id = "list_workers", responses((status = OK, body = Vec<WorkerStatus>)))]
+async fn workers(State(state): State<ApiState>) -> Result<Json<Vec<WorkerStatus>>, Failure> {
+    state.read(|node| node.workers()).await.map(Json)
+}
+
+/// Returns the counters of all ports, disks and workers at one moment.
+///
+/// A client computes rates from two responses and the difference of `time_monotonic_ns`.
+#[utoipa::path(get, path = "/1.0/top", tag = "host", operation_id = "show_top",
+    responses((status = OK, body = TopSnapshot)))]
+async fn top(State(state): State<ApiState>) -> Result<Json<TopSnapshot>, Failure> {
+    state.read(|node| node.top()).await.map(Json)
+}
+
+/// Returns the metrics in the text format of Prometheus (version 0.0.4).
+#[utoipa::path(get, path = "/metrics", tag = "host", operation_id = "show_metrics",
+    responses((status = OK, content_type = "text/plain", body = String)))]
+async fn export_metrics(State(state): State<ApiState>) -> Result<Response, Failure> {
+    let refused = state.failures.totals();
+    let text = state
+        .call_blocking(move |node| {
+            suimond_metrics::render(&suimond_metrics::Readings::of(node, refused))
+        })
+        .await?;
+    Ok(([(header::CONTENT_TYPE, suimond_metrics::CONTENT_TYPE)], text).into_response())
+}

@@ -1,0 +1,354 @@
+//! Endpoints of resources, common to every kind.
+//!
+//! To serve a kind of resource, implement [`Served`] and add its [`router`] to the API. The
+//! endpoints are described without utoipa's attribute, which does not support type parameters.
+
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing;
+use suimon_contract::{
+    ApiError, DiskConfig, Kind, Name, NicConfig, NodeConfig, Observed, PfConfig, QosPolicyConfig,
+    StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig, old_names_of,
+};
+use suimon_node::{Edit, Node, PortKey, ResourceEdit};
+use utoipa::openapi::HttpMethod;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::api::body::Body;
+use crate::api::captures::{CaptureParameters, begin};
+use crate::api::changes::{self, ChangeParameters, change, change_noting};
+use crate::api::described::{Described, routes};
+use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::json::Json;
+use crate::api::state::ApiState;
+
+/// Kind of resource that the API serves.
+pub(super) trait Served: Observed<Status: Send> + Send + Sync + 'static {
+    /// Converts an edit of one resource to an edit of the host.
+    fn edit(edit: ResourceEdit<Self>) -> Edit;
+
+    /// Returns the observed state of every resource of this kind.
+    fn observe_all(node: &Node) -> Vec<Self::Status>;
+
+    /// Returns the observed state of one resource.
+    ///
+    /// # Errors
+    /// `not_found` if no resource has this name.
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError>;
+}
+
+/// Kind of resource with a port, whose frames can be captured.
+pub(super) trait ServedPort: Served {
+    /// Returns the port of the resource with this name.
+    fn port(name: Name) -> PortKey;
+}
+
+impl Served for SwitchConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Switch(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.switches()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.switch(name)
+    }
+}
+
+impl Served for UplinkConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Uplink(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.uplinks()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.uplink(name)
+    }
+}
+
+impl ServedPort for UplinkConfig {
+    fn port(name: Name) -> PortKey {
+        PortKey::Uplink(name)
+    }
+}
+
+impl Served for TeamConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Team(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.teams()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.team(name)
+    }
+}
+
+impl Served for NicConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Nic(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.nics()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.nic(name)
+    }
+}
+
+impl Served for StoreConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Store(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.stores()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.store(name)
+    }
+}
+
+impl Served for QosPolicyConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::QosPolicy(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.qos_policies()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.qos_policy(name)
+    }
+}
+
+impl Served for DiskConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Disk(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.disks()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.disk(name)
+    }
+}
+
+impl Served for VmConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Vm(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.vms()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.vm(name)
+    }
+}
+
+impl Served for PfConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Pf(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.pfs()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.pf(name)
+    }
+}
+
+impl Served for NodeConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Node(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.nodes()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.peer_node(name)
+    }
+}
+
+impl ServedPort for NicConfig {
+    fn port(name: Name) -> PortKey {
+        PortKey::Nic(name)
+    }
+}
+
+/// Returns the router of a kind of resource.
+pub(super) fn router<R: Served>() -> OpenApiRouter<ApiState> {
+    let noun = noun(R::KIND);
+    let collection = [
+        (HttpMethod::Get, list_described::<R>()),
+        (
+            HttpMethod::Post,
+            Described::new::<R>("add", &format!("Adds {noun}.")).changes().body::<R>(),
+        ),
+    ];
+    let put = format!("Replaces {noun}: keys that the request does not set get their defaults.");
+    let patch = format!(
+        "Changes keys of {noun} with a JSON merge patch (RFC 7386). Keys that the request does not \
+         name are unchanged."
+    );
+    let delete =
+        format!("Deletes {noun}. Fails if another resource refers to it.{}", retained(R::KIND));
+    let item = [
+        (
+            HttpMethod::Get,
+            Described::new::<R>("show", &format!("Returns keys and state of {noun}."))
+                .named()
+                .shows::<R>(),
+        ),
+        (HttpMethod::Put, Described::new::<R>("replace", &put).named().changes().body::<R>()),
+        (
+            HttpMethod::Patch,
+            Described::new::<R>("change", &patch).named().changes().merge_patch::<R>(),
+        ),
+        (HttpMethod::Delete, Described::new::<R>("delete", &delete).named().changes()),
+    ];
+    let of_collection = routing::get(list::<R>).post(create::<R>);
+    let of_item = routing::get(show::<R>).put(replace::<R>).patch(modify::<R>).delete(remove::<R>);
+    OpenApiRouter::new()
+        .routes(routes(format!("/1.0/{}", R::PATH), collection, of_collection))
+        .routes(routes(format!("/1.0/{}/{{name}}", R::PATH), item, of_item))
+}
+
+/// Returns the router of the capture endpoint of a kind of resource.
+pub(super) fn capture_router<R: ServedPort>() -> OpenApiRouter<ApiState> {
+    let summary = "Captures the frames of the port as a pcapng stream. The capture ends at a limit of \
+                   the request, when the client closes the connection, or when the operation in \
+                   the header `Suimon-Operation` is cancelled.";
+    let described = Described::new::<R>("capture", summary).named().captures();
+    let path = format!("/1.0/{}/{{name}}/capture", R::PATH);
+    let handler = routing::get(capture::<R>);
+    OpenApiRouter::new().routes(routes(path, [(HttpMethod::Get, described)], handler))
+}
+
+/// Returns the noun for a kind of resource with its indefinite article, for descriptions.
+const fn noun(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Switch => "a switch",
+        Kind::Uplink => "an uplink",
+        Kind::Team => "a team",
+        Kind::Nic => "a NIC",
+        Kind::Store => "a store",
+        Kind::QosPolicy => "a QoS policy",
+        Kind::Disk => "a disk",
+        Kind::Vm => "a VM",
+        Kind::Pf => "an SR-IOV adapter (`[[pf]]`)",
+        Kind::Node => "another node (`[[node]]`)",
+        _ => kind.word(),
+    }
+}
+
+/// Returns the plural of the noun for a kind of resource.
+const fn plural(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Switch => "switches",
+        Kind::Uplink => "uplinks",
+        Kind::Team => "teams",
+        Kind::Nic => "NICs",
+        Kind::Store => "stores",
+        Kind::QosPolicy => "QoS policies",
+        Kind::Disk => "disks",
+        Kind::Vm => "VMs",
+        Kind::Pf => "configured SR-IOV adapters (`[[pf]]`)",
+        Kind::Node => "other nodes (`[[node]]`)",
+        _ => kind.word(),
+    }
+}
+
+/// Returns a sentence about the parts of a resource of this kind that remain after its deletion.
+const fn retained(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Store => " The files in its directory stay.",
+        Kind::Disk => " The image file stays, except with `with_file`.",
+        Kind::Vm => " Fails while the VM runs. Its NICs and disks stay.",
+        Kind::Pf => " The VFs of the adapter stay as they are.",
+        _ => "",
+    }
+}
+
+fn list_described<R: Served>() -> Described {
+    let summary = format!("Lists all {} with their state.", plural(R::KIND));
+    let mut described = Described::new::<R>("list", &summary).lists::<R>();
+    described.rename(format!("list_{}", R::PATH.replace('-', "_")));
+    described
+}
+
+async fn list<R: Served>(State(state): State<ApiState>) -> Result<Json<Vec<R::Status>>, Failure> {
+    state.read(|node| R::observe_all(node)).await.map(Json)
+}
+
+async fn show<R: Served>(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+) -> Result<Json<R::Status>, Failure> {
+    state.call_blocking(move |node| R::observe(node, &name)).await.map(Json)
+}
+
+async fn create<R: Served>(
+    State(state): State<ApiState>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    let edit = R::edit(changes::add(&body)?);
+    change_noting(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
+}
+
+async fn replace<R: Served>(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    let edit = R::edit(changes::put(&name, &body)?);
+    change_noting(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
+}
+
+async fn modify<R: Served>(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    let edit = R::edit(changes::patch(&name, &body)?);
+    change_noting(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
+}
+
+async fn remove<R: Served>(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+) -> Result<Response, Failure> {
+    change(&state, R::edit(changes::delete(&name)?), parameters).await
+}
+
+async fn capture<R: ServedPort>(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Parameters(parameters): Parameters<CaptureParameters>,
+) -> Result<Response, Failure> {
+    let name = changes::name_in_path::<R>(&name)?;
+    begin(&state, R::port(name), parameters).await
+}

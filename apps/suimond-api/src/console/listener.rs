@@ -1,0 +1,99 @@
+//! Listener of the console, and the logins of its pages.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use suimon_contract::{ApiError, ConsoleConfig, ConsoleLogin, ErrorCode};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use crate::console::logins::{CODE_SPAN, Logins};
+use crate::remedy;
+use crate::tcp_api::Token;
+
+/// Largest number of connections that have not sent the secret.
+pub(super) const WITHOUT_SECRET_MAX: usize = 8;
+
+/// Console configured by `[console]`.
+pub struct Console {
+    pub(super) address: SocketAddr,
+    pub(super) token: Option<Token>,
+    pub(super) logins: Mutex<Logins>,
+    /// Permits of WebSockets that have not sent the secret of their session.
+    pub(super) without_secret: Arc<Semaphore>,
+}
+
+impl Console {
+    /// Loads the files named in `[console]`.
+    ///
+    /// # Errors
+    /// The address or a file cannot be used; the error names the key.
+    pub fn load(config: &ConsoleConfig) -> Result<Self, ApiError> {
+        let address: Option<SocketAddr> = config.listen.parse().ok();
+        let Some(address) = address.filter(|address| address.ip().is_loopback()) else {
+            let text = format!(
+                "`{}` is not a loopback address and port like 127.0.0.1:7446",
+                config.listen
+            );
+            return Err(refused(ErrorCode::InvalidValue, "listen", text));
+        };
+        let token =
+            config.token_file.as_ref().map(|file| Token::load(file, "console", "token_file"));
+        Ok(Self {
+            address,
+            token: token.transpose()?,
+            logins: Mutex::default(),
+            without_secret: Arc::new(Semaphore::new(WITHOUT_SECRET_MAX)),
+        })
+    }
+
+    /// Checks that the address is available by binding it temporarily.
+    ///
+    /// # Errors
+    /// Another process listens on it, or it is not an address of the host.
+    pub fn probe(&self) -> Result<(), ApiError> {
+        std::net::TcpListener::bind(self.address).map(drop).map_err(|error| self.taken(&error))
+    }
+
+    /// Binds the address and listens.
+    ///
+    /// # Errors
+    /// The address cannot be bound.
+    pub async fn bind(&self) -> Result<TcpListener, ApiError> {
+        TcpListener::bind(self.address).await.map_err(|error| self.taken(&error))
+    }
+
+    fn taken(&self, error: &std::io::Error) -> ApiError {
+        let remedy = remedy::for_listener(error, "console");
+        let text = format!("cannot listen on {}: {error}; {remedy}", self.address);
+        refused(ErrorCode::HostError, "listen", text)
+    }
+
+    /// Creates a code for one login within `CODE_SPAN`.
+    ///
+    /// # Errors
+    /// The system cannot provide random bytes.
+    pub fn new_login(&self) -> Result<ConsoleLogin, ApiError> {
+        let code = self.logins().new_code(Instant::now()).map_err(|error| {
+            let text = format!("the system returned no random bytes: {error}; retry");
+            ApiError::new(ErrorCode::HostError, text).about("console")
+        })?;
+        let url = format!("http://{}/#/login?code={code}", self.address);
+        Ok(ConsoleLogin { url, valid_s: CODE_SPAN.as_secs() })
+    }
+
+    pub(super) fn logins(&self) -> MutexGuard<'_, Logins> {
+        self.logins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the name of the session cookie. It contains the port, since browsers share cookies
+    /// between ports.
+    pub(super) fn cookie(&self) -> String {
+        format!("suimon-session-{}", self.address.port())
+    }
+}
+
+fn refused(code: ErrorCode, field: &str, text: String) -> ApiError {
+    ApiError::new(code, text).about("console").field(field)
+}

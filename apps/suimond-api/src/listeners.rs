@@ -1,0 +1,123 @@
+//! TCP listeners of the API and of the console.
+//!
+//! At a first start, a listener that cannot be used ends the daemon. Later, the daemon works without
+//! it, reports it by an event, and tries again: NICs and disks of VMs do not depend on a listener,
+//! and its address may belong to a device that is configured after the start of the daemon.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use suimon_contract::{ApiConfig, ApiError, ConsoleConfig};
+use suimon_node::Node;
+
+use crate::access::AccessFailures;
+use crate::api::Notifications;
+use crate::console::Console;
+use crate::server::{TlsListener, serve};
+use crate::tcp_api::{TcpApi, Tokens, guarded};
+
+/// Interval of attempts to listen.
+const LISTEN_AGAIN: Duration = Duration::from_secs(5);
+
+/// Starts the TCP listeners.
+pub struct Listeners {
+    /// Node to which failed listeners are reported.
+    pub node: Arc<Node>,
+    /// True if the daemon had no stored state.
+    pub is_first_start: bool,
+}
+
+impl Listeners {
+    /// Loads `[console]`. Returns `None` if it is not configured or cannot be used.
+    ///
+    /// # Errors
+    /// It cannot be used, at the first start.
+    pub fn load_console(
+        &self,
+        config: Option<&ConsoleConfig>,
+    ) -> Result<Option<Console>, Vec<ApiError>> {
+        match config.map(Console::load).transpose() {
+            Err(error) => self.report(error).map(|()| None),
+            Ok(console) => Ok(console),
+        }
+    }
+
+    /// Serves the API over TCP, in tasks of their own.
+    ///
+    /// # Errors
+    /// The listener cannot be used, at the first start.
+    pub async fn serve_api(
+        &self,
+        config: ApiConfig,
+        router: Router,
+        failures: AccessFailures,
+        news: Notifications,
+    ) -> Result<(), Vec<ApiError>> {
+        let first = match listen(config.clone()).await {
+            Ok(listening) => Some(listening),
+            Err(error) => self.report(error).map(|()| None)?,
+        };
+        tokio::spawn(async move {
+            let (listener, tokens) = match first {
+                Some(listening) => listening,
+                None => again(|| listen(config.clone())).await,
+            };
+            serve(listener, guarded(router, tokens, failures), news).await;
+        });
+        Ok(())
+    }
+
+    /// Serves the console, in tasks of their own.
+    ///
+    /// # Errors
+    /// The listener cannot be used, at the first start.
+    pub async fn serve_console(
+        &self,
+        console: Arc<Console>,
+        page: Router,
+        news: Notifications,
+    ) -> Result<(), Vec<ApiError>> {
+        let first = match console.bind().await {
+            Ok(listener) => Some(listener),
+            Err(error) => self.report(error).map(|()| None)?,
+        };
+        tokio::spawn(async move {
+            let listener = match first {
+                Some(listener) => listener,
+                None => again(|| console.bind()).await,
+            };
+            serve(listener, page, news).await;
+        });
+        Ok(())
+    }
+
+    /// Reports a listener that cannot be used; at the first start, returns the error instead.
+    fn report(&self, error: ApiError) -> Result<(), Vec<ApiError>> {
+        if self.is_first_start {
+            return Err(vec![error]);
+        }
+        tracing::error!("{error}");
+        self.node.report_listener_failed(&error);
+        Ok(())
+    }
+}
+
+/// Loads the files that `[api]` names, and listens.
+async fn listen(config: ApiConfig) -> Result<(TlsListener, Tokens), ApiError> {
+    TcpApi::load(&config)?.bind().await
+}
+
+/// Repeats `listen` until it succeeds.
+async fn again<T, F>(mut listen: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Result<T, ApiError>>,
+{
+    loop {
+        tokio::time::sleep(LISTEN_AGAIN).await;
+        if let Ok(listening) = listen().await {
+            tracing::info!("a TCP listener that had failed is in service");
+            return listening;
+        }
+    }
+}

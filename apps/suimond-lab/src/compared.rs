@@ -1,0 +1,80 @@
+//! Comparison of two runs.
+
+use std::sync::PoisonError;
+
+use suimon_contract::{ApiError, ErrorCode, LabCompared, LabComparison, LabEstimate, LabFinding};
+use suimon_lab_run::folder::RUN_FILE;
+use suimon_lab_run::{Comparison, FORMAT, Finding, Run, Statistics, compare};
+
+use super::Lab;
+use super::runs::{WHOLE_BYTES_MAX, words};
+use crate::folder::unread;
+use crate::json_file::read;
+
+impl Lab {
+    /// Compares two runs by measure.
+    ///
+    /// # Errors
+    /// A run does not exist or is incomplete, or the runs have no common measure.
+    pub fn compare(&self, a: &str, b: &str) -> Result<LabComparison, ApiError> {
+        let _one = self.comparing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (a, b) = (self.whole(a)?, self.whole(b)?);
+        let compared: Vec<LabCompared> = compare(&a, &b).into_iter().map(of_measure).collect();
+        if compared.is_empty() {
+            let text = format!("runs {} and {} have no case with a common measure", a.id, b.id);
+            return Err(ApiError::new(ErrorCode::Unsupported, text).about("lab").field("b"));
+        }
+        let other_machine = a.machine.cpu != b.machine.cpu || a.machine.cpus != b.machine.cpus;
+        Ok(LabComparison { a: a.id, b: b.id, other_machine, compared })
+    }
+
+    fn whole(&self, id: &str) -> Result<Run, ApiError> {
+        let folder = self.run_folder(id)?;
+        let Some(mut run) = read::<Run>(&folder, RUN_FILE, WHOLE_BYTES_MAX)? else {
+            let text = format!(
+                "the run is incomplete and cannot be compared; complete it with `suimon lab run \
+                 --resume {id}`"
+            );
+            return Err(ApiError::new(ErrorCode::Unsupported, text).about(format!("lab/{id}")));
+        };
+        if run.format != FORMAT {
+            let text = format!("has format {}, but this daemon reads format {FORMAT}", run.format);
+            return Err(unread(&folder.path(RUN_FILE), text));
+        }
+        // The folder's name takes precedence over the id in the file.
+        id.clone_into(&mut run.id);
+        Ok(run)
+    }
+}
+
+fn of_measure(of: Comparison) -> LabCompared {
+    LabCompared {
+        case: of.case.id,
+        case_words: words(of.case.words),
+        measure: of.measure.id,
+        measure_words: words(of.measure.words),
+        unit: of.measure.unit,
+        a: estimate(&of.a),
+        b: estimate(&of.b),
+        more_percent: of.more_percent,
+        p: of.p_corrected,
+        finding: match of.finding {
+            Finding::Better => LabFinding::Better,
+            Finding::Worse => LabFinding::Worse,
+            Finding::Different => LabFinding::Different,
+            Finding::NotSignificant => LabFinding::NotShown,
+            Finding::TooFewSamples => LabFinding::TooFew,
+        },
+    }
+}
+
+fn estimate(of: &Statistics) -> LabEstimate {
+    LabEstimate {
+        samples: of.samples as u64,
+        mean: of.mean,
+        median: of.median,
+        least: of.min,
+        most: of.max,
+        interval: of.interval.map(|(low, high)| [low, high]),
+    }
+}

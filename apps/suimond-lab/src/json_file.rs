@@ -1,0 +1,22 @@
+//! JSON files of the lab.
+
+use serde::de::DeserializeOwned;
+use suimon_contract::ApiError;
+
+use crate::folder::{Folder, unread};
+
+/// Largest accepted size of small files in bytes.
+pub(crate) const SMALL_BYTES_MAX: u64 = 1 << 20;
+
+/// Reads a JSON file; `None` if it does not exist.
+pub(crate) fn read<T: DeserializeOwned>(
+    folder: &Folder,
+    name: &str,
+    bytes_max: u64,
+) -> Result<Option<T>, ApiError> {
+    let Some(bytes) = folder.file(name, bytes_max)? else { return Ok(None) };
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+        let text = format!("is damaged, or was written by another version of suimon-lab: {error}");
+        unread(&folder.path(name), text)
+    })
+}

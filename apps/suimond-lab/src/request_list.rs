@@ -1,0 +1,88 @@
+//! List of requests for runs.
+
+use std::collections::BTreeSet;
+
+use suimon_contract::{ApiError, LabRequest, LabRequestState, LabScale};
+use suimon_lab_run::folder::{REQUESTS, RequestResult, RunRequest, Worker, is_id};
+
+use crate::folder::Folder;
+use crate::json_file::{SMALL_BYTES_MAX, read};
+
+/// Largest accepted request file in bytes.
+const REQUEST_BYTES_MAX: u64 = 4096;
+const REQUESTS_SHOWN_MAX: usize = 64;
+
+pub(crate) fn is_open(state: LabRequestState) -> bool {
+    use LabRequestState::{Stopping, UnderWay, Waiting};
+    matches!(state, Waiting | UnderWay | Stopping)
+}
+
+/// Returns the requests, oldest first.
+pub(super) fn list(folder: &Folder, worker: Option<&Worker>) -> Result<Vec<LabRequest>, ApiError> {
+    let Some(requests) = folder.folder(REQUESTS)? else { return Ok(Vec::new()) };
+    let names = requests.names()?;
+    let ids: BTreeSet<&str> = names.iter().filter_map(|name| id_of(name)).collect();
+    let latest = ids.into_iter().rev().take(REQUESTS_SHOWN_MAX);
+    let mut all: Vec<LabRequest> = latest
+        .filter_map(|id| request(&requests, id, worker).transpose())
+        .collect::<Result<_, _>>()?;
+    all.reverse();
+    Ok(all)
+}
+
+/// Returns the id in `ID.json` and `ID.done`.
+fn id_of(name: &str) -> Option<&str> {
+    let id = name.strip_suffix(".json").or_else(|| name.strip_suffix(".done"))?;
+    let is_time = id.bytes().all(|byte| byte.is_ascii_digit());
+    (is_id(id) && is_time).then_some(id)
+}
+
+/// Reads one request; `None` if it was removed in the meantime.
+pub(crate) fn request(
+    requests: &Folder,
+    id: &str,
+    worker: Option<&Worker>,
+) -> Result<Option<LabRequest>, ApiError> {
+    let mut told = LabRequest {
+        id: id.to_owned(),
+        plan: None,
+        scale: None,
+        state: LabRequestState::Failed,
+        run: None,
+        error: None,
+    };
+    let done = match read::<RequestResult>(requests, &format!("{id}.done"), SMALL_BYTES_MAX) {
+        Ok(done) => done,
+        Err(error) => {
+            told.error = Some(error.to_string());
+            return Ok(Some(told));
+        }
+    };
+    if let Some(done) = done {
+        if done.error.is_none() {
+            told.state = LabRequestState::Done;
+        }
+        told.run = done.run.filter(|run| is_id(run));
+        told.error = done.error;
+        return Ok(Some(told));
+    }
+    match read::<RunRequest>(requests, &format!("{id}.json"), REQUEST_BYTES_MAX) {
+        Ok(None) => return Ok(None),
+        Ok(Some(of)) => {
+            let scales = [LabScale::Auto, LabScale::Quick, LabScale::Full];
+            told.scale = scales.into_iter().find(|scale| scale.as_str() == of.scale);
+            told.plan = Some(of.plan).filter(|plan| is_id(plan));
+        }
+        Err(error) => told.error = Some(error.to_string()),
+    }
+    let worker = worker.filter(|of| of.request.as_deref() == Some(id));
+    told.run = worker.and_then(|of| of.run.clone()).filter(|run| is_id(run));
+    told.state = if requests.has(&format!("{id}.stop"))? {
+        LabRequestState::Stopping
+    } else if worker.is_some() {
+        LabRequestState::UnderWay
+    } else {
+        LabRequestState::Waiting
+    };
+    Ok(Some(told))
+}

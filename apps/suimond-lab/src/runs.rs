@@ -1,0 +1,222 @@
+//! Runs: list and results.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use suimon_contract::{
+    ApiError, ErrorCode, LabFigure, LabProgress, LabRun, LabRunDetails, LabRunState,
+    LabSimulatedFigure, LabWords,
+};
+use suimon_lab_run::folder::{
+    HEAD_FILE, HTML_REPORT_FILE, PROGRESS, Progress, REPORT, RUN_FILE, is_id,
+};
+use suimon_lab_run::{Origin, Words};
+
+use super::folder::{Folder, Stamp};
+use crate::json_file::{SMALL_BYTES_MAX, read};
+
+/// Largest number of listed runs; the latest ones are listed.
+const LISTED_MAX: usize = 500;
+/// Largest accepted report in bytes.
+const REPORT_BYTES_MAX: u64 = 4 << 20;
+const PAGE_BYTES_MAX: u64 = 32 << 20;
+/// Largest length of a text in a response.
+const TEXT_CHARS_MAX: usize = 1000;
+/// Largest accepted `run.json` in bytes, which contains every sample.
+pub(super) const WHOLE_BYTES_MAX: u64 = 64 << 20;
+
+/// Stamps of the files that determine a run's entry in the list.
+type Stamps = [Option<Stamp>; 3];
+
+/// Cache of runs by id, with the stamps of their files.
+#[derive(Default)]
+pub(super) struct Listed(BTreeMap<String, (Stamps, LabRun)>);
+
+/// Fields common to `head.json`, `run.json` and `report.json`.
+#[derive(Deserialize)]
+struct Head {
+    origin: Origin,
+    scale: String,
+    began: String,
+    /// Verdict; contained in `report.json` only.
+    #[serde(default)]
+    verdict: Option<Words>,
+}
+
+/// Further fields of `report.json`.
+#[derive(Deserialize)]
+struct Report {
+    #[serde(default)]
+    cut_short: Option<String>,
+    figures: Vec<LabFigure>,
+    #[serde(default)]
+    simulated: Vec<LabSimulatedFigure>,
+}
+
+impl Listed {
+    /// Returns the runs of a folder, latest first. Unchanged runs are not read again.
+    pub(super) fn list(&mut self, folder: &Folder) -> Result<Vec<LabRun>, ApiError> {
+        let mut ids = folder.names()?;
+        ids.retain(|id| is_id(id) && split(id).is_some());
+        ids.sort_by(|a, b| split(b).map(|of| of.1).cmp(&split(a).map(|of| of.1)).then(a.cmp(b)));
+        let mut before = std::mem::take(&mut self.0);
+        let mut all = Vec::new();
+        for id in ids.into_iter().take(LISTED_MAX) {
+            let Some(run) = folder.folder(&id)? else { continue };
+            let stamps = stamps(&run)?;
+            if stamps == [None; 3] {
+                continue;
+            }
+            let known = before.remove(&id).filter(|(of, _)| *of == stamps);
+            let lab_run = known.map_or_else(|| entry(&run, &id, &stamps), |(_, lab_run)| lab_run);
+            self.0.insert(id, (stamps, lab_run.clone()));
+            all.push(now(&run, lab_run)?);
+        }
+        Ok(all)
+    }
+}
+
+/// Splits `vmq-teaming-20260102T030405-2` into `vmq-teaming` and the time.
+fn split(id: &str) -> Option<(&str, &str)> {
+    let is_time = |text: &str| {
+        let bytes = text.as_bytes();
+        let digits = |from: usize, to: usize| {
+            bytes.get(from..to).is_some_and(|of| of.iter().all(u8::is_ascii_digit))
+        };
+        digits(0, 8) && bytes.get(8) == Some(&b'T') && digits(9, 15)
+    };
+    let mut starts =
+        id.match_indices('-').filter_map(|(at, _)| Some((id.get(..at)?, id.get(at + 1..)?)));
+    starts.rfind(|(plan, time)| !plan.is_empty() && is_time(time))
+}
+
+fn stamps(run: &Folder) -> Result<Stamps, ApiError> {
+    Ok([run.stamp(REPORT)?, run.stamp(RUN_FILE)?, run.stamp(HEAD_FILE)?])
+}
+
+/// Returns true if the folder contains a run.
+pub(super) fn is_run(folder: &Folder) -> Result<bool, ApiError> {
+    Ok(folder.has(RUN_FILE)? || folder.has(HEAD_FILE)?)
+}
+
+/// Returns the entry of a run in the list, read from the smallest available file.
+fn entry(run: &Folder, id: &str, [report, whole, _]: &Stamps) -> LabRun {
+    let (name, most) = match (report, whole) {
+        (Some(_), _) => (REPORT, REPORT_BYTES_MAX),
+        (None, Some(_)) if !matches!(run.has(HEAD_FILE), Ok(true)) => (RUN_FILE, WHOLE_BYTES_MAX),
+        _ => (HEAD_FILE, SMALL_BYTES_MAX),
+    };
+    let (head, error) = match read::<Head>(run, name, most) {
+        Ok(head) => (head, None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let is_whole = whole.is_some();
+    let mut lab_run = LabRun {
+        id: id.to_owned(),
+        plan: split(id).map_or(id, |(plan, _)| plan).to_owned(),
+        simulated: false,
+        scale: None,
+        began: None,
+        state: if is_whole { LabRunState::Whole } else { LabRunState::Interrupted },
+        progress: None,
+        verdict: None,
+        error,
+    };
+    if let Some(head) = head {
+        lab_run.simulated = head.origin != Origin::Real;
+        lab_run.scale = Some(words(Words::untranslated(head.scale)).en);
+        lab_run.began = Some(words(Words::untranslated(head.began)).en);
+        lab_run.verdict = head.verdict.map(words);
+    }
+    lab_run
+}
+
+/// Adds the current state of a run.
+fn now(run: &Folder, mut lab_run: LabRun) -> Result<LabRun, ApiError> {
+    if lab_run.state == LabRunState::Whole || !run.is_held()? {
+        return Ok(lab_run);
+    }
+    lab_run.state = LabRunState::UnderWay;
+    lab_run.verdict = None;
+    // The file is written when a part begins.
+    let began = run.stamp(PROGRESS)?.map_or(0, |(_, _, seconds, nanoseconds)| {
+        seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
+    });
+    match read::<Progress>(run, PROGRESS, SMALL_BYTES_MAX) {
+        Ok(progress) => {
+            lab_run.progress = progress.map(|of| LabProgress {
+                case: words(of.case),
+                repetition: of.repetition,
+                parts_done: of.parts_done,
+                part_began_ms: u64::try_from(began).unwrap_or_default(),
+                seconds_left: of.seconds_left,
+            });
+        }
+        Err(error) => lab_run.error = Some(error.to_string()),
+    }
+    Ok(lab_run)
+}
+
+/// Returns one run with its results.
+pub(super) fn details(folder: &Folder, id: &str) -> Result<LabRunDetails, ApiError> {
+    let run = now(folder, entry(folder, id, &stamps(folder)?))?;
+    let report = match &run.error {
+        // The error already names the damaged file.
+        Some(_) => None,
+        None => read::<Report>(folder, REPORT, REPORT_BYTES_MAX)?,
+    };
+    let report =
+        report.unwrap_or(Report { cut_short: None, figures: Vec::new(), simulated: Vec::new() });
+    Ok(LabRunDetails {
+        run,
+        has_report: folder.has(HTML_REPORT_FILE)?,
+        cut_short: report.cut_short,
+        figures: report.figures,
+        simulated_figures: report.simulated,
+    })
+}
+
+/// Returns the report of a run as HTML.
+pub(super) fn report(folder: &Folder, id: &str) -> Result<Vec<u8>, ApiError> {
+    folder.file(HTML_REPORT_FILE, PAGE_BYTES_MAX)?.ok_or_else(|| {
+        let text = format!("the run has no report yet; create one with `suimon lab report {id}`");
+        ApiError::new(ErrorCode::NotFound, text).about(format!("lab/{id}"))
+    })
+}
+
+/// Limits the length of a text. The list of runs is sent every second.
+pub(super) fn words(of: Words) -> LabWords {
+    let bounded = |mut text: String| {
+        if let Some((at, _)) = text.char_indices().nth(TEXT_CHARS_MAX) {
+            text.truncate(at);
+            text.push('…');
+        }
+        text
+    };
+    LabWords { en: bounded(of.en), ja: bounded(of.ja) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_much_too_long_is_cut_between_letters() {
+        let long = words(Words::untranslated("水".repeat(5000)));
+        assert_eq!((long.en.chars().count(), long.ja.chars().last()), (1001, Some('…')));
+        assert_eq!(words(Words::untranslated("short")).en, "short");
+    }
+
+    #[test]
+    fn a_runs_id_has_its_plan_and_when_it_began() {
+        assert_eq!(split("web-20260102T030405"), Some(("web", "20260102T030405")));
+        assert_eq!(
+            split("vmq-teaming-20260102T030405-2"),
+            Some(("vmq-teaming", "20260102T030405-2"))
+        );
+        for other in ["requests", "web", "-20260102T030405", "web-20260102", "web-2026010aT030405"]
+        {
+            assert_eq!(split(other), None, "{other}");
+        }
+    }
+}

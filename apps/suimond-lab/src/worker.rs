@@ -1,0 +1,24 @@
+//! Lab worker: its heartbeat and its plans.
+
+use suimon_contract::{ApiError, LabPlan};
+use suimon_lab_run::folder::{PLANS, WORKER, Worker, is_id};
+
+use crate::folder::Folder;
+use crate::json_file::{SMALL_BYTES_MAX, read};
+
+/// Age of the worker's last heartbeat, in ms, above which the worker counts as absent.
+const WORKER_AGE_MS_MAX: u64 = 10_000;
+const PLANS_MAX: usize = 256;
+
+/// Returns the worker if one is running.
+pub(crate) fn worker(folder: &Folder, now_ms: u64) -> Result<Option<Worker>, ApiError> {
+    let Some(worker) = read::<Worker>(folder, WORKER, SMALL_BYTES_MAX)? else { return Ok(None) };
+    Ok(Some(worker).filter(|of| now_ms.abs_diff(of.at_ms) <= WORKER_AGE_MS_MAX))
+}
+
+pub(crate) fn plans(folder: &Folder) -> Result<Vec<LabPlan>, ApiError> {
+    let mut plans: Vec<LabPlan> = read(folder, PLANS, SMALL_BYTES_MAX)?.unwrap_or_default();
+    plans.truncate(PLANS_MAX);
+    plans.retain(|plan| is_id(&plan.id));
+    Ok(plans)
+}

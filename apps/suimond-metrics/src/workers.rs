@@ -1,0 +1,93 @@
+//! Metrics of workers, the threads of the data plane.
+
+use std::fmt;
+
+use prometheus_client::encoding::DescriptorEncoder;
+use suimon_contract::WorkerStatus;
+
+use crate::family::{Family, Value};
+use crate::readings::Readings;
+
+/// Family of worker metrics with the function that reads its value.
+type WorkerMetric = (Family, fn(&WorkerStatus) -> Value);
+
+const LABELS: &[&str] = &["worker"];
+
+const METRICS: [WorkerMetric; 7] = [
+    (
+        Family::counter(
+            "suimon_worker_batches",
+            "",
+            LABELS,
+            "Batches that the worker took from queues",
+        ),
+        |of| Value::Integer(of.batches),
+    ),
+    (
+        Family::counter(
+            "suimon_worker_frames",
+            "frames",
+            LABELS,
+            "Frames that the worker took from queues",
+        ),
+        |of| Value::Integer(of.frames),
+    ),
+    (Family::counter("suimon_worker_sleeps", "", LABELS, "Times the worker went to sleep"), |of| {
+        Value::Integer(of.sleeps)
+    }),
+    (
+        Family::counter(
+            "suimon_worker_yields",
+            "",
+            LABELS,
+            "Times the worker suspended polling for device completions because other threads need its CPU",
+        ),
+        |of| Value::Integer(of.yields),
+    ),
+    (
+        Family::counter(
+            "suimon_worker_cpu_seconds",
+            "seconds",
+            LABELS,
+            "CPU time that the worker used",
+        ),
+        |of| Value::seconds(of.cpu_time_ns),
+    ),
+    (
+        Family::counter(
+            "suimon_worker_busy_seconds",
+            "seconds",
+            LABELS,
+            "Time in which the worker did not sleep",
+        ),
+        |of| Value::seconds(of.busy_ns),
+    ),
+    (Family::gauge("suimon_worker_queues", "", LABELS, "Queues that the worker owns"), |of| {
+        Value::Integer(of.queues as u64)
+    }),
+];
+
+const STAGES: Family = Family::counter(
+    "suimon_worker_stage_seconds",
+    "seconds",
+    &["worker", "stage"],
+    "Time of the worker by stage. The stages of a worker add up to all of its time",
+);
+
+pub(super) fn families() -> Vec<Family> {
+    METRICS.map(|(family, _)| family).into_iter().chain([STAGES]).collect()
+}
+
+impl Readings {
+    pub(super) fn encode_workers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        for (family, value) in METRICS {
+            let series = self.workers.iter().map(|of| ([of.id.to_string()], value(of)));
+            family.write_if_any(encoder, series)?;
+        }
+        let stages = self.workers.iter().flat_map(|of| {
+            let named = of.stages.named().into_iter();
+            named.map(|(stage, ns)| ([of.id.to_string(), stage.to_owned()], Value::seconds(ns)))
+        });
+        STAGES.write_if_any(encoder, stages)
+    }
+}

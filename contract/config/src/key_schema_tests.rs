@@ -1,0 +1,103 @@
+//! Components of configuration agree with the parser and with the types.
+
+use serde_json::{Map, Value, json};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::*;
+use crate::form_schema::tests::is_valid;
+use crate::{HostConfig, example_of};
+
+fn types() -> Components {
+    let mut all = vec![(HostConfig::name().into_owned(), HostConfig::schema())];
+    HostConfig::schemas(&mut all);
+    all.into_iter().collect()
+}
+
+fn components() -> Map<String, Value> {
+    let mut components = types();
+    describe_keys(&mut components);
+    let Value::Object(all) = serde_json::to_value(components).unwrap() else { panic!() };
+    all
+}
+
+fn is_valid_table(all: &Map<String, Value>, name: &str, value: &Value) -> bool {
+    let schema = &all[name];
+    let Some(table) = value.as_object() else { return false };
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    required.iter().all(|key| table.contains_key(key.as_str().unwrap()))
+        && table.iter().all(|(key, value)| {
+            let property = &schema["properties"][key];
+            property.is_object() && is_valid(property, value)
+        })
+}
+
+#[test]
+fn every_kind_has_a_component_with_every_key() {
+    let all = components();
+    for kind in Kind::ALL {
+        let schema = &all[kind.schema_name()];
+        assert_eq!(schema["additionalProperties"], false, "{kind:?}");
+        for key in kind.keys() {
+            let property = &schema["properties"][key.name];
+            assert!(property["description"].is_string(), "{kind:?} {}: {property}", key.name);
+            let is_defaulted = !property["default"].is_null();
+            let default = default_of(kind, key.name).filter(|_| key.has_default);
+            assert_eq!(is_defaulted, default.is_some(), "{kind:?} {}: {property}", key.name);
+            if let Form::OneOf(words) = key.form {
+                assert_eq!(enum_of(&all, property), words, "{kind:?} {}", key.name);
+            }
+        }
+    }
+}
+
+/// Returns the keywords of a property, or of the component that it refers to.
+fn enum_of(all: &Map<String, Value>, property: &Value) -> Vec<String> {
+    if let Some(reference) = property["$ref"].as_str() {
+        return enum_of(all, &all[reference.rsplit('/').next().unwrap()]);
+    }
+    if let Some(items) = property["oneOf"].as_array() {
+        return items.iter().flat_map(|one| enum_of(all, one)).collect();
+    }
+    let words = property["enum"].as_array().cloned().unwrap_or_default();
+    words.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn null_is_admitted_where_the_type_has_no_default() {
+    let (types, all) = (types(), components());
+    for kind in Kind::ALL {
+        let RefOr::T(Schema::Object(object)) = &types[kind.schema_name()] else { panic!() };
+        for key in kind.keys().iter().filter(|key| !key.required) {
+            let of_type = serde_json::to_string(&object.properties[key.name]).unwrap();
+            let place = format!("{kind:?} {}", key.name);
+            assert_eq!(of_type.contains("\"null\""), key.takes_null(), "{place}: {of_type}");
+            let of_key = all[kind.schema_name()]["properties"][key.name].to_string();
+            assert_eq!(of_key.contains("\"null\""), key.takes_null(), "{place}: {of_key}");
+        }
+    }
+}
+
+#[test]
+fn examples_are_valid() {
+    let all = components();
+    for (kind, example) in Kind::ALL.into_iter().filter_map(|kind| Some((kind, example_of(kind)?)))
+    {
+        assert!(is_valid_table(&all, kind.schema_name(), &example), "{kind:?} {example}");
+    }
+}
+
+#[test]
+fn patches_admit_null_for_what_can_be_removed() {
+    let all = components();
+    for (patch, valid) in [
+        (json!({}), true),
+        (json!({ "vlan": null, "mtu": null, "offload": null }), true),
+        (json!({ "vlan": 7, "offload": { "tx_checksum": null } }), true),
+        (json!({ "switch": null }), false),
+        (json!({ "vlan": 4095 }), false),
+        (json!({ "colour": 1 }), false),
+    ] {
+        assert_eq!(is_valid_table(&all, "NicConfigPatch", &patch), valid, "{patch}");
+    }
+}

@@ -1,0 +1,107 @@
+//! Desired state: the types of the configuration, and the definition of each of its keys.
+//!
+//! - [`HostConfig`] and its parts are the desired state of a host; [`Resource`] is implemented for
+//!   its named parts.
+//! - [`Kind`] and [`Key`] define each key once: form, effect of a change, whether it is required.
+//!   [`docs_of`] and [`default_of`] derive meanings and defaults from the types, [`describe_keys`]
+//!   the OpenAPI components.
+//! - [`RENAMES`] lists renamed names of the whole contract. [`to_json`], [`to_stored`] and
+//!   [`from_json`] convert with both names.
+//!
+//! Outside of the scope: host files, relations between keys and between resources, and observed
+//! state.
+//!
+//! # Invariants
+//! - Keys are only added or renamed.
+//! - A value of a type is within the range of its notation; ranges of keys are checked elsewhere.
+#![forbid(unsafe_code)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+/// Default folder of lab runs.
+pub const LAB_RESULTS_DEFAULT: &str = "/var/lib/suimon/lab";
+
+mod byte_size;
+mod cluster_config;
+mod cluster_keys;
+mod config;
+mod disk_config;
+mod disk_format;
+mod examples;
+mod form;
+mod form_schema;
+mod host_section;
+mod json_tree;
+mod key;
+mod key_defaults;
+mod key_docs;
+mod key_schema;
+mod keys;
+mod kind;
+mod kind_type;
+mod name;
+mod nbd_config;
+mod node_config;
+mod old_names;
+mod pf_config;
+mod pf_keys;
+mod power_config;
+mod power_keys;
+mod qos_config;
+mod quote;
+mod renamed_output;
+mod renamed_schema;
+mod renames;
+mod resource;
+mod socket_mode;
+mod storage_keys;
+mod store_capacity;
+mod store_file;
+mod strict;
+mod team_config;
+mod trunk;
+mod vm_config;
+mod vm_devices;
+mod vm_keys;
+mod vmq_config;
+
+pub use byte_size::{ByteSize, ByteSizeError, ByteSizeText};
+pub use cluster_config::{ClusterConfig, ClusterTls};
+pub use config::{
+    ApiConfig, ConsoleConfig, HostConfig, LabConfig, NicBackend, NicConfig, OffloadConfig,
+    SwitchConfig, SwitchKind, UplinkConfig, UplinkDriver, default_mtu,
+};
+pub use disk_config::{DiskConfig, DiskController, DiskOnFull, DiskVhostUser, StoreConfig};
+pub use disk_format::{DiskFormat, DiskKind};
+pub use examples::example_of;
+pub use form::Form;
+pub use host_section::HostSection;
+pub use json_tree::parse_json;
+pub use key::{Effect, Key};
+pub use key_defaults::{as_table, default_of};
+pub use key_docs::{default_text, docs_of};
+pub use key_schema::{Components, describe_keys, patch_name};
+pub use kind::Kind;
+pub use name::{Name, NameError};
+pub use nbd_config::DiskNbd;
+pub use node_config::NodeConfig;
+pub use old_names::{accept_old_names, conflict_of_names};
+pub use pf_config::{PfConfig, VF_RATE_STEP_BPS, VfConfig, VfLinkState};
+pub use power_config::{EnergyPreference, PowerConfig, PowerPlanName};
+pub use qos_config::{DiskQos, QosPolicyConfig, QosPolicyKind};
+pub use quote::quote;
+pub use renamed_output::{from_json, to_json, to_json_pretty, to_stored};
+pub use renamed_schema::describe_renames;
+pub use renames::{
+    OldName, RENAMES, Rename, Renamed, old_key, renamed_fields, renamed_key, renames_page,
+};
+pub use resource::Resource;
+pub use socket_mode::SocketMode;
+pub use store_capacity::{MeasureWord, StoreCapacity};
+pub use store_file::{StoreFile, StoreFileError};
+pub use strict::from_value_noting;
+pub use team_config::{
+    LacpSettings, LacpTimer, TEAM_MEMBERS_MAX, TeamAlgorithm, TeamConfig, TeamMode,
+};
+pub use trunk::{TrunkVlans, VlanRange, VlanRangeText};
+pub use vm_config::{VM_DEVICES_MAX, VM_FOLDER_DEFAULT, VmAccelerator, VmConfig, VmFirmware};
+pub use vmq_config::{VmqConfig, VmqMode};

@@ -1,0 +1,44 @@
+//! Old names in objects: both names of a field are accepted, and the object has the new one
+//! afterwards.
+
+use serde_json::{Map, Value};
+
+use crate::renames::{Rename, renamed_fields};
+
+/// Replaces old names in an object of this component by the new ones. If both names are present
+/// with the same value, the old one is removed, without a call of `found`.
+///
+/// # Errors
+/// Renames of which both names are present with different values; never empty. Of these, both names
+/// remain in the table.
+pub fn accept_old_names(
+    schema: &str,
+    table: &mut Map<String, Value>,
+    mut found: impl FnMut(&'static Rename),
+) -> Result<(), Vec<&'static Rename>> {
+    let mut conflicts = Vec::new();
+    for rename in renamed_fields(schema) {
+        let Some(old) = table.get(rename.old) else { continue };
+        match table.get(rename.new) {
+            Some(new) if new != old => conflicts.push(rename),
+            Some(_) => {
+                table.remove(rename.old);
+            }
+            None => {
+                if let Some(value) = table.remove(rename.old) {
+                    table.insert(rename.new.to_owned(), value);
+                }
+                found(rename);
+            }
+        }
+    }
+    if conflicts.is_empty() { Ok(()) } else { Err(conflicts) }
+}
+
+/// Returns the message about two names of one key with different values.
+pub fn conflict_of_names(rename: &Rename) -> String {
+    format!(
+        "has another value than its old name `{}`, which means the same; remove `{}`",
+        rename.old, rename.old
+    )
+}

@@ -1,0 +1,167 @@
+//! Host file as a tree of values, independent of its notation.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::disk_fits::{disk_fits, store_fits};
+use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
+use crate::node_fits::node_fits;
+use crate::pf_fits::pf_fits;
+use crate::qos_fits::policy_fits;
+use crate::renamed_input::accept_table;
+use crate::team_fits::team_fits;
+use crate::uplink_fits::uplink_fits;
+use crate::validate::{check_relations, nic_fits, switch_fits};
+use crate::vm_fits::vm_fits;
+use crate::{ApiError, Form, HostConfig, Kind, OldName, shape};
+
+/// Error and the path of the table that contains it.
+pub(crate) struct FoundAt {
+    pub(crate) path: String,
+    pub(crate) error: ApiError,
+}
+
+/// Deserializes and validates the tree.
+///
+/// # Errors
+/// Every fault within tables and, if all tables could be deserialized, between tables. At least
+/// one, at most 256.
+pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, Vec<FoundAt>> {
+    let names = Names::of(&root);
+    let mut reader = Reader { findings: shape::check(FindingLocation::FILE, &root), unread: false };
+    let config = HostConfig {
+        host: reader.section(Kind::Host, root.remove("host")).unwrap_or_default(),
+        api: reader.section(Kind::Api, root.remove("api")),
+        console: reader.section(Kind::Console, root.remove("console")),
+        lab: reader.section(Kind::Lab, root.remove("lab")),
+        power: reader.section(Kind::Power, root.remove("power")),
+        cluster: reader.section(Kind::Cluster, root.remove("cluster")),
+        switches: reader.tables(Kind::Switch, root.remove("switch"), switch_fits),
+        uplinks: reader.tables(Kind::Uplink, root.remove("uplink"), uplink_fits),
+        teams: reader.tables(Kind::Team, root.remove("team"), team_fits),
+        nics: reader.tables(Kind::Nic, root.remove("nic"), nic_fits),
+        stores: reader.tables(Kind::Store, root.remove("store"), store_fits),
+        qos_policies: reader.tables(Kind::QosPolicy, root.remove("qos_policy"), policy_fits),
+        disks: reader.tables(Kind::Disk, root.remove("disk"), disk_fits),
+        vms: reader.tables(Kind::Vm, root.remove("vm"), vm_fits),
+        pfs: reader.tables(Kind::Pf, root.remove("pf"), pf_fits),
+        nodes: reader.tables(Kind::Node, root.remove("node"), node_fits),
+    };
+    let Reader { mut findings, unread } = reader;
+    // Without an unreadable table, valid references to it would be reported as faults.
+    if !unread {
+        findings.extend(check_relations(&config));
+    }
+    if findings.is_empty() {
+        return Ok(config);
+    }
+    findings.truncate(ERRORS_MAX);
+    Err(findings
+        .into_iter()
+        .map(|finding| FoundAt {
+            path: finding.place.path(),
+            error: {
+                let name = names.name(finding.place);
+                finding.into_error(name.as_deref())
+            },
+        })
+        .collect())
+}
+
+/// Returns the old names in the tree.
+pub(crate) fn old_names_of_document(root: &mut Map<String, Value>) -> Vec<OldName> {
+    let mut old_names = Vec::new();
+    for key in Kind::File.keys() {
+        match (key.form, root.get_mut(key.name)) {
+            (Form::Table(kind), Some(Value::Object(table))) => {
+                accept_table(FindingLocation::new(kind, 0), table, &mut old_names);
+            }
+            (Form::Tables(kind), Some(Value::Array(tables))) => {
+                for (index, table) in tables.iter_mut().enumerate() {
+                    if let Value::Object(table) = table {
+                        accept_table(FindingLocation::new(kind, index), table, &mut old_names);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    old_names
+}
+
+/// Deserializer of tables. Each table is processed separately, so that a fault in one does not hide
+/// faults in others.
+struct Reader {
+    findings: Vec<Finding>,
+    unread: bool,
+}
+
+impl Reader {
+    fn section<T: DeserializeOwned>(&mut self, kind: Kind, value: Option<Value>) -> Option<T> {
+        self.table(FindingLocation::new(kind, 0), value?)
+    }
+
+    fn tables<T: DeserializeOwned>(
+        &mut self,
+        kind: Kind,
+        value: Option<Value>,
+        fits: impl Fn(FindingLocation, &T, &mut Vec<Finding>),
+    ) -> Vec<T> {
+        let Some(Value::Array(tables)) = value else { return Vec::new() };
+        let mut read = Vec::new();
+        for (index, table) in tables.into_iter().enumerate() {
+            let place = FindingLocation::new(kind, index);
+            if let Some(resource) = self.table(place, table) {
+                fits(place, &resource, &mut self.findings);
+                read.push(resource);
+            }
+        }
+        read
+    }
+
+    /// Deserializes one table. Returns `None` for an invalid table, and for a value that is not a
+    /// table, which [`shape::check`] reports.
+    fn table<T: DeserializeOwned>(&mut self, place: FindingLocation, value: Value) -> Option<T> {
+        if self.findings.len() >= ERRORS_MAX {
+            self.unread = true;
+            return None;
+        }
+        let Value::Object(table) = value else {
+            self.unread |= !value.is_null();
+            return None;
+        };
+        match shape::read(place, table) {
+            Ok(resource) => Some(resource),
+            Err(findings) => {
+                self.findings.extend(findings);
+                self.unread = true;
+                None
+            }
+        }
+    }
+}
+
+/// Names of tables, as far as they can be determined before deserialization.
+struct Names(BTreeMap<FindingLocation, String>);
+
+impl Names {
+    fn of(root: &Map<String, Value>) -> Self {
+        let mut names = BTreeMap::new();
+        for kind in Kind::RESOURCES {
+            let tables = root.get(kind.word()).and_then(Value::as_array);
+            for (index, table) in tables.into_iter().flatten().enumerate() {
+                let name = table.get("name").filter(|name| Form::Name.accepts(name));
+                if let Some(name) = name.and_then(Value::as_str) {
+                    names.insert(FindingLocation::new(kind, index), name.to_owned());
+                }
+            }
+        }
+        Self(names)
+    }
+
+    fn name(&self, place: FindingLocation) -> Option<String> {
+        self.0.get(&place).cloned()
+    }
+}

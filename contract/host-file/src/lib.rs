@@ -1,0 +1,69 @@
+//! Host files and other notations of desired state: reading, checks, writing, and the plan of a
+//! change.
+//!
+//! - [`parse_toml`] and [`to_toml`] read and write host files; [`parse_resource`],
+//!   [`patch_resource`], [`parse_apply`] and others read JSON bodies. All of them pass the same
+//!   checks, so that errors name the key.
+//! - [`validate`] checks relations between keys and between resources; [`validate_change`] a change.
+//! - [`Plan::between`] returns the steps from one desired state to another.
+//! - [`ApiError`] is a fault with its resource, key, file and line.
+//!
+//! This crate performs no I/O and does not examine the host. The daemon checks whether devices
+//! exist.
+//!
+//! # Invariants
+//! - A configuration accepted by a parser of this crate refers to existing resources only, uses no
+//!   name, device, socket or address twice, and has every value within its range.
+//! - Error codes keep their meaning.
+#![forbid(unsafe_code)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod apply_request;
+mod change_fits;
+mod claims;
+mod cluster_fits;
+mod diff;
+mod disk_fits;
+mod document;
+mod error;
+mod finding;
+mod iov_fits;
+mod json_body;
+mod nbd_fits;
+mod node_fits;
+mod pf_fits;
+mod plan;
+mod power_fits;
+mod qos_fits;
+mod references;
+mod renamed_input;
+mod shape;
+mod team_fits;
+#[cfg(test)]
+mod test_configs;
+#[cfg(test)]
+mod test_disks;
+mod toml_file;
+mod toml_lines;
+mod toml_writer;
+mod uplink_fits;
+mod validate;
+mod vm_fits;
+mod vmq_fits;
+
+// Types and keys of the configuration, which most modules use.
+use suimon_config::*;
+
+pub use apply_request::ApplyRequest;
+pub use change_fits::validate_change;
+pub use disk_fits::STORE_DISKS_MAX;
+pub use error::{ApiError, ErrorBody, ErrorCode};
+pub use json_body::{
+    JSON_BYTES_MAX, applies_a_file, check_patch, file_of_apply, locate_errors_of_apply,
+    old_names_of, old_names_of_apply, parse_apply, parse_cluster, parse_power, parse_request,
+    parse_request_noting, parse_resource, patch_cluster, patch_power, patch_resource,
+};
+pub use plan::{FieldChange, Plan, PlanAction, PlanStep};
+pub use toml_file::{TOML_BYTES_MAX, locate_errors, old_names_of_file, parse_toml};
+pub use toml_writer::to_toml;
+pub use validate::{validate, validate_qos};

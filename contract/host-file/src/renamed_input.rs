@@ -1,0 +1,61 @@
+//! Old names in tables of host files and request bodies: both names of a key are accepted, and the
+//! tree of values contains the new one afterwards.
+
+use serde_json::{Map, Value};
+
+use crate::finding::{Finding, FindingLocation};
+use crate::{ErrorCode, Form, Kind, OldName, accept_old_names, conflict_of_names};
+
+/// Replaces old names in a table of the host file and its nested tables. Returns a fault for each
+/// key whose names have different values.
+pub(crate) fn accept_table(
+    place: FindingLocation,
+    table: &mut Map<String, Value>,
+    old_names: &mut Vec<OldName>,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    accept_nested(place, place.kind, "", table, old_names, &mut findings);
+    findings
+}
+
+fn accept_nested(
+    place: FindingLocation,
+    kind: Kind,
+    prefix: &str,
+    table: &mut Map<String, Value>,
+    old_names: &mut Vec<OldName>,
+    findings: &mut Vec<Finding>,
+) {
+    let name = table.get("name").filter(|name| Form::Name.accepts(name));
+    let name = name.and_then(Value::as_str).map(str::to_owned);
+    let conflicts = accept_old_names(kind.schema_name(), table, |rename| {
+        old_names.push(OldName {
+            resource: place.resource(name.as_deref().filter(|_| prefix.is_empty())),
+            field: format!("{prefix}{}", rename.old),
+            rename,
+            file: None,
+            line: None,
+        });
+    });
+    for rename in conflicts.err().unwrap_or_default() {
+        let field = format!("{prefix}{}", rename.new);
+        findings.push(place.finding(ErrorCode::InvalidValue, &field, conflict_of_names(rename)));
+        table.remove(rename.old);
+    }
+    for key in kind.keys() {
+        match (key.form, table.get_mut(key.name)) {
+            (Form::Table(inner), Some(Value::Object(table))) => {
+                let prefix = format!("{prefix}{}.", key.name);
+                accept_nested(place, inner, &prefix, table, old_names, findings);
+            }
+            (Form::Tables(inner), Some(Value::Array(tables))) => {
+                for (index, table) in tables.iter_mut().enumerate() {
+                    let Value::Object(table) = table else { continue };
+                    let prefix = format!("{prefix}{}[{index}].", key.name);
+                    accept_nested(place, inner, &prefix, table, old_names, findings);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! Validation of desired state: values are in range, references exist, and nothing is claimed
+//! twice.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::claims::{Claim, Claimed, claims};
+use crate::cluster_fits::cluster_fits;
+use crate::disk_fits::{
+    check_disks_per_store, check_parents_unwritten, check_pass_through_exclusive, disk_fits,
+    limits_of_disk_fit, store_fits,
+};
+use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
+use crate::iov_fits::iov_fits;
+use crate::nbd_fits::check_shared_servers;
+use crate::node_fits::node_fits;
+use crate::pf_fits::pf_fits;
+use crate::power_fits::power_fits;
+use crate::qos_fits::policy_fits;
+use crate::references::{names_are_unique, references_exist};
+use crate::team_fits::{check_lacp_members, check_member_mtus, team_fits};
+use crate::uplink_fits::{host_addresses_fit_teams, uplink_fits};
+use crate::vm_fits::{devices_of_vms_fit, vm_fits};
+use crate::vmq_fits::vmq_fits_host;
+use crate::{
+    ApiError, ErrorCode, Form, HostConfig, HostSection, Kind, Name, NicBackend, NicConfig,
+    SwitchConfig, SwitchKind, VlanRange, shape,
+};
+
+/// Largest number of reported overlaps of one trunk.
+const OVERLAPS_MAX: usize = 8;
+
+/// Checks desired state from any source.
+///
+/// # Errors
+/// Every fault with its resource and key; at least one, at most 256.
+pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
+    let mut findings = check_values(config);
+    for (index, switch) in config.switches.iter().enumerate() {
+        switch_fits(FindingLocation::new(Kind::Switch, index), switch, &mut findings);
+    }
+    for (index, uplink) in config.uplinks.iter().enumerate() {
+        uplink_fits(FindingLocation::new(Kind::Uplink, index), uplink, &mut findings);
+    }
+    for (index, team) in config.teams.iter().enumerate() {
+        team_fits(FindingLocation::new(Kind::Team, index), team, &mut findings);
+    }
+    for (index, nic) in config.nics.iter().enumerate() {
+        nic_fits(FindingLocation::new(Kind::Nic, index), nic, &mut findings);
+    }
+    for (index, policy) in config.qos_policies.iter().enumerate() {
+        policy_fits(FindingLocation::new(Kind::QosPolicy, index), policy, &mut findings);
+    }
+    for (index, store) in config.stores.iter().enumerate() {
+        store_fits(FindingLocation::new(Kind::Store, index), store, &mut findings);
+    }
+    for (index, disk) in config.disks.iter().enumerate() {
+        disk_fits(FindingLocation::new(Kind::Disk, index), disk, &mut findings);
+    }
+    for (index, vm) in config.vms.iter().enumerate() {
+        vm_fits(FindingLocation::new(Kind::Vm, index), vm, &mut findings);
+    }
+    for (index, pf) in config.pfs.iter().enumerate() {
+        pf_fits(FindingLocation::new(Kind::Pf, index), pf, &mut findings);
+    }
+    for (index, node) in config.nodes.iter().enumerate() {
+        node_fits(FindingLocation::new(Kind::Node, index), node, &mut findings);
+    }
+    findings.extend(check_relations(config));
+    into_result(config, findings)
+}
+
+/// Checks only the names of disks, stores and QoS policies, and the limits of policies and disks.
+///
+/// # Errors
+/// Every fault; at least one, at most 256.
+pub fn validate_qos(config: &HostConfig) -> Result<(), Vec<ApiError>> {
+    let storage = HostConfig {
+        stores: config.stores.clone(),
+        qos_policies: config.qos_policies.clone(),
+        disks: config.disks.clone(),
+        ..HostConfig::default()
+    };
+    let mut findings = check_values(&storage);
+    for (index, policy) in config.qos_policies.iter().enumerate() {
+        policy_fits(FindingLocation::new(Kind::QosPolicy, index), policy, &mut findings);
+    }
+    for (index, disk) in config.disks.iter().enumerate() {
+        limits_of_disk_fit(FindingLocation::new(Kind::Disk, index), disk, &mut findings);
+    }
+    names_are_unique(&storage, &mut findings);
+    references_exist(&storage, &mut findings);
+    into_result(config, findings)
+}
+
+/// Converts findings to API errors; `Ok` if there are none.
+fn into_result(config: &HostConfig, mut findings: Vec<Finding>) -> Result<(), Vec<ApiError>> {
+    if findings.is_empty() {
+        return Ok(());
+    }
+    findings.truncate(ERRORS_MAX);
+    Err(findings
+        .into_iter()
+        .map(|finding| {
+            let name = finding.place.name_in(config);
+            finding.into_error(name)
+        })
+        .collect())
+}
+
+/// Reports faults of single values.
+fn check_values(config: &HostConfig) -> Vec<Finding> {
+    let mut findings = shape_of(FindingLocation::new(Kind::Host, 0), &config.host);
+    if let Some(api) = &config.api {
+        findings.extend(shape_of(FindingLocation::new(Kind::Api, 0), api));
+    }
+    if let Some(console) = &config.console {
+        findings.extend(shape_of(FindingLocation::new(Kind::Console, 0), console));
+    }
+    if let Some(lab) = &config.lab {
+        findings.extend(shape_of(FindingLocation::new(Kind::Lab, 0), lab));
+    }
+    if let Some(power) = &config.power {
+        findings.extend(shape_of(FindingLocation::new(Kind::Power, 0), power));
+    }
+    if let Some(cluster) = &config.cluster {
+        findings.extend(shape_of(FindingLocation::new(Kind::Cluster, 0), cluster));
+    }
+    findings.extend(shapes_of(Kind::Switch, &config.switches));
+    findings.extend(shapes_of(Kind::Uplink, &config.uplinks));
+    findings.extend(shapes_of(Kind::Team, &config.teams));
+    findings.extend(shapes_of(Kind::Nic, &config.nics));
+    findings.extend(shapes_of(Kind::Store, &config.stores));
+    findings.extend(shapes_of(Kind::QosPolicy, &config.qos_policies));
+    findings.extend(shapes_of(Kind::Disk, &config.disks));
+    findings.extend(shapes_of(Kind::Vm, &config.vms));
+    findings.extend(shapes_of(Kind::Pf, &config.pfs));
+    findings.extend(shapes_of(Kind::Node, &config.nodes));
+    findings
+}
+
+fn shapes_of<T: Serialize>(kind: Kind, tables: &[T]) -> Vec<Finding> {
+    (0..)
+        .zip(tables)
+        .flat_map(|(index, table)| shape_of(FindingLocation::new(kind, index), table))
+        .collect()
+}
+
+fn shape_of<T: Serialize>(place: FindingLocation, table: &T) -> Vec<Finding> {
+    match serde_json::to_value(table) {
+        Ok(Value::Object(table)) => shape::check(place, &table),
+        // Serialization fails only for a path that is not UTF-8.
+        _ => vec![Finding {
+            place,
+            field: None,
+            code: ErrorCode::InvalidValue,
+            message: "contains a path that is not UTF-8; use another path".to_owned(),
+        }],
+    }
+}
+
+/// Returns the findings about relations between resources: references, and conflicts of devices,
+/// addresses and names.
+pub(crate) fn check_relations(config: &HostConfig) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    host_fits(&config.host, &mut findings);
+    power_fits(config, &mut findings);
+    cluster_fits(config, &mut findings);
+    names_are_unique(config, &mut findings);
+    references_exist(config, &mut findings);
+    check_claims(config, &mut findings);
+    check_member_mtus(config, &mut findings);
+    check_lacp_members(config, &mut findings);
+    host_addresses_fit_teams(config, &mut findings);
+    vmq_fits_host(config, &mut findings);
+    check_pass_through_exclusive(config, &mut findings);
+    check_parents_unwritten(config, &mut findings);
+    check_disks_per_store(config, &mut findings);
+    check_shared_servers(config, &mut findings);
+    devices_of_vms_fit(config, &mut findings);
+    iov_fits(config, &mut findings);
+    findings
+}
+
+/// Reports invalid combinations of the host's keys.
+fn host_fits(host: &HostSection, findings: &mut Vec<Finding>) {
+    if host.worker_cpus.is_some() && host.floating_workers.is_some() {
+        findings.push(FindingLocation::new(Kind::Host, 0).finding(
+            ErrorCode::KeyNotApplicable,
+            "floating_workers",
+            "applies only if `worker_cpus` names no CPUs; remove one of the two keys",
+        ));
+    }
+}
+
+/// Reports invalid combinations of one switch's keys.
+pub(crate) fn switch_fits(
+    place: FindingLocation,
+    switch: &SwitchConfig,
+    findings: &mut Vec<Finding>,
+) {
+    match (switch.kind, &switch.uplink) {
+        (SwitchKind::External, None) => findings.push(place.finding(
+            ErrorCode::MissingKey,
+            "uplink",
+            "missing; an external switch needs the name of its uplink or team",
+        )),
+        (SwitchKind::Private | SwitchKind::Internal, Some(_)) => findings.push(place.finding(
+            ErrorCode::KeyNotApplicable,
+            "uplink",
+            "applies only to external switches; remove this key or set kind = \"external\"",
+        )),
+        _ => {}
+    }
+    if switch.kind == SwitchKind::Internal {
+        if switch.host_device.is_none() {
+            default_device_fits(place, "host_device", &switch.name, findings);
+        }
+        return;
+    }
+    let of_the_host_nic = [
+        ("host_device", switch.host_device.is_some()),
+        ("host_offload", !switch.host_offload.is_default()),
+    ];
+    for (key, _) in of_the_host_nic.iter().filter(|(_, present)| *present) {
+        findings.push(place.finding(
+            ErrorCode::KeyNotApplicable,
+            key,
+            "applies only to internal switches, which have a host NIC; remove this key or set \
+             kind = \"internal\"",
+        ));
+    }
+}
+
+/// Reports a resource whose name is also the default device name, but not a valid one.
+fn default_device_fits(
+    place: FindingLocation,
+    field: &str,
+    name: &Name,
+    findings: &mut Vec<Finding>,
+) {
+    let form = Form::Device;
+    if !form.accepts(&Value::from(name.as_str())) {
+        findings.push(place.finding(
+            ErrorCode::MissingKey,
+            field,
+            format!("missing; `{name}` cannot name a device, so set it to {}", form.describe()),
+        ));
+    }
+}
+
+/// Reports invalid combinations of one NIC's keys.
+pub(crate) fn nic_fits(place: FindingLocation, nic: &NicConfig, findings: &mut Vec<Finding>) {
+    let mut only_for = |backend: &str, keys: &[(&str, bool)]| {
+        for (key, _) in keys.iter().filter(|(_, present)| *present) {
+            findings.push(place.finding(
+                ErrorCode::KeyNotApplicable,
+                key,
+                format!(
+                    "applies only to NICs with backend = \"{backend}\"; remove this key or set \
+                     backend = \"{backend}\""
+                ),
+            ));
+        }
+    };
+    match nic.backend {
+        NicBackend::VhostUser => {
+            only_for(
+                "tap",
+                &[
+                    ("device", nic.device.is_some()),
+                    ("netns", nic.netns.is_some()),
+                    ("kernel_path", nic.kernel_path),
+                ],
+            );
+        }
+        NicBackend::Legacy => {
+            only_for(
+                "tap",
+                &[
+                    ("device", nic.device.is_some()),
+                    ("netns", nic.netns.is_some()),
+                    ("kernel_path", nic.kernel_path),
+                ],
+            );
+            let not_here = [
+                ("mode", nic.mode.is_some()),
+                ("queues", nic.queues != 1),
+                ("offload", !nic.offload.is_default()),
+            ];
+            for (key, _) in not_here.iter().filter(|(_, present)| *present) {
+                let text = "does not apply to a legacy NIC, which has one queue pair, no \
+                            offloads, and a server socket; remove this key or set backend = \
+                            \"vhost-user\"";
+                findings.push(place.finding(ErrorCode::KeyNotApplicable, key, text));
+            }
+        }
+        NicBackend::Tap => {
+            only_for(
+                "vhost-user",
+                &[("socket", nic.socket.is_some()), ("mode", nic.mode.is_some())],
+            );
+            if nic.device.is_none() {
+                default_device_fits(place, "device", &nic.name, findings);
+            }
+        }
+    }
+    if nic.kernel_path && nic.backend == NicBackend::Tap && nic.netns.is_none() {
+        findings.push(place.finding(
+            ErrorCode::KeyNotApplicable,
+            "kernel_path",
+            "a kernel path connects network namespaces; set `netns` or remove this key",
+        ));
+    }
+    trunk_fits(place, nic, findings);
+}
+
+fn trunk_fits(place: FindingLocation, nic: &NicConfig, findings: &mut Vec<Finding>) {
+    let Some(trunk) = &nic.trunk else { return };
+    let mut ranges = trunk.0.clone();
+    ranges.sort_unstable();
+    let mut highest: Option<VlanRange> = None;
+    let before_trunk = findings.len();
+    for range in ranges {
+        if findings.len().saturating_sub(before_trunk) >= OVERLAPS_MAX {
+            return;
+        }
+        if let Some(before) = highest.filter(|before| before.overlaps(range)) {
+            findings.push(place.finding(
+                ErrorCode::OverlappingVlans,
+                "trunk",
+                format!("{} and {} overlap; list every VLAN once", text(before), text(range)),
+            ));
+        }
+        if highest.is_none_or(|before| before.last() < range.last()) {
+            highest = Some(range);
+        }
+    }
+    let native = nic.vlan.and_then(|vlan| VlanRange::new(vlan, vlan));
+    if let Some(native) = native {
+        for range in trunk.0.iter().filter(|range| range.overlaps(native)).take(OVERLAPS_MAX) {
+            findings.push(place.finding(
+                ErrorCode::OverlappingVlans,
+                "trunk",
+                format!(
+                    "{} contains the native VLAN {} of `vlan`, which is untagged on this NIC; \
+                     remove it from one of the two keys",
+                    text(*range),
+                    native.first()
+                ),
+            ));
+        }
+    }
+}
+
+fn text(range: VlanRange) -> String {
+    if range.first() == range.last() {
+        range.first().to_string()
+    } else {
+        format!("{}-{}", range.first(), range.last())
+    }
+}
+
+fn check_claims(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let mut holders: BTreeMap<Claim, (FindingLocation, &'static str)> = BTreeMap::new();
+    for Claimed { claim, place, field } in claims(config) {
+        let Some((holder, holder_field)) = holders.get(&claim) else {
+            holders.insert(claim, (place, field));
+            continue;
+        };
+        if findings.len() >= ERRORS_MAX {
+            return;
+        }
+        let holder_name =
+            holder.resource(holder.name_in(config)).unwrap_or_else(|| "the file".to_owned());
+        findings.push(place.finding(
+            ErrorCode::Conflict,
+            field,
+            format!(
+                "{claim} is already used by {holder_name} (its `{holder_field}`); {}",
+                match (&claim, holder.kind) {
+                    (Claim::Uplink(_), Kind::Team) if place.kind == Kind::Switch => {
+                        "use the team, or remove the uplink from it"
+                    }
+                    (Claim::Uplink(_), _) =>
+                        "an uplink can serve only one switch or team; use another uplink",
+                    (Claim::Team(_), _) => "a team can serve only one switch; use another team",
+                    (Claim::Nic(_) | Claim::Disk(_), _) => "remove it from one of the two VMs",
+                    (Claim::Adapter(_), _) => "remove one of the two descriptions of the adapter",
+                    (Claim::Device { .. }, _) => "use another device",
+                    (Claim::Socket(_) | Claim::Store(_), _) => "use another path",
+                    (Claim::File(_), _) => "use another file",
+                    (Claim::BlockDevice(_), _) =>
+                        "a pass-through disk uses all of its store; use another store",
+                    (Claim::Listener(_), _) => "use another address or port",
+                    (Claim::Address { .. }, _) => "set another address for one of them",
+                    (Claim::Node(_), _) => "remove one of the two nodes",
+                }
+            ),
+        ));
+    }
+}

@@ -1,0 +1,136 @@
+//! New disks: disks that have had no image yet, and their records in the state store.
+//!
+//! A missing image file is created for new disks only. Every other disk has data somewhere: if its
+//! file is missing, for example because its store is not mounted, the disk fails and is retried
+//! (docs/decisions/0089-missing-image-files.md).
+//!
+//! A disk is new when a change adds it. A change that keeps the disk although it could not be
+//! opened records it, so that retries and the next daemon create the image. The record is deleted
+//! before the disk is in service. A disk without a record is not new, so neither a lost record nor
+//! the state of an earlier version leads to an empty image.
+
+use std::collections::BTreeSet;
+
+use suimon_contract::{ApiError, ErrorCode, Name};
+use suimon_ports::{StateStore, StateStoreError};
+
+use super::entry::DiskEntry;
+use super::required::{RequiredDisk, RequiredDisks, required_disks};
+use crate::control::Controller;
+use crate::errors::store_error;
+use crate::state::{StoreChange, encode, scan_all};
+
+const NEW_DISKS: &str = "new_disks";
+
+/// Reads the names of the disks that are recorded as new.
+pub(crate) fn load_new_disks(store: &dyn StateStore) -> Result<BTreeSet<Name>, StateStoreError> {
+    let mut names = BTreeSet::new();
+    scan_all(store, NEW_DISKS, &mut |key, _| {
+        names.extend(key.parse::<Name>());
+        Ok(())
+    })?;
+    Ok(names)
+}
+
+fn save(name: &Name) -> Result<StoreChange, StateStoreError> {
+    Ok((NEW_DISKS, name.to_string(), Some(encode(NEW_DISKS, &true)?)))
+}
+
+fn clear(name: &Name) -> StoreChange {
+    (NEW_DISKS, name.to_string(), None)
+}
+
+/// Returns the error that the image file of a disk is missing and is not created.
+pub(super) fn missing_image(label: &str, wanted: &RequiredDisk) -> ApiError {
+    let path = wanted.config.path_in(&wanted.store);
+    let (name, store) = (&wanted.config.name, &wanted.config.store);
+    let text = format!(
+        "the image file {} is missing, and is created only for a new disk. Mount the file system \
+         of store {store}, or restore the file; the daemon then opens it. To give the disk a new, \
+         empty image, use `suimon disk set {name}` with `--create-image`",
+        path.display()
+    );
+    ApiError::new(ErrorCode::NotFound, text).about(label).field("file")
+}
+
+impl Controller {
+    /// Returns the changes of records for a desired state with these disks.
+    pub(crate) fn new_disk_changes(
+        &self,
+        wanted: &RequiredDisks,
+    ) -> Result<Vec<StoreChange>, StateStoreError> {
+        let new = self.present_new_disks(wanted);
+        let mut changes = Vec::new();
+        for name in new.difference(&self.new_disks) {
+            changes.push(save(name)?);
+        }
+        changes.extend(self.new_disks.difference(&new).map(clear));
+        Ok(changes)
+    }
+
+    /// Notes that the changes of [`Self::new_disk_changes`] were committed.
+    pub(crate) fn note_new_disks(&mut self, wanted: &RequiredDisks) {
+        self.new_disks = self.present_new_disks(wanted);
+    }
+
+    fn present_new_disks(&self, wanted: &RequiredDisks) -> BTreeSet<Name> {
+        let disks = self.shared.disks.all().into_iter();
+        let new = disks.filter(|entry| entry.is_new() && wanted.contains_key(&entry.name));
+        new.map(|entry| entry.name.clone()).collect()
+    }
+
+    /// Restores the records of the desired state `from` after a change was rolled back. A failure is
+    /// logged: a disk whose record is missing counts as not new.
+    pub(super) fn restore_new_disks(&mut self, from: &suimon_contract::HostConfig) {
+        let wanted = required_disks(from);
+        let restored = self.new_disk_changes(&wanted).and_then(|changes| match changes.len() {
+            0 => Ok(()),
+            _ => self.store.commit(&changes),
+        });
+        match restored {
+            Ok(()) => self.note_new_disks(&wanted),
+            Err(error) => tracing::warn!(%error, "cannot record which disks have no image yet"),
+        }
+    }
+
+    /// Records that a disk has an image now. Must be called before the disk is in service. Returns true
+    /// if the disk was recorded as new.
+    ///
+    /// # Errors
+    /// The record cannot be deleted. The disk must then not be put into service.
+    pub(super) fn end_new_disk(&mut self, entry: &DiskEntry) -> Result<bool, ApiError> {
+        if !self.new_disks.contains(&entry.name) {
+            return Ok(false);
+        }
+        let ended = self.store.commit(&[clear(&entry.name)]);
+        ended.map_err(|error| store_error(&error).about(entry.label()))?;
+        self.new_disks.remove(&entry.name);
+        Ok(true)
+    }
+
+    /// Makes a disk new again whose created image was removed. `is_recorded`: the disk was recorded
+    /// before. If it cannot be recorded again, it is new until the daemon ends.
+    pub(super) fn make_new_again(&mut self, entry: &DiskEntry, is_recorded: bool) {
+        entry.set_new(true);
+        if !is_recorded {
+            return;
+        }
+        match save(&entry.name).and_then(|change| self.store.commit(&[change])) {
+            Ok(()) => drop(self.new_disks.insert(entry.name.clone())),
+            Err(error) => {
+                tracing::warn!(disk = %entry.name, %error, "cannot record that the disk is new");
+            }
+        }
+    }
+
+    /// Deletes the record of a disk that could not be opened but has an image file. A failure is
+    /// logged; the next failed attempt deletes the record.
+    pub(super) fn end_new_disk_if_found(&mut self, entry: &DiskEntry) {
+        if entry.is_new() {
+            return;
+        }
+        if let Err(error) = self.end_new_disk(entry) {
+            tracing::warn!(disk = %entry.name, %error, "cannot record that the disk has an image");
+        }
+    }
+}

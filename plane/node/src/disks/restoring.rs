@@ -1,0 +1,64 @@
+//! Opening of the stored disks when the daemon starts.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use suimon_contract::{ErrorCode, HostConfig, Name};
+use suimon_ports::StateStoreError;
+
+use super::entry::{DiskEntry, Moving};
+use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
+use super::new_disks::load_new_disks;
+use super::notices::disk_failed;
+use super::opening::NotOpened;
+use super::records::load_measured;
+use super::required::{RequiredDisks, required_sockets};
+use super::store_threads::EVENTUAL_TIMEOUT;
+use crate::control::Controller;
+
+impl Controller {
+    /// Opens the disks of the stored desired state when the daemon starts, except those in `away`,
+    /// which another node may have. Disks that cannot be opened are retried. Disks with an
+    /// unfinished job are opened after the job.
+    pub(crate) fn open_stored(
+        &mut self,
+        config: &HostConfig,
+        wanted: RequiredDisks,
+        away: &BTreeMap<Name, Moving>,
+    ) -> Result<(), StateStoreError> {
+        self.load_unfinished()?;
+        self.new_disks = load_new_disks(self.store.as_ref())?;
+        self.shared.disks.set_measured(load_measured(self.store.as_ref())?);
+        if let Err(error) = self.shared.disks.set_limits(config, true) {
+            tracing::error!(%error, "limits are not as configured");
+        }
+        let sockets = required_sockets(&wanted);
+        self.shared.disks.set_required(wanted.clone());
+        let deadline = Instant::now() + LEFT_LOCKS_MAX;
+        for (name, wanted) in wanted {
+            let is_unfinished = self.unfinished.contains_key(&name);
+            let moving = away.get(&name).copied();
+            let is_new = self.new_disks.contains(&name);
+            let entry = self.shared.disks.insert(name, wanted);
+            entry.set_new(is_new);
+            if moving.is_some() || is_unfinished {
+                entry.lock().moving = moving;
+                continue;
+            }
+            if let Err(NotOpened::Failed(error)) = self.open_left_disk(&entry, deadline) {
+                let reason = error.to_string();
+                self.end_new_disk_if_found(&entry);
+                self.drafts.push(disk_failed(&entry, &reason));
+                self.fail_disk(&entry, reason);
+            }
+        }
+        self.devices.created.note_sockets(sockets)
+    }
+
+    /// Opens a disk whose images may still be locked by a process that was killed. Retries until
+    /// the deadline.
+    fn open_left_disk(&mut self, entry: &DiskEntry, deadline: Instant) -> Result<(), NotOpened> {
+        let is_busy = |error: &NotOpened| matches!(error, NotOpened::Failed(error) if error.code == ErrorCode::DeviceBusy);
+        until_unlocked(deadline, is_busy, || self.open_disk_eventually(entry, EVENTUAL_TIMEOUT))
+    }
+}

@@ -1,0 +1,363 @@
+//! Budget of a store with its members: the workers that have disks of the store. All functions are
+//! called under the lock of [`SharedBudget`](crate::SharedBudget). None of them blocks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use core::time::Duration;
+use suimon_ports::Waker;
+use suimon_quantity::{Time, WorkerId};
+use suimon_recording::Recorded;
+use suimon_storage_qos::{
+    Borrower, Change, Event, GRANT_AGE_MAX, Grant, GrantKind, LoanReport, Return, SAMPLE,
+    StoreBudget,
+};
+
+use crate::exclusion::Flag;
+
+/// Time without an exchange after which a worker with grants counts as absent. A worker that is not
+/// blocked reports every 100 ms while it has requests.
+pub const ABSENT_AFTER: Duration = Duration::from_millis(250);
+/// Interval of the checks for absent workers.
+const CHECK_EVERY: Duration = Duration::from_millis(50);
+
+/// State of a worker that it reads without the lock.
+#[derive(Default)]
+pub(crate) struct MemberFlags<F> {
+    /// True if there are grants or changes that the worker has not fetched.
+    pub(crate) has_news: F,
+    /// True for the worker with the last exchange. It arms the budget's next deadline.
+    pub(crate) is_keeper: F,
+}
+
+/// Worker that uses the budget.
+struct Member<F> {
+    flags: Arc<MemberFlags<F>>,
+    waker: Option<Arc<dyn Waker>>,
+    /// Grants that the worker has not fetched, and the time of the first one. Bounded by the
+    /// worker's queued requests and requested loans.
+    grants: Vec<Grant>,
+    granted_at: Time,
+    /// Time of the last exchange.
+    seen: Time,
+    /// True if the worker will leave the store.
+    is_leaving: bool,
+}
+
+impl<F: Flag> Member<F> {
+    /// Adds a grant; appends the waker to `to_wake` if the worker has no other news.
+    fn post(&mut self, now: Time, grant: Grant, to_wake: &mut Vec<Arc<dyn Waker>>) {
+        if self.grants.is_empty() {
+            self.granted_at = now;
+        }
+        self.grants.push(grant);
+        self.notify(to_wake);
+    }
+
+    fn notify(&self, to_wake: &mut Vec<Arc<dyn Waker>>) {
+        if !self.flags.has_news.get() {
+            self.flags.has_news.set(true);
+            to_wake.extend(self.waker.clone());
+        }
+    }
+}
+
+/// Data that a worker keeps between its exchanges.
+pub(crate) struct Pending {
+    /// Report that was not handed over yet.
+    pub(crate) report: LoanReport,
+    /// Empty report for reuse of its memory.
+    spent: LoanReport,
+    /// Time of the budget's next action as of the last exchange.
+    pub(crate) due: Time,
+    /// Workers with new grants, to be woken after the exchange.
+    pub(crate) to_wake: Vec<Arc<dyn Waker>>,
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        let (report, spent) = (LoanReport::default(), LoanReport::default());
+        Self { report, spent, due: Time::NEVER, to_wake: Vec::new() }
+    }
+}
+
+impl Pending {
+    /// Adds the borrower's report to the one that was not handed over yet.
+    pub(crate) fn collect(&mut self, now: Time, own: &mut Borrower) {
+        match own.poll_report(now, core::mem::take(&mut self.spent)) {
+            Ok(mut report) if self.report.is_empty() => {
+                core::mem::swap(&mut self.report, &mut report);
+                self.spent = report;
+            }
+            Ok(mut report) => {
+                self.report.append(&mut report);
+                self.spent = report;
+            }
+            Err(spent) => self.spent = spent,
+        }
+    }
+}
+
+/// Budget with its members.
+pub(crate) struct BudgetState<F> {
+    /// Budget; `None` after its last user has become the only user of the store.
+    budget: Option<Box<Recorded<StoreBudget>>>,
+    members: BTreeMap<WorkerId, Member<F>>,
+    /// Changes that the next exchange applies.
+    changes: Vec<Change>,
+    keeper: Option<WorkerId>,
+    /// Latest time of an exchange. The members' rounds begin at different times.
+    now: Time,
+    observed: Time,
+    /// Time of the last check for absent workers.
+    checked: Time,
+    /// True if a worker reported since the last observation.
+    is_used: bool,
+}
+
+impl<F: Flag> BudgetState<F> {
+    pub(crate) fn new(now: Time, budget: Recorded<StoreBudget>) -> Self {
+        Self {
+            budget: Some(Box::new(budget)),
+            members: BTreeMap::new(),
+            changes: Vec::new(),
+            keeper: None,
+            now,
+            observed: Time::ZERO,
+            checked: now,
+            is_used: true,
+        }
+    }
+
+    /// Adds a worker, or replaces its former membership.
+    pub(crate) fn join(
+        &mut self,
+        me: WorkerId,
+        waker: Option<Arc<dyn Waker>>,
+    ) -> Arc<MemberFlags<F>> {
+        let flags = Arc::<MemberFlags<F>>::default();
+        // The first exchange arms the deadline of the budget.
+        flags.has_news.set(true);
+        let (grants, granted_at, seen) = (Vec::new(), self.now, self.now);
+        let is_leaving = false;
+        let member =
+            Member { flags: Arc::clone(&flags), waker, grants, granted_at, seen, is_leaving };
+        self.members.insert(me, member);
+        flags
+    }
+
+    /// Removes a worker without grants. Returns false if it has grants to fetch.
+    pub(crate) fn leave(&mut self, me: WorkerId, to_wake: &mut Vec<Arc<dyn Waker>>) -> bool {
+        if self.members.get(&me).is_some_and(|of| !of.grants.is_empty()) {
+            return false;
+        }
+        self.remove(me, to_wake);
+        true
+    }
+
+    /// Removes a worker. Another one then arms the deadline of the budget.
+    pub(crate) fn remove(&mut self, me: WorkerId, to_wake: &mut Vec<Arc<dyn Waker>>) {
+        self.members.remove(&me);
+        if self.keeper == Some(me) {
+            self.keeper = None;
+            self.members.values().for_each(|of| of.notify(to_wake));
+        }
+    }
+
+    /// Adds changes for the next exchange. Returns false if there is no budget any more.
+    pub(crate) fn apply(&mut self, changes: &[Change]) -> bool {
+        if self.budget.is_none() {
+            return false;
+        }
+        self.changes.extend_from_slice(changes);
+        self.members.values().for_each(|of| of.flags.has_news.set(true));
+        true
+    }
+
+    /// Hands over the report of a worker, and fetches its grants. `now` is the time of the worker's
+    /// round. Returns events of the scheduler.
+    pub(crate) fn exchange(
+        &mut self,
+        now: Time,
+        me: WorkerId,
+        own: &mut Borrower,
+        pending: &mut Pending,
+    ) -> Vec<Event> {
+        let at = self.now.max(now);
+        self.now = at;
+        self.apply_changes(at);
+        self.fetch(now, me, own);
+        self.find_absent(me);
+        loop {
+            pending.collect(now, own);
+            let Some(budget) = &mut self.budget else { return Vec::new() };
+            if !pending.report.is_empty() {
+                budget.handle_report(at, me, &pending.report);
+                pending.report.clear();
+                self.is_used = true;
+            }
+            if !self.grant(now, me, own, &mut pending.to_wake) {
+                break;
+            }
+        }
+        let events = self.observe();
+        pending.due = self.due();
+        self.keep(me);
+        events
+    }
+
+    fn apply_changes(&mut self, at: Time) {
+        if let Some(budget) = &mut self.budget {
+            self.changes.drain(..).for_each(|change| budget.apply(at, change));
+        }
+    }
+
+    /// Passes a worker's grants to its borrower, which declines them if they are too old.
+    fn fetch(&mut self, now: Time, me: WorkerId, own: &mut Borrower) {
+        let Some(member) = self.members.get_mut(&me) else { return };
+        member.seen = self.now;
+        member.flags.has_news.set(false);
+        let is_late = self.now > member.granted_at + GRANT_AGE_MAX;
+        for grant in member.grants.drain(..) {
+            if is_late {
+                own.decline_grant(now, grant);
+            } else {
+                own.handle_grant(now, grant);
+            }
+        }
+    }
+
+    /// Reports workers to the budget that have grants and do not proceed.
+    fn find_absent(&mut self, me: WorkerId) {
+        let at = self.now;
+        let Some(budget) = self.budget.as_mut().filter(|_| at >= self.checked + CHECK_EVERY) else {
+            return;
+        };
+        self.checked = at;
+        for (&worker, member) in self.members.iter().filter(|(worker, _)| **worker != me) {
+            if at >= member.seen + ABSENT_AFTER && budget.has_grants(worker) {
+                budget.handle_absent(at, worker);
+            }
+        }
+    }
+
+    /// Distributes all grants that are possible now. Returns true if the worker's own borrower
+    /// received one that may change its report.
+    fn grant(
+        &mut self,
+        now: Time,
+        me: WorkerId,
+        own: &mut Borrower,
+        to_wake: &mut Vec<Arc<dyn Waker>>,
+    ) -> bool {
+        let mut has_own = false;
+        let Some(budget) = &mut self.budget else { return false };
+        while let Some(grant) = budget.poll_grant(self.now) {
+            if grant.worker == me {
+                // A refused request is reported again in the next round.
+                has_own |= !matches!(grant.of, GrantKind::Refused(_));
+                own.handle_grant(now, grant);
+            } else if let Some(member) = self.members.get_mut(&grant.worker) {
+                member.post(self.now, grant, to_wake);
+            } else {
+                budget.handle_report(self.now, grant.worker, &returned(grant));
+            }
+        }
+        has_own
+    }
+
+    fn is_busy(&self) -> bool {
+        self.is_used || self.budget.as_ref().is_some_and(|budget| budget.in_flight() > 0)
+    }
+
+    /// Samples the delivered operations if due.
+    fn observe(&mut self) -> Vec<Event> {
+        let at = self.now;
+        if at < self.observed + SAMPLE || !self.is_busy() {
+            return Vec::new();
+        }
+        (self.observed, self.is_used) = (at, false);
+        self.budget.as_mut().map_or_else(Vec::new, |budget| budget.observe(at))
+    }
+
+    /// Returns the time of the next grant or observation that is due by time alone.
+    fn due(&self) -> Time {
+        let grants = self.budget.as_ref().and_then(|budget| budget.next_deadline());
+        let observation = self.is_busy().then_some(self.observed + SAMPLE);
+        grants.into_iter().chain(observation).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Makes the worker with this exchange the one that arms the deadline.
+    fn keep(&mut self, me: WorkerId) {
+        let former = self.keeper.replace(me);
+        if former == Some(me) {
+            return;
+        }
+        if let Some(former) = former.and_then(|former| self.members.get(&former)) {
+            former.flags.is_keeper.set(false);
+        }
+        if let Some(member) = self.members.get(&me) {
+            member.flags.is_keeper.set(true);
+        }
+    }
+
+    /// Returns the budget if the worker is its only user, see [`StoreBudget::is_settled`].
+    pub(crate) fn take_settled(
+        &mut self,
+        me: WorkerId,
+        own: &Borrower,
+        in_flight: u32,
+    ) -> Option<Box<Recorded<StoreBudget>>> {
+        let is_alone = self.members.len() == 1
+            && self.members.get(&me).is_some_and(|of| of.grants.is_empty())
+            && self.changes.is_empty();
+        self.budget.take_if(|budget| is_alone && budget.is_settled(own, in_flight))
+    }
+
+    /// Returns the budget, for its state.
+    pub(crate) fn budget(&self) -> Option<&Recorded<StoreBudget>> {
+        self.budget.as_deref()
+    }
+
+    /// Returns true for the worker that reports the state of the store's disks.
+    pub(crate) fn is_first(&self, me: WorkerId) -> bool {
+        let first = self.members.iter().find(|(_, of)| !of.is_leaving);
+        first.is_some_and(|(worker, _)| *worker == me)
+    }
+
+    /// Sets whether a worker will leave the store.
+    pub(crate) fn set_leaving(&mut self, me: WorkerId, is_leaving: bool) {
+        if let Some(member) = self.members.get_mut(&me) {
+            member.is_leaving = is_leaving;
+        }
+    }
+
+    /// Returns the number of grants that a worker has not fetched.
+    #[cfg(test)]
+    pub(crate) fn unfetched(&self, worker: WorkerId) -> u32 {
+        let grants = self.members.get(&worker).into_iter().flat_map(|of| &of.grants);
+        let count = |grant: &Grant| match grant.of {
+            GrantKind::Waiting(requests) => requests,
+            _ => 1,
+        };
+        grants.map(count).sum()
+    }
+
+    /// Flushes the recording of the scheduler.
+    pub(crate) fn flush(&mut self) {
+        if let Some(budget) = &mut self.budget {
+            budget.flush();
+        }
+    }
+}
+
+/// Returns the report with which a worker that has left the store returns a grant.
+fn returned(grant: Grant) -> LoanReport {
+    let requests = match grant.of {
+        GrantKind::Waiting(requests) => requests,
+        GrantKind::Ahead(_) => 1,
+        GrantKind::Nothing | GrantKind::Refused(_) => 0,
+    };
+    let of = Return { disk: grant.disk, requests, cost: 0, bytes: 0 };
+    LoanReport { returns: vec![of], ..LoanReport::default() }
+}

@@ -1,0 +1,61 @@
+//! Mutual exclusion between workers. Traits, so that the model checker can use its own primitives.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, TryLockError};
+
+/// Synchronisation primitives.
+pub(crate) trait Primitives {
+    type Lock<T: Send>: Lock<T>;
+    type Flag: Flag;
+}
+
+/// Mutual exclusion for a value.
+pub(crate) trait Lock<T> {
+    fn new(value: T) -> Self;
+    /// Calls `f` while no other thread uses the value. Blocks until then.
+    fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R;
+    /// As [`Lock::with`]; returns `None` instead of blocking.
+    fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R>;
+}
+
+/// Flag that is changed only under a [`Lock`], and read without it.
+pub(crate) trait Flag: Default + Send + Sync {
+    fn set(&self, value: bool);
+    fn get(&self) -> bool;
+}
+
+/// Primitives of the standard library.
+pub(crate) struct StdPrimitives;
+
+impl Primitives for StdPrimitives {
+    type Lock<T: Send> = Mutex<T>;
+    type Flag = AtomicBool;
+}
+
+impl<T> Lock<T> for Mutex<T> {
+    fn new(value: T) -> Self {
+        Self::new(value)
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        f(&mut self.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        match self.try_lock() {
+            Ok(mut value) => Some(f(&mut value)),
+            Err(TryLockError::Poisoned(value)) => Some(f(&mut value.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+impl Flag for AtomicBool {
+    fn set(&self, value: bool) {
+        self.store(value, Ordering::Release);
+    }
+
+    fn get(&self) -> bool {
+        self.load(Ordering::Acquire)
+    }
+}

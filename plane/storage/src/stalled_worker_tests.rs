@@ -1,0 +1,241 @@
+//! Workers that do not proceed while they share a store with others.
+
+use proptest::prelude::*;
+use suimon_quantity::{DiskId, WorkerId};
+use suimon_storage_qos::{Assignment, CATCH_UP, GRANT_AGE_MAX, Proposal, StoreSpec};
+
+use crate::ABSENT_AFTER;
+use crate::qos_bench::{Bench, DELAY_MAX_NS, Load, MILLISECOND, SECOND, STORE, deep, limits};
+use crate::qos_roles_tests::{late, shared};
+
+/// Longest pause of other workers' disks: a stalled worker that uses the whole device depth counts
+/// as absent, and another worker reports.
+const PAUSE_MAX: u64 = ABSENT_AFTER.as_nanos() as u64 + 200 * MILLISECOND;
+
+/// Creates workers with one disk each on a device with 2000 IOPS.
+fn one_disk_each(workers: usize, spec: &StoreSpec, max: u64, depth: u32) -> Bench {
+    let mut bench = Bench::new(workers, spec, 8, 4 * MILLISECOND);
+    for disk in 0..workers as u32 {
+        bench.add_disk(disk as usize, disk, limits(0, max));
+        bench.add_seat(disk, Load::reads(4096, depth));
+    }
+    bench
+}
+
+fn set_stalled(bench: &mut Bench, workers: &[usize], is_stalled: bool) {
+    workers.iter().for_each(|at| bench.set_stalled(*at, is_stalled));
+}
+
+fn answered(bench: &Bench) -> Vec<u64> {
+    bench.seats.iter().map(|seat| seat.answered).collect()
+}
+
+/// Checks that no request and no grant is left after the load has ended.
+fn check_end(bench: &mut Bench) {
+    bench.seats.iter_mut().for_each(|seat| seat.load = None);
+    bench.run(3 * SECOND);
+    assert_eq!(bench.open(), 0);
+    let status = bench.works[0].store_status(STORE).unwrap();
+    assert_eq!((status.waiting, status.under_way, status.in_flight), (0, 0, 0));
+    let now = bench.time();
+    for at in 1..bench.works.len() {
+        let disks: Vec<u32> =
+            bench.disks.iter().filter(|(_, of)| of.0 == at).map(|(disk, _)| *disk).collect();
+        disks.iter().for_each(|disk| bench.works[at].close_disk(bench.disks[disk].1));
+        bench.run(10 * MILLISECOND);
+        assert!(bench.works[at].remove_store(STORE));
+    }
+    assert!(bench.works[0].end_sharing(now, STORE));
+    bench.run(SECOND);
+    let role = bench.works[0].store_status(STORE).unwrap().role;
+    assert_eq!(role, crate::StoreRole::Sole, "a grant was not returned");
+}
+
+/// Returns a store in which the requests of one disk use the whole depth.
+fn shallow() -> StoreSpec {
+    StoreSpec { depth_min: 4, depth_max: 4, ..StoreSpec::default() }
+}
+
+/// The stall begins at different steps of the workers.
+#[test]
+fn disks_on_other_workers_continue_whichever_worker_is_stalled() {
+    for (spec, max) in [(deep(), 0), (shallow(), 0), (deep(), 300), (shallow(), 300)] {
+        for (workers, stalled) in [(2, 0), (2, 1), (3, 1)] {
+            for step in 0..8 {
+                let mut bench = one_disk_each(workers, &spec, max, 16);
+                bench.dice.0 = step;
+                bench.run(20 * MILLISECOND + step * 313_000);
+                bench.set_stalled(stalled, true);
+                bench.run(PAUSE_MAX);
+                let before = answered(&bench);
+                bench.run(SECOND);
+                let after = answered(&bench);
+                for at in 0..workers {
+                    let got = after[at] - before[at];
+                    let case = format!("{max}, {workers} workers, {stalled}, {step}: {at} {got}");
+                    assert_eq!(got >= 285, at != stalled, "{case}");
+                    assert!(max == 0 || got < 301 + late(max, 1) as u64, "{case}");
+                }
+                bench.set_stalled(stalled, false);
+                bench.run(SECOND);
+                let got = answered(&bench)[stalled] - after[stalled];
+                assert!(got >= 270, "{max}, {workers} workers, {stalled}, {step}: {got} later");
+                if step % 4 == 0 {
+                    check_end(&mut bench);
+                }
+            }
+        }
+    }
+}
+
+/// Without a shortage of depth, the pause is shorter than the time after which a worker is absent.
+#[test]
+fn the_next_report_replaces_the_deadline_of_a_stalled_worker() {
+    for stalled in 0..3 {
+        for step in 0..12 {
+            let mut bench = one_disk_each(3, &deep(), 500, 4);
+            bench.dice.0 = step;
+            bench.run(100 * MILLISECOND + step * 170_000);
+            bench.set_stalled(stalled, true);
+            let mut last = answered(&bench);
+            for _ in 0..5 {
+                bench.run(150 * MILLISECOND);
+                let now = answered(&bench);
+                let others = (0..3).filter(|at| *at != stalled);
+                others.for_each(|at| assert!(now[at] > last[at] + 20, "{stalled}, {step}: {at}"));
+                last = now;
+            }
+        }
+    }
+}
+
+#[test]
+fn several_or_all_workers_are_stalled() {
+    for (workers, stalled) in [(3, vec![0, 1]), (4, vec![0, 2, 3]), (2, vec![0, 1])] {
+        for spec in [deep(), shallow()] {
+            let mut bench = one_disk_each(workers, &spec, 200, 16);
+            bench.run(30 * MILLISECOND);
+            set_stalled(&mut bench, &stalled, true);
+            bench.run(PAUSE_MAX);
+            let before = answered(&bench);
+            bench.run(SECOND);
+            let after = answered(&bench);
+            for at in 0..workers {
+                let goes_on = after[at] - before[at] >= 190;
+                assert_eq!(goes_on, !stalled.contains(&at), "{stalled:?}: {at}");
+            }
+            // The workers return one after the other.
+            for at in &stalled {
+                bench.set_stalled(*at, false);
+                bench.run(SECOND);
+                assert!(answered(&bench)[*at] > after[*at] + 150, "{stalled:?}: {at}");
+            }
+            check_end(&mut bench);
+        }
+    }
+}
+
+#[test]
+fn a_minimum_is_met_while_another_worker_is_stalled() {
+    for spec in [StoreSpec::default(), shallow()] {
+        let mut bench = Bench::new(3, &spec, 8, 200_000);
+        for disk in 0..12u32 {
+            let min = if disk == 1 { 8000 } else { 0 };
+            bench.add_disk(disk as usize % 3, disk, limits(min, 0));
+            bench.add_seat(disk, Load::reads(4096, 16));
+        }
+        bench.run(SECOND);
+        bench.set_stalled(0, true);
+        bench.run(PAUSE_MAX);
+        let before = answered(&bench);
+        bench.run(2 * SECOND);
+        let after = answered(&bench);
+        assert!(after[1] - before[1] >= 2 * 7840, "{}", after[1] - before[1]);
+        assert!(after[2] > before[2] + 100, "other disks continue beyond the minimum");
+        bench.set_stalled(0, false);
+        bench.run(SECOND);
+        assert!(answered(&bench)[0] > after[0]);
+        check_end(&mut bench);
+    }
+}
+
+#[test]
+fn a_change_takes_effect_while_a_worker_is_stalled() {
+    for stalled in 0..2 {
+        let mut bench = one_disk_each(3, &deep(), 600, 16);
+        bench.run(100 * MILLISECOND);
+        bench.set_stalled(stalled, true);
+        let assigned = Assignment::Own(limits(0, 200));
+        let changes = (0..3).map(|disk| Proposal::Disk(DiskId(disk), assigned));
+        // Only the budget: the commands to the workers are not necessary for it.
+        let changes = bench.store.propose(&changes.collect::<Vec<_>>(), true).unwrap();
+        assert!(bench.shared.as_ref().unwrap().apply(&changes));
+        bench.run(PAUSE_MAX);
+        let before = answered(&bench);
+        bench.run(SECOND);
+        let got = answered(&bench)[2] - before[2];
+        assert!((195..=201 + late(200, 1) as u64).contains(&got), "{stalled}: {got}");
+    }
+}
+
+#[test]
+fn grants_of_a_stalled_worker_are_bounded_by_its_requests() {
+    const DEPTH: u32 = 64;
+    let (mut bench, _) = shared(2, 1000, 4096);
+    bench.add_seat(0, Load::reads(4096, DEPTH));
+    bench.run(100 * MILLISECOND);
+    bench.set_stalled(0, true);
+    for _ in 0..20 {
+        bench.run(SECOND / 2);
+        let waiting = bench.works[0].store_status(STORE).unwrap().waiting;
+        let unfetched = bench.shared.as_ref().unwrap().unfetched(WorkerId(0));
+        assert!(waiting > 0 && unfetched <= waiting + 2 * 16, "{unfetched} of {waiting}");
+    }
+}
+
+/// Permitted excess with stalled workers: in addition to [`late`], grants and loans of workers that
+/// return within [`GRANT_AGE_MAX`] are used although the maximum permits others meanwhile.
+fn excess_max(rate: u64) -> f64 {
+    let ns = (CATCH_UP + GRANT_AGE_MAX).as_nanos() as u64 + DELAY_MAX_NS;
+    late(rate, 1) + (rate * ns) as f64 / SECOND as f64
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Workers are stalled at any time and for any time. The common maximum of all disks holds over
+    /// any time window, also when the workers return, and no request is lost or stuck.
+    #[test]
+    fn a_common_maximum_holds_while_workers_are_stalled_and_return(
+        workers in 2usize..5,
+        max in prop::sample::select(vec![300u64, 3000, 15_000]),
+        stalls in prop::collection::vec(
+            (0usize..4, any::<bool>(), prop_oneof![
+                0u64..MILLISECOND, 0u64..30 * MILLISECOND, 0u64..700 * MILLISECOND,
+            ]),
+            1..16,
+        ),
+        seed in any::<u64>(),
+    ) {
+        let (mut bench, disks) = shared(workers, max, 8192);
+        bench.dice.0 = seed;
+        bench.run(100 * MILLISECOND);
+        for (at, is_stalled, pause) in stalls {
+            bench.set_stalled(at % workers, is_stalled);
+            bench.run(pause);
+        }
+        let all: Vec<usize> = (0..workers).collect();
+        set_stalled(&mut bench, &all, false);
+        // Declined requests are charged twice.
+        let again = 64 * disks.len() as u64 * SECOND / max;
+        bench.run(300 * MILLISECOND + again);
+        let from = bench.device().now;
+        bench.run(SECOND);
+        let got: u64 =
+            disks.iter().map(|disk| bench.device().count(*disk, from, u64::MAX)).sum();
+        prop_assert!(got * 100 >= max * 97, "{got} of {max} afterwards");
+        let excess = bench.device().excess(&disks, max, 0);
+        prop_assert!(excess <= excess_max(max), "{excess} above {}", excess_max(max));
+        check_end(&mut bench);
+    }
+}

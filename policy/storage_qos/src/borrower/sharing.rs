@@ -1,0 +1,59 @@
+//! Beginning and end of borrowing: exchange of queued requests and requests in flight with the
+//! scheduler.
+
+use suimon_quantity::Time;
+
+use crate::borrower::Borrower;
+use crate::phase::Phases;
+use crate::records::Units;
+use crate::{DiskSlot, LoanReport};
+
+impl Borrower {
+    /// Starts again with another budget, because the previous budget has ended. Queued requests may
+    /// be dispatched. Nothing is expected from or returned to the previous budget.
+    pub fn forget_budget(&mut self) {
+        self.report.clear();
+        self.ready.clear();
+        for (slot, queue) in (0..).zip(&mut self.queues) {
+            (queue.granted, queue.loans, queue.loans_requested) = (queue.waiting, 0, 0);
+            if queue.granted > 0 {
+                self.ready.push_back(slot);
+            }
+        }
+    }
+
+    /// Adds a queued request that the budget already counts.
+    pub(crate) fn take_on(&mut self, disk: DiskSlot, tag: u32, units: Units) {
+        let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
+        self.records.push(&mut queue.fifo, tag, units);
+        queue.waiting += 1;
+    }
+
+    /// Takes over the requests in flight of a disk from the budget's scheduler, which accounted for
+    /// them up to `now`.
+    pub(crate) fn adopt(&mut self, now: Time, disk: DiskSlot, in_flight: u32, phases: Phases) {
+        let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
+        queue.local.adopt(now, in_flight, phases);
+        queue.account(now, disk, &mut self.changed);
+    }
+
+    /// Returns the phases of a disk's requests in flight.
+    pub(crate) fn phases(&self, disk: DiskSlot) -> Phases {
+        self.queues.get(disk.0 as usize).map(|queue| queue.local.phases()).unwrap_or_default()
+    }
+
+    /// Takes the request times that were not reported yet. Called when the worker becomes the only
+    /// user of the store.
+    pub fn take_times(&mut self, now: Time) -> LoanReport {
+        self.report_times(now, true);
+        LoanReport { times: core::mem::take(&mut self.report.times), ..LoanReport::default() }
+    }
+
+    /// Removes a disk's oldest queued request and returns its tag. The request is then queued in
+    /// the scheduler.
+    pub(crate) fn hand_over(&mut self, disk: DiskSlot) -> Option<u32> {
+        let queue = self.queues.get_mut(disk.0 as usize)?;
+        queue.waiting = queue.waiting.saturating_sub(1);
+        self.records.pop(&mut queue.fifo).map(|record| record.tag)
+    }
+}

@@ -1,0 +1,167 @@
+//! Workers that stop reporting to a store's budget.
+
+use std::time::Duration;
+
+use crate::array::limits;
+use suimon_quantity::{DiskId, Time, WorkerId};
+use suimon_storage_qos::{
+    Assignment, Borrower, Capacity, Completion, DiskSlot, GRANT_AGE_MAX, Grant, GrantKind, Limits,
+    LoanReport, Next, Normalization, Operation, Proposal, Store, StoreBudget, StoreSpec, Submitted,
+};
+
+const NOW: Time = Time::from_ns(1 << 44);
+const DISKS: [DiskSlot; 2] = [DiskSlot(0), DiskSlot(1)];
+const WORKERS: [WorkerId; 2] = [WorkerId(0), WorkerId(1)];
+
+/// Budget of a device with a depth of 4, and two workers with a disk each.
+struct Host {
+    budget: StoreBudget,
+    borrowers: [Borrower; 2],
+}
+
+impl Host {
+    fn new(of: Limits) -> Self {
+        let spec = StoreSpec { depth_min: 4, depth_max: 4, ..StoreSpec::default() };
+        let mut budget = StoreBudget::new(spec);
+        let mut store = Store::new(Capacity::Measured(10_000_000));
+        let disk = |disk| Proposal::Disk(DiskId(disk), Assignment::Own(of));
+        for change in store.propose(&[disk(0), disk(1)], false).unwrap() {
+            budget.apply(NOW, change);
+        }
+        let borrower = || {
+            let mut borrower = Borrower::new(Normalization::default(), 64);
+            DISKS.into_iter().for_each(|disk| borrower.add(disk));
+            borrower
+        };
+        Self { budget, borrowers: [borrower(), borrower()] }
+    }
+
+    /// Submits requests of a worker's disk, and reports them.
+    fn submit(&mut self, now: Time, at: usize, requests: u32) {
+        for tag in 0..requests {
+            let submitted = self.borrowers[at].submit(now, DISKS[at], 8192, tag).unwrap();
+            assert_eq!(submitted, Submitted::Queued);
+        }
+        self.report(now, at);
+    }
+
+    fn report(&mut self, now: Time, at: usize) {
+        if let Ok(report) = self.borrowers[at].poll_report(now, LoanReport::default()) {
+            self.budget.handle_report(now, WORKERS[at], &report);
+        }
+    }
+
+    fn grants(&mut self, now: Time) -> Vec<Grant> {
+        std::iter::from_fn(|| self.budget.poll_grant(now)).collect()
+    }
+
+    /// Dispatches the granted requests of a worker. Returns their number.
+    fn dispatch(&mut self, now: Time, at: usize) -> u32 {
+        let mut dispatched = 0;
+        while let Next::Dispatch { .. } = self.borrowers[at].poll(now) {
+            dispatched += 1;
+        }
+        dispatched
+    }
+
+    fn complete(&mut self, now: Time, at: usize, requests: u32) {
+        let (disk, operation, latency) = (DISKS[at], Operation::Read, None);
+        for _ in 0..requests {
+            let of = Completion { disk, operation, bytes: 8192, latency };
+            self.borrowers[at].handle_completion(now, of);
+        }
+        self.report(now, at);
+    }
+}
+
+fn waiting(grants: &[Grant], worker: usize) -> u32 {
+    let of_it = grants.iter().filter(|grant| grant.worker == WORKERS[worker]);
+    of_it.map(|grant| if let GrantKind::Waiting(of) = grant.of { of } else { 0 }).sum()
+}
+
+#[test]
+fn requests_of_an_absent_worker_do_not_occupy_the_device() {
+    let mut host = Host::new(Limits::default());
+    // No loans.
+    host.borrowers.iter_mut().for_each(|borrower| borrower.set_settling(true));
+    host.submit(NOW, 0, 6);
+    let grants = host.grants(NOW);
+    assert_eq!(waiting(&grants, 0), 4);
+    grants.into_iter().for_each(|grant| host.borrowers[0].handle_grant(NOW, grant));
+    assert_eq!(host.dispatch(NOW, 0), 4);
+    host.submit(NOW, 1, 6);
+    assert_eq!(host.grants(NOW), []);
+    assert!(host.budget.has_grants(WORKERS[0]) && !host.budget.has_grants(WORKERS[1]));
+    host.budget.handle_absent(WORKERS[0]);
+    assert!(!host.budget.has_grants(WORKERS[0]));
+    // The other worker has the device for itself. Queued requests of the absent one are granted,
+    // too, and occupy nothing.
+    let now = NOW + Duration::from_millis(1);
+    let grants = host.grants(now);
+    assert_eq!((waiting(&grants, 0), waiting(&grants, 1)), (2, 4));
+    assert_eq!(host.budget.in_flight(), 10);
+    for grant in grants {
+        host.borrowers[usize::from(grant.worker.0)].handle_grant(now, grant);
+    }
+    assert_eq!(host.dispatch(now, 1), 4);
+    // A second notice changes nothing.
+    host.budget.handle_absent(WORKERS[0]);
+    assert_eq!(host.budget.in_flight(), 10);
+    // The worker returns. Its requests are counted again until they complete.
+    assert_eq!(host.dispatch(now, 0), 2);
+    host.complete(now, 0, 1);
+    assert!(host.budget.has_grants(WORKERS[0]));
+    assert_eq!(host.budget.in_flight(), 9);
+    host.complete(now, 1, 4);
+    assert_eq!(host.grants(now), [], "5 requests of the first worker are in the device");
+    host.complete(now, 0, 2);
+    assert_eq!(waiting(&host.grants(now), 1), 1);
+}
+
+#[test]
+fn a_declined_grant_remains_charged_and_is_requested_again() {
+    let mut host = Host::new(limits(0, 1000, 100));
+    host.submit(NOW, 0, 64);
+    let (mut now, mut granted) = (NOW, Vec::new());
+    // The worker does not fetch its grants for a time.
+    while now < NOW + 2 * GRANT_AGE_MAX {
+        granted.extend(host.grants(now));
+        now = now + Duration::from_millis(1);
+    }
+    let count = waiting(&granted, 0);
+    assert_eq!(count, 4, "the depth limits them");
+    granted.into_iter().for_each(|grant| host.borrowers[0].decline_grant(now, grant));
+    assert_eq!(host.dispatch(now, 0), 0);
+    host.report(now, 0);
+    let (mut again, mut in_flight) = (0, 0);
+    for _ in 0..100 {
+        for grant in host.grants(now) {
+            host.borrowers[0].handle_grant(now, grant);
+        }
+        in_flight += host.dispatch(now, 0);
+        again += in_flight;
+        host.complete(now, 0, std::mem::take(&mut in_flight));
+        now = now + Duration::from_millis(1);
+    }
+    assert_eq!((again, host.borrowers[0].waiting(DISKS[0])), (64, 0), "each is dispatched once");
+}
+
+#[test]
+fn a_loan_that_was_held_for_too_long_is_not_refunded() {
+    for (held, is_refunded) in [(GRANT_AGE_MAX, true), (2 * GRANT_AGE_MAX, false)] {
+        let mut host = Host::new(Limits::default());
+        host.submit(NOW, 0, 1);
+        host.grants(NOW).into_iter().for_each(|grant| host.borrowers[0].handle_grant(NOW, grant));
+        assert_eq!(host.dispatch(NOW, 0), 1);
+        host.complete(NOW, 0, 1);
+        let lent = host.grants(NOW);
+        assert!(lent.iter().any(|grant| grant.of == GrantKind::Ahead(8192)), "{lent:?}");
+        lent.into_iter().for_each(|grant| host.borrowers[0].handle_grant(NOW, grant));
+        let report = host.borrowers[0].poll_report(NOW + held, LoanReport::default()).unwrap();
+        let returned: u32 = report.returns.iter().map(|of| of.requests).sum();
+        let refunded: u32 = report.returns.iter().map(|of| of.cost).sum();
+        assert_eq!((returned > 0, refunded), (true, if is_refunded { returned } else { 0 }));
+        host.budget.handle_report(NOW + held, WORKERS[0], &report);
+        assert_eq!(host.budget.in_flight(), 0);
+    }
+}

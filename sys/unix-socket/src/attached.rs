@@ -1,0 +1,70 @@
+//! Owner of descriptors that a peer attaches to its data, on kernels that cannot refuse them
+//! (before Linux 6.16).
+
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::net::{Shutdown, shutdown};
+
+use crate::{Closes, receive};
+
+/// Last descriptor of a peer's socket, and the descriptors received through it. Their close, and
+/// that of the socket, which may contain more of them, may block and is performed by [`Closes`].
+/// Must be dropped after all other descriptors of the socket.
+#[derive(Debug)]
+pub struct AttachedDescriptors {
+    socket: Option<OwnedFd>,
+    received: Mutex<Vec<OwnedFd>>,
+    closes: Closes,
+}
+
+impl AttachedDescriptors {
+    /// Creates the owner for a socket.
+    ///
+    /// # Errors
+    /// The host has no descriptor left.
+    pub fn new(socket: impl AsFd, closes: &Closes) -> io::Result<Self> {
+        let socket = Some(socket.as_fd().try_clone_to_owned()?);
+        Ok(Self { socket, received: Mutex::default(), closes: closes.clone() })
+    }
+
+    /// Receives data without blocking.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`]: the peer attached a descriptor. Otherwise the error of
+    /// recvmsg(2).
+    pub fn receive(
+        &self,
+        socket: BorrowedFd<'_>,
+        rooms: &mut [IoSliceMut<'_>],
+    ) -> io::Result<usize> {
+        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = receive(socket, rooms, &mut received)?;
+        if received.is_empty() {
+            return Ok(count);
+        }
+        let text = "the peer attached a descriptor to its data";
+        Err(io::Error::new(io::ErrorKind::InvalidData, text))
+    }
+
+    /// Drops this descriptor of the socket in the calling thread, because another descriptor of it
+    /// is open.
+    pub fn release(mut self) {
+        self.socket = None;
+    }
+}
+
+impl Drop for AttachedDescriptors {
+    fn drop(&mut self) {
+        let received = self.received.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let values = (self.socket.take(), core::mem::take(received));
+        if let Some(socket) = &values.0 {
+            // The peer receives the end of the connection although the close may be queued.
+            let _ = shutdown(socket, Shutdown::Both);
+        }
+        if values.0.is_some() || !values.1.is_empty() {
+            self.closes.close(values);
+        }
+    }
+}

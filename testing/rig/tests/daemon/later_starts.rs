@@ -1,0 +1,86 @@
+//! Starts with stored state, after a host file was edited, or while a listener cannot be used.
+
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use suimon_rig::{Daemon, Rig, create_certificates, run, wait_until};
+
+/// Deadline of conditions that hold within ten seconds on an idle machine.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Address of no device of the test's namespace at first.
+const ADDRESS: &str = "192.0.2.9";
+
+const HOST: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n\
+    [[nic]]\nname = \"web\"\nswitch = \"lan\"\nbackend = \"tap\"\ndevice = \"latertap0\"\n\
+    mac = \"52:54:00:00:00:01\"\n";
+/// Refused because of its text.
+const INVALID: &str = "[[switch]]\nname = \"lan\"\nkind = \"privat\"\n";
+/// Refused because the minimum needs `--force`. The NIC is missing.
+const TOO_MUCH: &str = "[[store]]\nname = \"s\"\npath = \"/srv\"\ncapacity_iops = 100\n\
+    [[disk]]\nname = \"d\"\nstore = \"s\"\nformat = \"raw\"\nsize_bytes = \"1 MiB\"\n\
+    qos = { min_iops = 500 }\n";
+
+fn events(daemon: &Daemon, id: &str) -> String {
+    daemon.ok(&["event", "list", "--id", id]).unwrap()
+}
+
+#[test]
+fn a_refused_host_file_leaves_the_stored_state_in_effect_at_a_later_start() {
+    Rig::run(|rig| {
+        let mut daemon = Daemon::start(rig, HOST)?;
+        daemon.wait_up("nic", "web")?;
+        for (text, reason) in [(INVALID, "toml:3: switch/lan: kind:"), (TOO_MUCH, "90 %")] {
+            fs::write(daemon.file(), text)?;
+            // As after a crash: the daemon is killed.
+            daemon.restart(rig)?;
+            daemon.wait_up("nic", "web")?;
+            let reported = events(&daemon, "1008");
+            assert!(
+                reported.contains(reason) && reported.contains("Correct the file"),
+                "{reported}"
+            );
+        }
+        // The file counts as changed until it was applied.
+        fs::write(daemon.file(), HOST.replace("00:01", "00:02"))?;
+        daemon.restart(rig)?;
+        daemon.wait_up("nic", "web")?;
+        assert!(daemon.ok(&["nic", "show", "web"])?.contains("52:54:00:00:00:02"));
+        assert_eq!(events(&daemon, "1008").lines().count(), 2);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_listener_that_cannot_be_used_does_not_keep_a_host_down_and_is_tried_again() {
+    Rig::run(|rig| {
+        let mut daemon = Daemon::start(rig, HOST)?;
+        let folder = create_certificates(Path::new(&rig.path("pki")));
+        let token = rig.path("token");
+        run(&["sh", "-c", &format!("umask 077; echo 0123456789abcdef >{token}")])?;
+        let folder = folder.display();
+        let api = format!(
+            "{HOST}[api]\nlisten = \"{ADDRESS}:8443\"\ntls_certificate = \"{folder}/server-cert.pem\"\n\
+             tls_key = \"{folder}/server-key.pem\"\ntoken_file = \"{token}\"\n"
+        );
+        fs::write(daemon.file(), &api)?;
+        run(&["mv", &token, &rig.path("moved")])?;
+        daemon.restart(rig)?;
+        daemon.wait_up("nic", "web")?;
+        let reported = events(&daemon, "1009");
+        assert!(reported.contains("api: token_file:"), "{reported}");
+
+        run(&["mv", &rig.path("moved"), &token])?;
+        daemon.restart(rig)?;
+        daemon.wait_up("nic", "web")?;
+        let reported = events(&daemon, "1009");
+        assert!(reported.contains(&format!("cannot listen on {ADDRESS}:8443")), "{reported}");
+        run(&["ip", "address", "add", &format!("{ADDRESS}/32"), "dev", "lo"])?;
+        let address: SocketAddr = format!("{ADDRESS}:8443").parse()?;
+        wait_until("the daemon listens", LIMIT, || {
+            Ok(TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok())
+        })?;
+        Ok(())
+    });
+}

@@ -1,0 +1,131 @@
+//! Image files that are missing when the daemon starts: no empty image replaces them, and the disks work
+//! when the files are back.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+use suimon_rig::{Daemon, Mounted, NbdClient, Rig, run, wait_until};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const BLOCK: [u8; 4096] = [7; 4096];
+/// Image file of each disk.
+const IMAGES: [(&str, &str); 3] = [("raw", "raw.raw"), ("vhdx", "vhdx.vhdx"), ("good", "good.raw")];
+
+fn host(rig: &Rig, store: &str) -> String {
+    let disks = IMAGES.map(|(name, file)| {
+        let format = file.rsplit('.').next().unwrap();
+        let socket = rig.path("nbd.sock");
+        format!(
+            "[[disk]]\nname = \"{name}\"\nstore = \"s\"\nformat = \"{format}\"\n\
+             size_bytes = \"16 MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
+        )
+    });
+    format!("[[store]]\nname = \"s\"\npath = \"{store}\"\n") + &disks.concat()
+}
+
+fn disk(daemon: &Daemon, name: &str) -> Value {
+    daemon.json(&["disk", "show", name]).unwrap()
+}
+
+fn wait_state(daemon: &Daemon, name: &str, state: &str) {
+    let what = format!("{name} is {state}");
+    wait_until(&what, PATIENCE, || Ok(disk(daemon, name)["state"] == state)).unwrap();
+}
+
+fn write_all(rig: &Rig) {
+    for (name, _) in IMAGES {
+        let mut client = NbdClient::connect(&rig.path("nbd.sock"), name).unwrap();
+        client.write(1 << 20, &BLOCK, false).unwrap();
+    }
+}
+
+fn read(rig: &Rig, name: &str) -> [u8; 4096] {
+    let mut found = [1; 4096];
+    let mut client = NbdClient::connect(&rig.path("nbd.sock"), name).unwrap();
+    client.read(1 << 20, &mut found).unwrap();
+    found
+}
+
+/// Returns the number of image files that were created so far.
+fn created(daemon: &Daemon) -> usize {
+    let events = daemon.json(&["event", "list", "--id", "6111"]).unwrap();
+    events.as_array().unwrap().len()
+}
+
+fn assert_failed(daemon: &Daemon, name: &str, path: &str) {
+    wait_state(daemon, name, "failed");
+    let reason = disk(daemon, name)["reason"].as_str().unwrap().to_owned();
+    for part in [path, "store s", "--create-image"] {
+        assert!(reason.contains(part), "{reason}");
+    }
+}
+
+#[test]
+fn missing_files_are_not_replaced_by_empty_ones() {
+    let rig = Rig::new().unwrap();
+    let store = rig.path("store");
+    fs::create_dir(&store).unwrap();
+    let mut daemon = Daemon::start(&rig, &host(&rig, &store)).unwrap();
+    write_all(&rig);
+    daemon.kill();
+    for (_, file) in &IMAGES[..2] {
+        fs::rename(format!("{store}/{file}"), rig.path(file)).unwrap();
+    }
+    daemon.restart(&rig).unwrap();
+    for (name, file) in &IMAGES[..2] {
+        assert_failed(&daemon, name, &format!("{store}/{file}"));
+        assert!(fs::metadata(format!("{store}/{file}")).is_err(), "{file}");
+    }
+    wait_state(&daemon, "good", "ready");
+    assert_eq!(read(&rig, "good"), BLOCK);
+    // Another file must exist, too.
+    let refused = daemon.cli(&["disk", "set", "good", "--file", "other.raw"]).unwrap();
+    assert!(!refused.is_ok() && refused.stderr.contains("--create-image"), "{}", refused.stderr);
+    assert_eq!(read(&rig, "good"), BLOCK);
+    for (name, file) in &IMAGES[..2] {
+        fs::rename(rig.path(file), format!("{store}/{file}")).unwrap();
+        wait_state(&daemon, name, "ready");
+        assert_eq!(read(&rig, name), BLOCK, "{name}");
+    }
+    assert_eq!(created(&daemon), IMAGES.len());
+    // An empty image on request.
+    daemon.kill();
+    fs::remove_file(format!("{store}/raw.raw")).unwrap();
+    daemon.restart(&rig).unwrap();
+    assert_failed(&daemon, "raw", &format!("{store}/raw.raw"));
+    daemon.ok(&["disk", "set", "raw", "--create-image"]).unwrap();
+    assert_eq!(disk(&daemon, "raw")["state"], "ready");
+    assert_eq!(read(&rig, "raw"), [0; 4096]);
+    assert_eq!(created(&daemon), IMAGES.len() + 1);
+    assert!(daemon.stop().unwrap().success());
+}
+
+#[test]
+fn a_store_that_is_mounted_after_the_start_is_found() {
+    let rig = Rig::new().unwrap();
+    let (store, files) = (rig.path("store"), rig.path("files"));
+    fs::create_dir(&store).unwrap();
+    fs::create_dir(&files).unwrap();
+    let mount = || {
+        run(&["mount", "--bind", &files, &store]).unwrap();
+        Mounted::taken_over(&store)
+    };
+    let mounted = mount();
+    let mut daemon = Daemon::start(&rig, &host(&rig, &store)).unwrap();
+    write_all(&rig);
+    daemon.kill();
+    drop(mounted);
+    daemon.restart(&rig).unwrap();
+    for (name, file) in IMAGES {
+        assert_failed(&daemon, name, &format!("{store}/{file}"));
+    }
+    assert_eq!(fs::read_dir(&store).unwrap().count(), 0);
+    let _mounted = mount();
+    for (name, _) in IMAGES {
+        wait_state(&daemon, name, "ready");
+        assert_eq!(read(&rig, name), BLOCK, "{name}");
+    }
+    assert_eq!(created(&daemon), IMAGES.len());
+    assert!(daemon.stop().unwrap().success());
+}
