@@ -3,6 +3,7 @@
 
 mod capability;
 mod children;
+mod disk_images;
 mod entry;
 mod exports;
 mod file_work;
@@ -18,6 +19,7 @@ mod limits;
 mod measured_words;
 mod measuring;
 mod mirroring;
+mod missing_image;
 mod nbd_servers;
 mod new_disks;
 mod notices;
@@ -52,6 +54,7 @@ use suimon_storage_qos::PolicyId;
 
 use self::capability::MeasuredStores;
 pub(crate) use self::capability::{MeasuredStore, capacity};
+pub(crate) use self::disk_images::DiskImages;
 pub(crate) use self::entry::{DiskEntry, Moving};
 use self::exports::Exports;
 use self::full_stores::StoreSpaces;
@@ -67,7 +70,7 @@ pub(crate) use self::nbd_servers::nbd_event;
 use self::open_stores::OpenStores;
 pub(crate) use self::opening::{disk_error, store_file_error};
 pub use self::plane::DiskPlane;
-pub(crate) use self::planning::{DiskImages, acquire_disks, disk_steps};
+pub(crate) use self::planning::{acquire_disks, disk_steps};
 pub(crate) use self::required::{
     RequiredDisk, RequiredDisks, disk_format, file_name, required_disks, required_sockets,
     taken_over_sockets,

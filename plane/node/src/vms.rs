@@ -26,6 +26,7 @@ mod move_limits;
 mod moving;
 mod outgoing;
 mod outgoing_failed;
+mod pending_kill;
 mod plugging;
 mod publishing;
 mod records;

@@ -13,7 +13,7 @@ use suimon_storage::{DiskSpec, jobs};
 
 use super::children::{ClosedDisk, ParentCache};
 use super::growing::required_size;
-use super::new_disks::missing_image;
+use super::missing_image::missing_image;
 use super::open_stores::OpenStores;
 use super::opening::{disk_error, store_file_error};
 use super::required::RequiredDisk;

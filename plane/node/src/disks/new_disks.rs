@@ -11,11 +11,11 @@
 
 use std::collections::BTreeSet;
 
-use suimon_contract::{ApiError, ErrorCode, Name};
+use suimon_contract::{ApiError, Name};
 use suimon_ports::{StateStore, StateStoreError};
 
 use super::entry::DiskEntry;
-use super::required::{RequiredDisk, RequiredDisks, required_disks};
+use super::required::{RequiredDisks, required_disks};
 use crate::control::Controller;
 use crate::errors::store_error;
 use crate::state::{StoreChange, encode, scan_all};
@@ -38,19 +38,6 @@ fn save(name: &Name) -> Result<StoreChange, StateStoreError> {
 
 fn clear(name: &Name) -> StoreChange {
     (NEW_DISKS, name.to_string(), None)
-}
-
-/// Returns the error that the image file of a disk is missing and is not created.
-pub(super) fn missing_image(label: &str, wanted: &RequiredDisk) -> ApiError {
-    let path = wanted.config.path_in(&wanted.store);
-    let (name, store) = (&wanted.config.name, &wanted.config.store);
-    let text = format!(
-        "the image file {} is missing, and is created only for a new disk. Mount the file system \
-         of store {store}, or restore the file; the daemon then opens it. To give the disk a new, \
-         empty image, use `suimon disk set {name}` with `--create-image`",
-        path.display()
-    );
-    ApiError::new(ErrorCode::NotFound, text).about(label).field("file")
 }
 
 impl Controller {

@@ -14,7 +14,6 @@ use super::entry::in_words;
 use super::freezing::GuestFreeze;
 use super::inbox::{Input, Message, PendingNotices};
 use super::incoming::Arriving;
-use super::killing::ON_REQUEST;
 use super::outgoing::OutgoingMigration;
 use super::records::{StoredMove, StoredRun};
 use super::self_released::SelfReleased;
@@ -286,7 +285,7 @@ impl Driver {
             return Ok(());
         }
         self.kill_process().map_err(|error| self.api_error(&error))?;
-        self.handle_ended(true, ON_REQUEST);
+        self.handle_ended(true, texts::ON_REQUEST);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use suimon_contract::{IncomingMigrationRequest, MigrateVmRequest, VM_DEVICES_MAX
 use suimon_ports::{VmDevice, VmNotice, VmRunState};
 
 pub(crate) use self::observer::NoticeObserver;
-use super::killing::PendingKill;
+use super::pending_kill::PendingKill;
 use super::vfs::VfOrder;
 use super::work::VmAction;
 use crate::migration::ArrivalMessage;

@@ -1,11 +1,10 @@
 //! Kill of a VM whose driver may be blocked.
 //!
 //! The driver of a VM executes kills. A QEMU that does not respond can block it for many seconds. A
-//! kill that the driver has not begun within [`GRACE`] is therefore executed by another thread. The
+//! kill that the driver has not begun within `GRACE` (`pending_kill.rs`) is therefore executed by another thread. The
 //! end of the process also ends the calls that block the driver, which then completes the operation.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use suimon_contract::MigrationPhase;
 use suimon_ports::{VmError, VmErrorKind};
@@ -13,75 +12,16 @@ use suimon_ports::{VmError, VmErrorKind};
 use super::VmEntry;
 use super::driver::Driver;
 use super::inbox::Message;
+use super::pending_kill::PendingKill;
+use super::texts::ON_REQUEST;
 use super::work::VmAction;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
 
-/// Time within which the driver must begin a kill.
-const GRACE: Duration = Duration::from_millis(250);
-/// Reason for the end of a VM that was killed.
-pub(super) const ON_REQUEST: &str = "it was killed on request";
-
-/// Requested kill of a VM. One thread executes it.
-pub(crate) struct PendingKill {
-    operation: OperationHandle,
-    stage: Mutex<Stage>,
-    changed: Condvar,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// No thread has begun the kill.
-    Queued,
-    /// The driver executes the kill.
-    Begun,
-    /// The other thread kills the process.
-    Killing,
-    /// The other thread has killed the process, or has failed.
-    Ended { is_killed: bool },
-}
-
-impl PendingKill {
-    fn lock(&self) -> MutexGuard<'_, Stage> {
-        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Begins the kill in the driver. Blocks while the other thread kills the process. Returns true
-    /// if that thread has killed it.
-    fn begin(&self) -> bool {
-        let is_killing = |stage: &mut Stage| *stage == Stage::Killing;
-        let stage = self.changed.wait_while(self.lock(), is_killing);
-        let mut stage = stage.unwrap_or_else(PoisonError::into_inner);
-        let is_killed = *stage == Stage::Ended { is_killed: true };
-        *stage = Stage::Begun;
-        self.changed.notify_all();
-        is_killed
-    }
-
-    /// Waits until the driver begins the kill. Returns true if it has not done so in time; the
-    /// driver then waits for [`Self::end`].
-    fn is_late(&self) -> bool {
-        let is_queued = |stage: &mut Stage| *stage == Stage::Queued;
-        let waited = self.changed.wait_timeout_while(self.lock(), GRACE, is_queued);
-        let (mut stage, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if *stage != Stage::Queued || !self.operation.begin() {
-            return false;
-        }
-        *stage = Stage::Killing;
-        true
-    }
-
-    fn end(&self, is_killed: bool) {
-        *self.lock() = Stage::Ended { is_killed };
-        self.changed.notify_all();
-    }
-}
-
 impl Shared {
     /// Submits a kill to the VM's driver, and executes it without the driver if that is blocked.
     pub(super) fn submit_kill(self: &Arc<Self>, entry: Arc<VmEntry>, operation: OperationHandle) {
-        let (stage, changed) = (Mutex::new(Stage::Queued), Condvar::new());
-        let kill = Arc::new(PendingKill { operation, stage, changed });
+        let kill = Arc::new(PendingKill::new(operation));
         entry.inbox.put(Message::Kill(Arc::clone(&kill)));
         let (shared, vm) = (Arc::clone(self), entry.name.clone());
         let bypass = move || {
@@ -137,13 +77,13 @@ impl Driver {
     /// Executes a kill, or completes one that another thread has executed.
     pub(super) fn begin_kill(&mut self, kill: &PendingKill) {
         let is_killed = kill.begin();
-        if !kill.operation.begin() {
+        if !kill.operation().begin() {
             return;
         }
         let checked = if is_killed { Ok(()) } else { self.check_action(VmAction::Kill) };
         let done = checked.and_then(|()| self.kill());
         self.entry.set_killed(false);
-        kill.operation.end(&done);
+        kill.operation().end(&done);
     }
 
     /// Returns how the process has ended, given how its end was reported: true for an orderly end,

@@ -10,6 +10,9 @@ use super::VmEntry;
 use crate::events::Draft;
 use crate::virtual_functions::VfAddress;
 
+/// Reason for the end of a VM that was killed.
+pub(super) const ON_REQUEST: &str = "it was killed on request";
+
 pub(super) fn started(
     entry: &VmEntry,
     identity: &VmIdentity,

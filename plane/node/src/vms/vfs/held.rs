@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 use suimon_contract::Name;
 use suimon_quantity::PciAddress;
 
-use super::returning::RETRY_FIRST;
 use crate::virtual_functions::{StoredVfId, VfAddress};
 use crate::vms::records::StoredRun;
+
+/// First interval between attempts to return a VF: QEMU closes a VF shortly after it has reported
+/// the unplug.
+pub(super) const RETRY_FIRST: Duration = Duration::from_millis(10);
 
 /// VFs of a VM that are not back at the host, by address, usually because QEMU keeps them open. At
 /// most one per VF of the host.

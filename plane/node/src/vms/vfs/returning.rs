@@ -10,14 +10,11 @@ use suimon_contract::Name;
 use suimon_ports::VmErrorKind;
 
 use super::driving::is_recorded;
-use super::held::HeldVf;
+use super::held::{HeldVf, RETRY_FIRST};
 use crate::virtual_functions::{StoredVfId, VfAddress, VfReport, settings_unused};
 use crate::vms::driver::Driver;
 use crate::vms::texts;
 
-/// First interval between attempts to return a VF: QEMU closes a VF shortly after it has reported
-/// the unplug.
-pub(super) const RETRY_FIRST: Duration = Duration::from_millis(10);
 /// Longest interval, in units of the first retry delay of devices.
 const RETRY_MAX: u32 = 1;
 /// Time after which an event reports a VF that is not back at the host, in the same unit.
