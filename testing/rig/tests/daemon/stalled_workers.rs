@@ -65,7 +65,11 @@ impl Site {
              [[store]]\nname = \"s\"\npath = \"{store}\"\ncapacity_iops = 100000\n"
         );
         for disk in ["a", "b"] {
-            let limit = if disk == loaded { String::new() } else { format!("max_iops = {MAX}\n") };
+            let limit = if disk == loaded {
+                String::new()
+            } else {
+                format!("qos = {{ max_iops = {MAX} }}\n")
+            };
             host += &format!(
                 "[[disk]]\nname = \"{disk}\"\nstore = \"s\"\nformat = \"raw\"\n\
                  size_bytes = \"16 MiB\"\nnbd = {{ socket = \"{socket}\" }}\n{limit}"
