@@ -75,7 +75,11 @@ fn words(error: &Error) -> String {
         Error::GRpcStatus(status) => status.message().to_owned(),
         other => other.to_string(),
     };
-    let mut source = std::error::Error::source(error);
+    let mut source = match error {
+        // The status names the cause, which the error does not pass on.
+        Error::GRpcStatus(status) => std::error::Error::source(status),
+        other => std::error::Error::source(other),
+    };
     while let Some(cause) = source {
         let cause_words = cause.to_string();
         if !words.contains(&cause_words) {

@@ -1,8 +1,14 @@
 //! File systems mounted for a test.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 
 use crate::command::run;
+use crate::wait::wait_until;
+
+/// Time limit for unmounting.
+const UNMOUNT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Mount point, unmounted on drop. Processes with open files on it must have ended before.
 #[derive(Debug)]
@@ -35,6 +41,18 @@ impl Mounted {
     #[must_use]
     pub fn taken_over(point: &str) -> Self {
         Self { point: point.to_owned() }
+    }
+
+    /// Unmounts the file system as soon as it is not used any more. The kernel releases files of
+    /// io_uring only after the process that used them has ended.
+    ///
+    /// # Errors
+    /// The file system is still in use after a minute.
+    pub fn unmount(self) -> Result<()> {
+        let point = self.point.clone();
+        wait_until("unmounting", UNMOUNT_LIMIT, || Ok(run(&["umount", &point]).is_ok()))?;
+        std::mem::forget(self);
+        Ok(())
     }
 
     /// Returns the path of the mount point.

@@ -50,7 +50,7 @@ fn host_with_disks() -> Daemon {
         ("POST /1.0/disks", accepted()),
         ("POST /1.0/stores/fast/measure ", accepted()),
         ("PATCH /1.0/stores/fast ", accepted()),
-        ("PATCH /1.0/disks/web ", accepted()),
+        ("PATCH /1.0/disks/web", accepted()),
         ("DELETE /1.0/disks/web", accepted()),
         ("GET /1.0/operations/7/follow", lines(&[operation("running", ""), checked])),
     ])

@@ -50,7 +50,7 @@ fn vmq_is_shown_and_explained_and_says_what_there_is_if_not() {
     let daemon = host_with_a_team();
     let run = |args: &[&str]| told(&daemon.run(args));
     let (code, out, _) = run(&["vmq", "show", "both"]);
-    assert!(code == 0 && out.contains("web/rx/0       0  web  0.8 %"), "{out}");
+    assert!(code == 0 && out.contains("web/rx/0       0  web   0.8 %"), "{out}");
     assert!(out.contains("     1  parked       0"), "{out}");
     let (_, out, _) = run(&["vmq", "explain", "web", "--json"]);
     let queues: serde_json::Value = serde_json::from_str(&out).unwrap();

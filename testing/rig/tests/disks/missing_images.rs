@@ -115,7 +115,7 @@ fn a_store_that_is_mounted_after_the_start_is_found() {
     let mut daemon = Daemon::start(&rig, &host(&rig, &store)).unwrap();
     write_all(&rig);
     daemon.kill();
-    drop(mounted);
+    mounted.unmount().unwrap();
     daemon.restart(&rig).unwrap();
     for (name, file) in IMAGES {
         assert_failed(&daemon, name, &format!("{store}/{file}"));
