@@ -76,8 +76,12 @@ fn a_merge_that_has_no_room_for_its_note_is_refused() {
     // of an unfinished image 12.
     let long = format!("{}.vhd", "x".repeat(239));
     let harness = harness("vhd");
+    // An image is created only for a new disk.
     let mut config = harness.node.config();
-    config.disks[0].file = Some(long.parse().unwrap());
+    let mut disk = config.disks.remove(0);
+    harness.apply_ok(&config);
+    disk.file = Some(long.parse().unwrap());
+    config.disks.push(disk);
     harness.apply_ok(&config);
     let request = suimon_contract::SnapshotDiskRequest { file: "child.vhd".parse().unwrap() };
     let begun = harness.node.start_disk_job(&name("data"), DiskFileJob::Snapshot(request)).unwrap();
