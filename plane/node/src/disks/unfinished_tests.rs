@@ -140,14 +140,17 @@ fn what_three_daemons_have_died_of_is_given_up() {
 
 #[test]
 fn a_disk_that_has_another_file_or_is_gone_meanwhile_is_left_alone() {
+    let without_disks = host("[[store]]\nname = \"fast\"\npath = \"/srv/fast\"");
     let harness = end(converting());
+    // An image is created only for a new disk.
+    harness.apply_ok(&without_disks);
     harness.apply_ok(&config("file = \"other.vhdx\""));
     harness.node.resume_disk_jobs();
     assert_nothing_left(&harness, &["data.vhdx", "other.vhdx"]);
     assert_given_up(&harness, "another file");
 
     let harness = end(converting());
-    harness.apply_ok(&host("[[store]]\nname = \"fast\"\npath = \"/srv/fast\""));
+    harness.apply_ok(&without_disks);
     harness.node.resume_disk_jobs();
     wait_until("it is forgotten", || harness.store.keys("disk_work").is_empty());
     wait_until("its image is gone", || harness.disks.files(DISK_STORE) == ["data.vhdx"]);
