@@ -2201,13 +2201,13 @@ export interface components {
             name: components["schemas"]["Name"];
             /** @description Store that contains the disk. A change replaces the resource. */
             store: components["schemas"]["Name"];
-            /** @description Image file, relative to the path of the store; the name of the disk with `.raw`, `.vhd` or `.vhdx` if absent. It is created if it does not exist, and kept when the disk is deleted. A change replaces the resource. */
+            /** @description Image file, relative to the path of the store; the name of the disk with `.raw`, `.vhd` or `.vhdx` if absent. A missing file is created when the disk is added, not later: a disk whose file is missing has the state `failed`. The file is kept when the disk is deleted. A change replaces the resource. */
             file?: string | null;
             /** @description Image format of the file. `pass-through` uses the whole block device of the store. A change replaces the resource. */
             format: components["schemas"]["DiskFormat"];
             /** @description Allocation of the file: `fixed` (whole size), `dynamic` (written blocks; a sparse file with format `raw`) or `differencing` (written blocks, others are read from a parent). If absent, an existing VHD or VHDX keeps its kind; a new file is `differencing` with `parent`, `dynamic` with format `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
             kind?: null | components["schemas"]["DiskKind"];
-            /** @description Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file; the size of the existing file if absent. It can be raised, not lowered. */
+            /** @description Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file, which is created only when the disk is added; the size of the existing file if absent. It can be raised, not lowered. */
             size_bytes?: null | number | string;
             /** @description Kind `differencing`: parent file, relative to the path of the store, which no disk may write to. Required for a new file. If absent, the parent recorded in the existing image is used, or a file of the same name in the directory of the image. A change replaces the resource. */
             parent?: string | null;
@@ -2262,13 +2262,13 @@ export interface components {
             name?: components["schemas"]["Name"];
             /** @description Store that contains the disk. A change replaces the resource. */
             store?: components["schemas"]["Name"];
-            /** @description Image file, relative to the path of the store; the name of the disk with `.raw`, `.vhd` or `.vhdx` if absent. It is created if it does not exist, and kept when the disk is deleted. A change replaces the resource. */
+            /** @description Image file, relative to the path of the store; the name of the disk with `.raw`, `.vhd` or `.vhdx` if absent. A missing file is created when the disk is added, not later: a disk whose file is missing has the state `failed`. The file is kept when the disk is deleted. A change replaces the resource. */
             file?: string | null;
             /** @description Image format of the file. `pass-through` uses the whole block device of the store. A change replaces the resource. */
             format?: components["schemas"]["DiskFormat"];
             /** @description Allocation of the file: `fixed` (whole size), `dynamic` (written blocks; a sparse file with format `raw`) or `differencing` (written blocks, others are read from a parent). If absent, an existing VHD or VHDX keeps its kind; a new file is `differencing` with `parent`, `dynamic` with format `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
             kind?: null | components["schemas"]["DiskKind"];
-            /** @description Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file; the size of the existing file if absent. It can be raised, not lowered. */
+            /** @description Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file, which is created only when the disk is added; the size of the existing file if absent. It can be raised, not lowered. */
             size_bytes?: null | number | string;
             /** @description Kind `differencing`: parent file, relative to the path of the store, which no disk may write to. Required for a new file. If absent, the parent recorded in the existing image is used, or a file of the same name in the directory of the image. A change replaces the resource. */
             parent?: string | null;
@@ -6466,6 +6466,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -6741,6 +6746,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -6805,6 +6815,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -6869,6 +6884,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -6918,6 +6938,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -7107,6 +7132,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -7196,6 +7226,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -7261,6 +7296,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -7313,6 +7353,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -7861,6 +7906,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -7950,6 +8000,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -8015,6 +8070,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -8067,6 +8127,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -8186,6 +8251,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -8276,6 +8346,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -8342,6 +8417,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -8394,6 +8474,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -8708,6 +8793,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -8796,6 +8886,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -8860,6 +8955,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -8912,6 +9012,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -8993,6 +9098,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -9053,6 +9163,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -9102,6 +9217,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -9203,6 +9323,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -9290,6 +9415,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -9353,6 +9483,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -9405,6 +9540,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -9656,6 +9796,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -9744,6 +9889,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -9808,6 +9958,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -9860,6 +10015,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -10118,6 +10278,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -10206,6 +10371,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -10270,6 +10440,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -10322,6 +10497,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -10429,6 +10609,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -10521,6 +10706,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -10589,6 +10779,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -10641,6 +10836,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -10745,6 +10945,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -10833,6 +11038,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -10897,6 +11107,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -10949,6 +11164,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -11118,6 +11338,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path?: never;
@@ -11206,6 +11431,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -11270,6 +11500,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {
@@ -11322,6 +11557,11 @@ export interface operations {
                 force?: boolean;
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
+                /**
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
+                 *     had an image. An existing file is opened and not changed.
+                 */
+                create_image?: boolean;
             };
             header?: never;
             path: {

@@ -16,10 +16,9 @@ fn host_with_a_team() -> Daemon {
         )
     };
     let nic = |name: &str, switch: &str| {
-        let text = format!(
+        format!(
             r#"{{"config":{{"name":"{name}","switch":"{switch}","backend":"tap"}},{condition},"counters":{COUNTERS},"offloads":[],"queue_pairs":0,"learned":0}}"#
-        );
-        json("200 OK", &text)
+        )
     };
     let switch = |config: &str| {
         json("200 OK", &format!(r#"{{"config":{config},{condition},"nics":[],"addresses":0}}"#))
@@ -32,11 +31,9 @@ fn host_with_a_team() -> Daemon {
         ("GET /1.0/vmq ", json("200 OK", VMQS)),
         ("GET /1.0/teams ", json("200 OK", &team)),
         ("GET /1.0/uplinks ", json("200 OK", &format!("[{},{}]", uplink("left"), uplink("wan")))),
-        ("GET /1.0/nics/idle ", nic("idle", "lan")),
-        ("GET /1.0/nics/alone ", nic("alone", "lab")),
         (
-            "GET /1.0/nics/none ",
-            json("404 Not Found", r#"{"errors":[{"code":"not_found","message":"no nic"}]}"#),
+            "GET /1.0/nics ",
+            json("200 OK", &format!("[{},{}]", nic("idle", "lan"), nic("alone", "lab"))),
         ),
         ("GET /1.0/switches/lan ", switch(r#"{"name":"lan","kind":"external","uplink":"both"}"#)),
         ("GET /1.0/switches/lab ", switch(r#"{"name":"lab","kind":"private"}"#)),
@@ -70,7 +67,8 @@ fn vmq_is_shown_and_explained_and_says_what_there_is_if_not() {
     }
     let err = missing(&["vmq", "show", "wan"]);
     assert!(err.starts_with("no switch uses uplink `wan`, so it has no VMQ;"), "{err}");
-    assert_eq!(missing(&["vmq", "explain", "none"]), "no nic\n");
+    let err = missing(&["vmq", "explain", "none"]);
+    assert!(err.starts_with("no NIC or uplink `none` exists; the host has "), "{err}");
     let err = missing(&["vmq", "explain", "idle"]);
     assert!(err.starts_with("NIC `idle` has no queue on `both`;"), "{err}");
     let err = missing(&["vmq", "explain", "alone"]);
