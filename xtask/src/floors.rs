@@ -75,6 +75,7 @@ const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-contract", "suimon-config"),
     ("suimon-contract", "suimon-host-file"),
     ("suimon-host-file", "suimon-config"),
+    ("suimon-client", "suimon-lookups"),
     ("suimon-client", "suimon-secret-file"),
     ("suimon-recording", "suimon-cluster-qos"),
     ("suimon-recording", "suimon-storage-qos"),

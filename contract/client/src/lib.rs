@@ -26,7 +26,6 @@ mod drain;
 mod error;
 mod events;
 mod host;
-mod lookups;
 mod operations;
 mod power;
 mod query;

@@ -3,10 +3,12 @@
 use core::fmt;
 use core::time::Duration;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use hyper::header::HeaderValue;
+use suimon_lookups::Lookups;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -17,7 +19,6 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::ClientError;
 use crate::certificates::{may_sign, trusting};
-use crate::lookups::resolve;
 use crate::token::{TokenError, read_token};
 
 /// Time limit for connecting over TCP: name resolution, TCP and TLS.
@@ -114,6 +115,18 @@ impl TlsTransport {
             ))),
         }
     }
+}
+
+/// Returns the addresses of a host name or IP address with a port, such as `node2:8443`.
+async fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = address.parse() {
+        return Ok(vec![address]);
+    }
+    let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "the address has no valid port");
+    let (name, port) = address.rsplit_once(':').ok_or_else(invalid)?;
+    let port = port.parse().map_err(|_| invalid())?;
+    let found = Lookups::of_process().resolve(name).await?;
+    Ok(found.into_iter().map(|address| SocketAddr::new(address.ip(), port)).collect())
 }
 
 impl Transport {

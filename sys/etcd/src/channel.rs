@@ -5,10 +5,10 @@ use std::time::Duration;
 use etcd_client::{Certificate, Error, Identity, TlsOptions};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
+use suimon_lookups::Lookups;
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
-use crate::lookups::Lookups;
 use crate::spec::EtcdTls;
 
 /// Time limit for connecting to an address of a member. The resolution of its name, the connection

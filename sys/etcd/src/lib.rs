@@ -8,8 +8,8 @@
 //! linearizable and repeated on failure. A transaction is sent once, because its outcome is unknown
 //! if there was no reply.
 //!
-//! Names of members are resolved by threads of their own, at most 16 at a time in the process and 4
-//! for a name, however many connections are created.
+//! Names of members are resolved by blocking calls of the store's threads, whose number in the
+//! process is limited (`suimon_lookups`) however many connections are created.
 //!
 //! Additional load on etcd: one message per third of each lease's duration, and one progress
 //! request per second for each watch, which etcd does not log.
@@ -18,8 +18,9 @@
 
 mod channel;
 mod explain;
+#[cfg(test)]
+mod hanging_resolver;
 mod lease;
-mod lookups;
 mod members;
 mod spec;
 mod store;

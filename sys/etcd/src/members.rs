@@ -5,12 +5,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use etcd_client::{Channel, Client, ConnectOptions, Error};
+use suimon_lookups::Lookups;
 use suimon_ports::{ClusterStoreError, ClusterStoreErrorKind as Kind};
 use tokio::time::timeout;
 
 use crate::channel::{CONNECT, lazy_channel};
 use crate::explain::{explain, timeout_error};
-use crate::lookups::Lookups;
 use crate::spec::EtcdSpec;
 
 /// Pause between two attempts of a request.

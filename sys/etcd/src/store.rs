@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp};
+use suimon_lookups::{LOOKUPS_MAX, Lookups};
 use suimon_ports::{
     ClusterChange, ClusterCommit, ClusterCondition, ClusterLease, ClusterObserver, ClusterStore,
     ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterView, ClusterWatch,
@@ -12,7 +13,6 @@ use suimon_ports::{
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::lease::Lease;
-use crate::lookups::Lookups;
 use crate::members::Members;
 use crate::spec::EtcdSpec;
 use crate::view::{read, revision};
@@ -65,8 +65,8 @@ impl EtcdStore {
     fn new(spec: EtcdSpec, lookups: Lookups) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
-            // Tasks make no blocking calls.
-            .max_blocking_threads(1)
+            // Lookups of names are the only blocking calls.
+            .max_blocking_threads(LOOKUPS_MAX)
             .thread_name("suimon-etcd")
             .enable_all()
             .build()?;

@@ -2,8 +2,9 @@ use std::sync::mpsc::channel;
 use std::time::Instant;
 
 use super::*;
-use crate::lookups::tests::{Resolver, wait_for};
-use crate::lookups::{LOOKUPS_MAX, LOOKUPS_PER_NAME_MAX};
+use suimon_lookups::LOOKUPS_PER_NAME_MAX;
+
+use crate::hanging_resolver::{Resolver, wait_for};
 
 fn store(name: &str, timeout: Duration, resolver: &Resolver) -> EtcdStore {
     let endpoints = vec![format!("http://{name}:2379")];
@@ -33,7 +34,7 @@ fn threads_for_lookups_are_bounded_over_many_connections() {
     // The error names the cause; the request was given more time than an attempt to connect.
     let store_of = store("etcd.example", Duration::from_secs(20), &resolver);
     let error = store_of.check("/suimon/").unwrap_err().detail;
-    assert!(error.contains("16 lookups of names of etcd members"), "{error}");
+    assert!(error.contains("16 lookups of host names"), "{error}");
     resolver.respond();
     wait_for("the end of the lookups", || resolver.threads() == 0);
 }

@@ -1,8 +1,11 @@
-use std::sync::Condvar;
+//! Resolver for tests, which does not respond.
+
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use super::*;
+use suimon_lookups::Lookups;
 
 /// Resolver that responds to no lookup before [`Resolver::respond`].
 pub(crate) struct Resolver {
@@ -36,7 +39,7 @@ impl Resolver {
 
     /// Returns the number of threads that execute lookups.
     pub(crate) fn threads(&self) -> usize {
-        self.lookups.lock().values().sum()
+        self.lookups.in_progress()
     }
 
     /// Responds to all lookups from now on.
@@ -58,27 +61,4 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(Instant::now() < limit, "not in time: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
-}
-
-#[test]
-fn addresses_of_a_name_are_returned_and_a_lookup_without_a_caller_counts_until_it_ends() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let resolver = Resolver::hanging();
-    let abandoned = runtime.block_on(async {
-        let lookup = resolver.lookups.resolve("etcd.example");
-        tokio::time::timeout(Duration::from_millis(1), lookup).await
-    });
-    assert!(abandoned.is_err());
-    assert_eq!(resolver.threads(), 1);
-    resolver.respond();
-    wait_for("the end of the lookup", || resolver.threads() == 0);
-    let found = runtime.block_on(resolver.lookups.resolve("etcd.example")).unwrap();
-    assert_eq!(found, [SocketAddr::from(([127, 0, 0, 1], 0))]);
-}
-
-#[test]
-fn names_of_the_host_are_resolved() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let found = runtime.block_on(Lookups::of_process().resolve("localhost")).unwrap();
-    assert!(found.iter().any(|address| address.ip().is_loopback()), "{found:?}");
 }

@@ -1,30 +1,31 @@
-//! Resolution of the names of members, with a bounded number of threads.
+//! Resolution of host names with a bounded number of threads.
 //!
 //! getaddrinfo(3) blocks until the resolver responds, and cannot be cancelled. A lookup therefore
-//! has a thread, which continues after its caller has stopped waiting. While the resolver does not
-//! respond, each attempt to connect begins another lookup, also those of connections that replace a
-//! failed one. The limits are therefore those of the process, not of a connection.
+//! occupies a thread of the runtime's pool for blocking calls, also after its caller has stopped
+//! waiting. While the resolver does not respond, each attempt to connect begins another lookup, also
+//! those of connections that replace a failed one. The limits are therefore those of the process,
+//! not of a connection.
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 
-use tokio::sync::oneshot::{Receiver, channel};
+use tokio::task::spawn_blocking;
 
-/// Maximum number of lookups in progress, each with a thread.
-pub(crate) const LOOKUPS_MAX: usize = 16;
+/// Maximum number of lookups in progress.
+pub const LOOKUPS_MAX: usize = 16;
 /// Maximum number of lookups of one name in progress. Less than [`LOOKUPS_MAX`], so that names
 /// whose lookups hang leave threads for others, such as those in `/etc/hosts`.
-pub(crate) const LOOKUPS_PER_NAME_MAX: usize = 4;
+pub const LOOKUPS_PER_NAME_MAX: usize = 4;
 
 /// Function that resolves a name, and blocks meanwhile.
 type LookUp = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
-/// Lookups of a process. Clones refer to the same lookups.
+/// Lookups that share limits. Clones refer to the same lookups.
 #[derive(Clone)]
-pub(crate) struct Lookups(Arc<Shared>);
+pub struct Lookups(Arc<Shared>);
 
 struct Shared {
     look_up: Box<LookUp>,
@@ -40,48 +41,50 @@ struct Lookup {
 
 impl Lookups {
     /// Returns the lookups of this process.
-    pub(crate) fn of_process() -> Self {
+    #[must_use]
+    pub fn of_process() -> Self {
         static LOOKUPS: OnceLock<Lookups> = OnceLock::new();
         let look_up = |name: &str| Ok((name, 0).to_socket_addrs()?.collect());
         LOOKUPS.get_or_init(|| Self::new(look_up)).clone()
     }
 
-    /// Creates lookups that use another function. Its addresses may have any port.
-    pub(crate) fn new(
+    /// Creates lookups that use another function than getaddrinfo(3), with limits of their own.
+    pub fn new(
         look_up: impl Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(Shared { look_up: Box::new(look_up), in_progress: Mutex::default() }))
     }
 
-    /// Returns the addresses of a name. If the future is dropped, the lookup continues.
+    /// Returns the addresses of a host name or IP address, with port 0. If the future is dropped,
+    /// the lookup continues. Must be called by a task of a tokio runtime.
     ///
     /// # Errors
     /// The name does not exist, the resolver has failed, or too many lookups are in progress.
-    pub(crate) async fn resolve(&self, name: &str) -> io::Result<Vec<SocketAddr>> {
-        let ended = || io::Error::other("the thread that resolved the name has panicked");
-        self.begin(name)?.await.unwrap_or_else(|_| Err(ended()))
+    pub async fn resolve(&self, name: &str) -> io::Result<Vec<SocketAddr>> {
+        let lookup = self.begin(name)?;
+        let call = spawn_blocking(move || {
+            // Dropped when the call has ended, also if the task has been dropped before.
+            let lookup: Lookup = lookup;
+            (lookup.lookups.0.look_up)(&lookup.name)
+        });
+        call.await.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 
-    fn begin(&self, name: &str) -> io::Result<Receiver<io::Result<Vec<SocketAddr>>>> {
-        let lookup = self.enter(name)?;
-        let (report, result) = channel();
-        thread::Builder::new().name("suimon-lookup".to_owned()).spawn(move || {
-            let addresses = (lookup.lookups.0.look_up)(&lookup.name);
-            // The caller may have stopped waiting.
-            let _ = report.send(addresses);
-        })?;
-        Ok(result)
+    /// Returns the number of lookups that have not ended.
+    #[must_use]
+    pub fn in_progress(&self) -> usize {
+        self.lock().values().sum()
     }
 
-    fn enter(&self, name: &str) -> io::Result<Lookup> {
+    fn begin(&self, name: &str) -> io::Result<Lookup> {
         let mut in_progress = self.lock();
         let of_name = in_progress.get(name).copied().unwrap_or_default();
         let all: usize = in_progress.values().sum();
         if of_name >= LOOKUPS_PER_NAME_MAX || all >= LOOKUPS_MAX {
             let text = format!(
-                "{all} lookups of names of etcd members have not ended, {of_name} of them of \
-                 {name}; check the resolver of this host (/etc/resolv.conf, /etc/nsswitch.conf), \
-                 or use IP addresses in `endpoints`"
+                "{all} lookups of host names have not ended, {of_name} of them of {name}; check \
+                 the resolver of this host (/etc/resolv.conf, /etc/nsswitch.conf), or use an IP \
+                 address"
             );
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
         }
@@ -105,5 +108,4 @@ impl Drop for Lookup {
 }
 
 #[cfg(test)]
-#[path = "lookups_tests.rs"]
-pub(crate) mod tests;
+mod tests;

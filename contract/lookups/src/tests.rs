@@ -1,0 +1,53 @@
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+use super::*;
+
+fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
+/// Connections are attempted again and again while the resolver does not respond.
+#[test]
+fn lookups_that_hang_are_bounded_and_count_until_they_end() {
+    let (hold, hanging) = channel::<()>();
+    let hanging = Mutex::new(hanging);
+    let lookups = Lookups::new(move |_| {
+        let _ = hanging.lock().unwrap().recv();
+        Ok(vec![SocketAddr::from(([127, 0, 0, 1], 0))])
+    });
+    let runtime = runtime();
+    let abandon = async |name: &str| {
+        let ended = timeout(Duration::from_millis(1), lookups.resolve(name)).await;
+        ended.ok().and_then(Result::err)
+    };
+    runtime.block_on(async {
+        for _ in 0..100 {
+            abandon("a.example").await;
+        }
+        assert_eq!(lookups.in_progress(), LOOKUPS_PER_NAME_MAX);
+        for number in 0..100 {
+            abandon(&format!("node{number}.example")).await;
+        }
+        assert_eq!(lookups.in_progress(), LOOKUPS_MAX);
+        let error = abandon("other.example").await.unwrap();
+        assert!(error.to_string().starts_with("16 lookups of host names"), "{error}");
+    });
+    drop(hold);
+    // Waits for all calls in progress.
+    drop(runtime);
+    assert_eq!(lookups.in_progress(), 0);
+}
+
+#[test]
+fn names_and_addresses_are_resolved() {
+    let lookups = Lookups::of_process();
+    for name in ["127.0.0.1", "::1", "localhost"] {
+        let found = runtime().block_on(lookups.resolve(name)).unwrap();
+        let is_local = |address: &SocketAddr| address.ip().is_loopback() && address.port() == 0;
+        assert!(!found.is_empty() && found.iter().all(is_local), "{name}: {found:?}");
+    }
+}
