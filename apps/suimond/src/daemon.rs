@@ -300,11 +300,9 @@ fn serve_node(
     let config = node.config();
     let listeners = Listeners { node: Arc::clone(node), is_first_start: *is_first_start };
     let console = listeners.load_console(config.console.as_ref())?.map(Arc::new);
-    let openapi = openapi_document().context("the OpenAPI document cannot be written")?;
     let state = ApiState {
         node: Arc::clone(node),
         notifications: news.clone(),
-        openapi: openapi.into(),
         console: console.clone(),
         lab: Arc::new(Lab::new(config.lab.as_ref())),
         failures: AccessFailures::default(),

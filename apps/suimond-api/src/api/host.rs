@@ -1,6 +1,7 @@
 //! Endpoints of the host as a whole.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use axum::extract::State;
 use axum::http::header;
@@ -8,8 +9,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing;
 use serde::Deserialize;
 use suimon_contract::{
-    ApiError, ApplyRequest, ErrorBody, HostConfig, HostStatus, Operation, Plan, TopSnapshot,
-    WorkerStatus, file_of_apply, old_names_of_apply, parse_apply, to_toml,
+    ApiError, ApplyRequest, ErrorBody, ErrorCode, HostConfig, HostStatus, Operation, Plan,
+    TopSnapshot, WorkerStatus, file_of_apply, old_names_of_apply, parse_apply, to_toml,
 };
 use suimon_node::Edit;
 use utoipa::{IntoParams, ToSchema};
@@ -20,6 +21,7 @@ use crate::api::body::Body;
 use crate::api::changes::{ChangeParameters, change_noting};
 use crate::api::failure::{Failure, Parameters};
 use crate::api::json::Json;
+use crate::api::openapi_document;
 use crate::api::state::ApiState;
 
 /// Returns the router of host endpoints.
@@ -45,8 +47,20 @@ async fn show(State(state): State<ApiState>) -> Result<Json<HostStatus>, Failure
 /// Returns the OpenAPI document.
 #[utoipa::path(get, path = "/1.0/openapi.json", tag = "host", operation_id = "show_openapi",
     responses((status = OK, content_type = "application/json", body = Object)))]
-async fn openapi(State(state): State<ApiState>) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], state.openapi.to_string()).into_response()
+async fn openapi() -> Result<Response, Failure> {
+    static DOCUMENT: OnceLock<String> = OnceLock::new();
+    // Created by the first request, so that the start of the daemon does not wait for it.
+    let document = match DOCUMENT.get() {
+        Some(document) => document,
+        None => {
+            let created = openapi_document().map_err(|error| {
+                let text = format!("the OpenAPI document cannot be written: {error}");
+                ApiError::new(ErrorCode::Internal, text)
+            })?;
+            DOCUMENT.get_or_init(|| created)
+        }
+    };
+    Ok(([(header::CONTENT_TYPE, "application/json")], document.as_str()).into_response())
 }
 
 /// Format of exported desired state.

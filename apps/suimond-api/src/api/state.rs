@@ -19,8 +19,6 @@ pub struct ApiState {
     pub node: Arc<Node>,
     /// Notifications about events and operations of the node.
     pub notifications: Notifications,
-    /// OpenAPI document as text.
-    pub openapi: Arc<str>,
     /// Web console, if configured.
     pub console: Option<Arc<Console>>,
     /// Access to the lab of the host.

@@ -43,7 +43,6 @@ impl Site {
         let state = ApiState {
             node: server.node.clone(),
             notifications: server.news.clone(),
-            openapi: api::openapi_document().unwrap().into(),
             console: Some(console.clone()),
             lab: server.lab.clone(),
             failures: server.failures.clone(),

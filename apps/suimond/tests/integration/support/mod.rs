@@ -99,14 +99,12 @@ impl Server {
             reconnect_max: Duration::ZERO,
         });
         let node = Arc::new(node.unwrap());
-        let openapi = api::openapi_document().unwrap().into();
         let results = directory.path().join("lab");
         let failures = AccessFailures::default();
         let lab = Arc::new(Lab::new(Some(&LabConfig { results })));
         let state = ApiState {
             node: node.clone(),
             notifications: news.clone(),
-            openapi,
             console: None,
             lab: lab.clone(),
             failures: failures.clone(),
