@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use suimon_contract::{ApiConfig, ApiError, ConsoleConfig};
+use suimon_contract::{ApiConfig, ApiError, ConsoleConfig, ErrorCode};
 use suimon_node::Node;
 
 use crate::access::AccessFailures;
@@ -18,7 +18,7 @@ use crate::server::{TlsListener, serve};
 use crate::tcp_api::{TcpApi, Tokens, guarded};
 
 /// Interval of attempts to listen.
-const LISTEN_AGAIN: Duration = Duration::from_secs(5);
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Starts the TCP listeners.
 pub struct Listeners {
@@ -38,7 +38,7 @@ impl Listeners {
         config: Option<&ConsoleConfig>,
     ) -> Result<Option<Console>, Vec<ApiError>> {
         match config.map(Console::load).transpose() {
-            Err(error) => self.report(error).map(|()| None),
+            Err(error) => self.report(error, false).map(|()| None),
             Ok(console) => Ok(console),
         }
     }
@@ -56,14 +56,18 @@ impl Listeners {
     ) -> Result<(), Vec<ApiError>> {
         let first = match listen(config.clone()).await {
             Ok(listening) => Some(listening),
-            Err(error) => self.report(error).map(|()| None)?,
+            Err(error) => self.report(error, true).map(|()| None)?,
         };
+        let node = Arc::clone(&self.node);
         tokio::spawn(async move {
-            let (listener, tokens) = match first {
-                Some(listening) => listening,
-                None => again(|| listen(config.clone())).await,
+            let listening = match first {
+                Some(listening) => Some(listening),
+                // The configuration may have been corrected, or removed.
+                None => retry(|| Some(listen(node.config().api?))).await,
             };
-            serve(listener, guarded(router, tokens, failures), news).await;
+            if let Some((listener, tokens)) = listening {
+                serve(listener, guarded(router, tokens, failures), news).await;
+            }
         });
         Ok(())
     }
@@ -80,44 +84,58 @@ impl Listeners {
     ) -> Result<(), Vec<ApiError>> {
         let first = match console.bind().await {
             Ok(listener) => Some(listener),
-            Err(error) => self.report(error).map(|()| None)?,
+            Err(error) => self.report(error, true).map(|()| None)?,
         };
+        let node = Arc::clone(&self.node);
         tokio::spawn(async move {
             let listener = match first {
-                Some(listener) => listener,
-                None => again(|| console.bind()).await,
+                Some(listener) => Some(listener),
+                None => retry(|| node.config().console.map(|_| console.bind())).await,
             };
-            serve(listener, page, news).await;
+            if let Some(listener) = listener {
+                serve(listener, page, news).await;
+            }
         });
         Ok(())
     }
 
     /// Reports a listener that cannot be used; at the first start, returns the error instead.
-    fn report(&self, error: ApiError) -> Result<(), Vec<ApiError>> {
+    fn report(&self, error: ApiError, is_retried: bool) -> Result<(), Vec<ApiError>> {
         if self.is_first_start {
             return Err(vec![error]);
         }
         tracing::error!("{error}");
-        self.node.report_listener_failed(&error);
+        self.node.report_listener_failed(&error, is_retried);
         Ok(())
     }
 }
 
 /// Loads the files that `[api]` names, and listens.
 async fn listen(config: ApiConfig) -> Result<(TlsListener, Tokens), ApiError> {
-    TcpApi::load(&config)?.bind().await
+    let loaded = tokio::task::spawn_blocking(move || TcpApi::load(&config)).await;
+    let failed = |error| ApiError::new(ErrorCode::Internal, format!("loading failed: {error}"));
+    loaded.unwrap_or_else(|error| Err(failed(error)))?.bind().await
 }
 
-/// Repeats `listen` until it succeeds.
-async fn again<T, F>(mut listen: impl FnMut() -> F) -> T
+/// Repeats `listen` until it succeeds. Returns `None` when it returns `None`, because the listener
+/// is not configured any more.
+async fn retry<T, F>(mut listen: impl FnMut() -> Option<F>) -> Option<T>
 where
     F: Future<Output = Result<T, ApiError>>,
 {
+    let mut reason = String::new();
     loop {
-        tokio::time::sleep(LISTEN_AGAIN).await;
-        if let Ok(listening) = listen().await {
-            tracing::info!("a TCP listener that had failed is in service");
-            return listening;
+        tokio::time::sleep(RETRY_INTERVAL).await;
+        match listen()?.await {
+            Ok(listening) => {
+                tracing::info!("a TCP listener that had failed is in service");
+                return Some(listening);
+            }
+            Err(error) if error.to_string() != reason => {
+                reason = error.to_string();
+                tracing::error!("{error}");
+            }
+            Err(_) => {}
         }
     }
 }

@@ -145,9 +145,10 @@ impl Controller {
         let mut changes = vec![save_state(&to.state)?, clear_intent()];
         changes.extend(with_it);
         changes.extend(self.shared.disks.records_of_removed(&to.state.config));
-        changes.extend(self.new_disk_changes(&to.disks)?);
+        let new_disks = self.present_new_disks(&to.disks);
+        changes.extend(self.new_disk_changes(&new_disks)?);
         self.shared.events.commit(drafts, changes)?;
-        self.note_new_disks(&to.disks);
+        self.new_disks = new_disks;
         Ok(())
     }
 

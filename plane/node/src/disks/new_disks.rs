@@ -41,41 +41,38 @@ fn clear(name: &Name) -> StoreChange {
 }
 
 impl Controller {
-    /// Returns the changes of records for a desired state with these disks.
-    pub(crate) fn new_disk_changes(
-        &self,
-        wanted: &RequiredDisks,
-    ) -> Result<Vec<StoreChange>, StateStoreError> {
-        let new = self.present_new_disks(wanted);
-        let mut changes = Vec::new();
-        for name in new.difference(&self.new_disks) {
-            changes.push(save(name)?);
-        }
-        changes.extend(self.new_disks.difference(&new).map(clear));
-        Ok(changes)
-    }
-
-    /// Notes that the changes of [`Self::new_disk_changes`] were committed.
-    pub(crate) fn note_new_disks(&mut self, wanted: &RequiredDisks) {
-        self.new_disks = self.present_new_disks(wanted);
-    }
-
-    fn present_new_disks(&self, wanted: &RequiredDisks) -> BTreeSet<Name> {
+    /// Returns the new disks among these. A disk can stop being new at any time, when an attempt to
+    /// open it finds its file.
+    pub(crate) fn present_new_disks(&self, wanted: &RequiredDisks) -> BTreeSet<Name> {
         let disks = self.shared.disks.all().into_iter();
         let new = disks.filter(|entry| entry.is_new() && wanted.contains_key(&entry.name));
         new.map(|entry| entry.name.clone()).collect()
     }
 
+    /// Returns the changes of records after which these disks are recorded. When they are committed,
+    /// `new_disks` must be set to `new`.
+    pub(crate) fn new_disk_changes(
+        &self,
+        new: &BTreeSet<Name>,
+    ) -> Result<Vec<StoreChange>, StateStoreError> {
+        let mut changes = Vec::new();
+        for name in new.difference(&self.new_disks) {
+            changes.push(save(name)?);
+        }
+        changes.extend(self.new_disks.difference(new).map(clear));
+        Ok(changes)
+    }
+
     /// Restores the records of the desired state `from` after a change was rolled back. A failure is
     /// logged: a disk whose record is missing counts as not new.
     pub(super) fn restore_new_disks(&mut self, from: &suimon_contract::HostConfig) {
-        let wanted = required_disks(from);
-        let restored = self.new_disk_changes(&wanted).and_then(|changes| match changes.len() {
+        let new = self.present_new_disks(&required_disks(from));
+        let restored = self.new_disk_changes(&new).and_then(|changes| match changes.len() {
             0 => Ok(()),
             _ => self.store.commit(&changes),
         });
         match restored {
-            Ok(()) => self.note_new_disks(&wanted),
+            Ok(()) => self.new_disks = new,
             Err(error) => tracing::warn!(%error, "cannot record which disks have no image yet"),
         }
     }
@@ -90,6 +87,8 @@ impl Controller {
             return Ok(false);
         }
         let ended = self.store.commit(&[clear(&entry.name)]);
+        // While the node starts, a change that cannot be written is deferred without an error.
+        let ended = ended.and_then(|()| self.shared.store.failure().map_or(Ok(()), Err));
         ended.map_err(|error| store_error(&error).about(entry.label()))?;
         self.new_disks.remove(&entry.name);
         Ok(true)

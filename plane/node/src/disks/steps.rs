@@ -292,16 +292,20 @@ impl Controller {
         }
         for name in before.keys().filter(|name| !after.contains_key(*name)) {
             if let Some(entry) = self.shared.disks.remove(name) {
+                // The path of the store may refer to another directory by now, with another file of
+                // this name.
+                let opened = entry.lock().open.as_ref().map(|open| open.files.clone());
                 self.close_disk(&entry);
                 self.devices.negotiated_features.forget_disk(&entry.label());
                 // The file of a disk that another node has belongs to that node.
                 if to.options.with_file && !entry.is_away() {
                     let work = self.shared.file_work(&entry);
-                    let removed = self.shared.with_store(
-                        &entry,
-                        move || work.files().map(|files| work.remove_file(&files)),
-                        drop,
-                    );
+                    let remove = move || {
+                        let files = opened.map_or_else(|| work.files(), Ok)?;
+                        work.remove_file(&files);
+                        Ok(())
+                    };
+                    let removed = self.shared.with_store(&entry, remove, drop);
                     if let Err(error) = removed.and_then(|removed| removed) {
                         tracing::warn!(disk = %name, %error, "cannot delete a disk's file");
                     }
