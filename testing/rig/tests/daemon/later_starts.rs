@@ -1,16 +1,20 @@
 //! Starts with stored state, after a host file was edited, or while a listener cannot be used.
 
 use std::fs;
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
-use suimon_rig::{Daemon, Rig, create_certificates, run, wait_until};
+use anyhow::Result;
+use suimon_rig::{Daemon, Rig, create_certificates, run, run_any, wait_until};
 
 /// Deadline of conditions that hold within ten seconds on an idle machine.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Address of no device of the test's namespace at first.
 const ADDRESS: &str = "192.0.2.9";
+
+/// Interval of the daemon's attempts to listen.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 const HOST: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n\
     [[nic]]\nname = \"web\"\nswitch = \"lan\"\nbackend = \"tap\"\ndevice = \"latertap0\"\n\
@@ -21,6 +25,21 @@ const INVALID: &str = "[[switch]]\nname = \"lan\"\nkind = \"privat\"\n";
 const TOO_MUCH: &str = "[[store]]\nname = \"s\"\npath = \"/srv\"\ncapacity_iops = 100\n\
     [[disk]]\nname = \"d\"\nstore = \"s\"\nformat = \"raw\"\nsize_bytes = \"1 MiB\"\n\
     qos = { min_iops = 500 }\n";
+
+fn change_address(verb: &str) -> Result<()> {
+    run(&["ip", "address", verb, &format!("{ADDRESS}/32"), "dev", "lo"]).map(drop)
+}
+
+/// Waits until the TCP listener of the API replies with a status to a request with this token.
+fn wait_for_listener(token: Option<&str>, status: &str) -> Result<()> {
+    let header = format!("Authorization: Bearer {}", token.unwrap_or_default());
+    let url = format!("https://{ADDRESS}:8443/1.0");
+    let mut words = vec!["curl", "-sk", "-o", "/dev/null", "-w", "%{http_code}", url.as_str()];
+    if token.is_some() {
+        words.extend(["-H", header.as_str()]);
+    }
+    wait_until("the daemon listens", LIMIT, || Ok(run_any(&words, LIMIT)?.stdout == status))
+}
 
 fn events(daemon: &Daemon, id: &str) -> String {
     daemon.ok(&["event", "list", "--id", id]).unwrap()
@@ -71,16 +90,29 @@ fn a_listener_that_cannot_be_used_does_not_keep_a_host_down_and_is_tried_again()
         let reported = events(&daemon, "1009");
         assert!(reported.contains("api: token_file:"), "{reported}");
 
+        // The next attempt uses the file and the address.
         run(&["mv", &rig.path("moved"), &token])?;
+        change_address("add")?;
+        wait_for_listener(None, "401")?;
+        wait_for_listener(Some("0123456789abcdef"), "200")?;
+
+        change_address("delete")?;
         daemon.restart(rig)?;
         daemon.wait_up("nic", "web")?;
         let reported = events(&daemon, "1009");
         assert!(reported.contains(&format!("cannot listen on {ADDRESS}:8443")), "{reported}");
-        run(&["ip", "address", "add", &format!("{ADDRESS}/32"), "dev", "lo"])?;
-        let address: SocketAddr = format!("{ADDRESS}:8443").parse()?;
-        wait_until("the daemon listens", LIMIT, || {
-            Ok(TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok())
-        })?;
+        change_address("add")?;
+        wait_for_listener(None, "401")?;
+
+        // A listener that is not configured any more is not retried.
+        change_address("delete")?;
+        daemon.restart(rig)?;
+        fs::write(daemon.file(), HOST)?;
+        daemon.ok(&["apply", "-f", &daemon.file().display().to_string()])?;
+        change_address("add")?;
+        // Nothing may listen meanwhile.
+        std::thread::sleep(3 * RETRY_INTERVAL);
+        TcpListener::bind((ADDRESS, 8443))?;
         Ok(())
     });
 }
