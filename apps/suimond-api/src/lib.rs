@@ -8,6 +8,7 @@
 //! - [`TcpApi`] is the TCP listener, [`guarded`] restricts a service to requests with a token, and
 //!   [`AccessFailures`] records wrong credentials.
 //! - [`Console`] is the listener of the console with its logins; [`console_router`] is its service.
+//! - [`Listeners`] starts the TCP listeners, and tries again after failures.
 //! - [`serve`] accepts connections of a [`Listener`] until [`Notifications`] report the end.
 //!
 //! Outside of the scope: the file of the Unix socket, signals, and the lifecycle of the process.

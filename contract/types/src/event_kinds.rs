@@ -56,7 +56,7 @@ catalogue! {
     1007 StateWritable "state_writable" Info
         "The state directory can be written again: changes of the configuration are accepted, VMs can be started, and events that were kept in memory are stored.";
     1008 HostFileNotApplied "host_file_not_applied" Error
-        "The host file was not applied at the start: it is refused, or the state directory cannot be written. The stored configuration is in effect. Correct the file or make the state directory writable, then run `suimon apply` or `systemctl reload suimond`.";
+        "The host file was not applied at the start: it is rejected, or the state directory cannot be written. The stored configuration is in effect. Correct the file or make the state directory writable, then run `suimon apply` or `systemctl reload suimond`.";
     1009 ListenerFailed "listener_failed" Error
         "The TCP listener of `[api]` or `[console]` cannot be used: its address is missing or in use, or a file that it names cannot be used. Check the address and the files; the text contains the reason. The daemon works without the listener, and tries again every 5 s; a `[console]` whose token cannot be read needs a restart of the daemon.";
     1010 ConfinementInEffect "confinement_in_effect" Info
