@@ -369,8 +369,11 @@ pub(crate) fn name(text: &str) -> Name {
 
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + DEADLINE;
+    // Other tests run meanwhile: long waits cost little CPU time.
+    let mut pause = Duration::from_millis(2);
     while !condition() {
         assert!(Instant::now() < deadline, "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(pause);
+        pause = (pause + pause / 8).min(Duration::from_millis(40));
     }
 }

@@ -248,12 +248,13 @@ fn run_held_up(case: &Case, room: usize, checkpoint: &mut Checkpoint) -> (bool, 
     panic!("{:?}, room {room}: it does not end", case.work);
 }
 
-#[test]
-fn a_full_store_holds_jobs_up_and_they_go_on() {
+/// Runs each job on stores whose free space ends after each number of changes that is a multiple of
+/// `step`, until there is enough.
+fn check_full_stores(step: usize) {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         for work in WORKS {
             let mut was_held_up = false;
-            for room in (0..).step_by(3) {
+            for room in (0..).step_by(step) {
                 let case = Case::new(format, work);
                 let mut checkpoint = Checkpoint::default();
                 let (is_done, held_up) = run_held_up(&case, room, &mut checkpoint);
@@ -271,5 +272,17 @@ fn a_full_store_holds_jobs_up_and_they_go_on() {
             }
             assert!(was_held_up, "{work:?}");
         }
+    }
+}
+
+#[test]
+fn a_full_store_pauses_jobs_and_they_continue() {
+    check_full_stores(11);
+}
+
+mod full {
+    #[test]
+    fn a_full_store_pauses_jobs_and_they_continue_after_any_change() {
+        super::check_full_stores(1);
     }
 }

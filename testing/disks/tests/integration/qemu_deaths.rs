@@ -60,16 +60,6 @@ fn with_a_split_ring() {
     survives(DEATHS, |_| (), "");
 }
 
-#[test]
-fn with_packed_rings() {
-    survives(DEATHS, packed, "--queues 2");
-}
-
-#[test]
-fn with_split_rings_without_indirect_descriptors() {
-    survives(DEATHS, direct, "--queues 2");
-}
-
 mod full {
     use super::{FULL_DEATHS, direct, find_lost_and_doubled_writes, packed, survives};
 

@@ -85,7 +85,6 @@ fn a_guest_sees_what_the_disk_is_over_every_form_of_ring() {
     vm.run("cd /tmp && dd if=/dev/vdf of=copy bs=1M count=4 && ! dd if=copy of=/dev/vdf").unwrap();
 }
 
-#[test]
 fn a_guest_chooses_whether_its_writes_are_durable() {
     let rig = Rig::new().unwrap();
     let mut disk = ServedDisk::raw(&rig, "disk", 64 * MIB, "--count");
@@ -111,7 +110,6 @@ fn a_guest_chooses_whether_its_writes_are_durable() {
     vm.check_disks().unwrap();
 }
 
-#[test]
 fn a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need() {
     let rig = Rig::new().unwrap();
     let file = rig.file("disk.vhdx");
@@ -147,7 +145,6 @@ fn a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need() {
     run(&["qemu-img", "check", "-f", "vhdx", path]).unwrap();
 }
 
-#[test]
 fn a_guest_starts_from_its_disk_and_fio_finds_there_what_it_wrote() {
     let rig = Rig::new().unwrap();
     let image = rig.file("root.raw");
@@ -209,7 +206,6 @@ fn firmware_starts_from_a_disk_over_vhost_user_and_over_nbd() {
     }
 }
 
-#[test]
 fn a_guest_without_virtio_has_its_disk_on_ide() {
     let rig = Rig::new().unwrap();
     let nbd = rig.path("nbd");
@@ -240,4 +236,26 @@ fn a_guest_that_runs_sees_its_disk_grow() {
     vm.begin_verifying("/dev/vda", 1, "32768").unwrap();
     vm.finish_verifying(PATIENCE).unwrap();
     vm.check_disks().unwrap();
+}
+
+mod full {
+    #[test]
+    fn a_guest_starts_from_its_disk_and_fio_finds_there_what_it_wrote() {
+        super::a_guest_starts_from_its_disk_and_fio_finds_there_what_it_wrote();
+    }
+
+    #[test]
+    fn a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need() {
+        super::a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need();
+    }
+
+    #[test]
+    fn a_guest_chooses_whether_its_writes_are_durable() {
+        super::a_guest_chooses_whether_its_writes_are_durable();
+    }
+
+    #[test]
+    fn a_guest_without_virtio_has_its_disk_on_ide() {
+        super::a_guest_without_virtio_has_its_disk_on_ide();
+    }
 }

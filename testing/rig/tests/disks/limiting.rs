@@ -113,7 +113,6 @@ fn the_first_factor_is_what_limits_a_disk() {
     alone.stop().unwrap();
 }
 
-#[test]
 fn a_worker_that_is_not_scheduled_is_the_first_factor() {
     let rig = Rig::new().unwrap();
     let slow = SlowDisk::new(&rig, rig.folder(), 4 * DISK_BYTES, 4 * RATE).unwrap();
@@ -145,4 +144,11 @@ fn pin(daemon: u32, cpu: usize) {
         }
     }
     assert!(pinned > 0, "the daemon has no worker");
+}
+
+mod full {
+    #[test]
+    fn a_worker_that_is_not_scheduled_is_the_first_factor() {
+        super::a_worker_that_is_not_scheduled_is_the_first_factor();
+    }
 }

@@ -201,7 +201,6 @@ fn a_minimum_is_met_beside_disks_that_want_all() {
 }
 
 /// It starts from one, works on the other, and sees that grow.
-#[test]
 fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     let rig = Rig::new().unwrap();
     let verify = program("verify-disk").unwrap();
@@ -255,4 +254,11 @@ fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     wait_until("the guest's disk to grow", PATIENCE, || Ok(guest.disk("vdb")?.bytes == 96 << 20))
         .unwrap();
     guest.run("echo still there > /root/file && sync && cat /root/file").unwrap();
+}
+
+mod full {
+    #[test]
+    fn a_vm_s_disks_survive_the_daemon_s_deaths() {
+        super::a_vm_s_disks_survive_the_daemon_s_deaths();
+    }
 }

@@ -245,11 +245,6 @@ fn combinations_of_ethtool_s_switches_in_a_light_guest_carry_tcp() {
     ethtool_switches_carry_tcp(&FEW);
 }
 
-#[test]
-fn combinations_in_a_vm_carry_tcp_beside_those_of_its_nic() {
-    vm_switches_carry_tcp(&FEW);
-}
-
 mod full {
     use super::*;
 

@@ -184,7 +184,6 @@ fn die(machine: &mut IovMachine) -> Result<Duration> {
     Ok(Duration::from_secs_f64(said.trim().parse().with_context(|| said.clone())?))
 }
 
-#[test]
 fn a_light_guest_on_a_vf_and_one_on_the_switch_reach_each_other() {
     Rig::run(reach_each_other);
 }
@@ -219,6 +218,11 @@ mod full {
     #[test]
     fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() {
         suimon_rig::Rig::run(super::have_leave_and_have_again);
+    }
+
+    #[test]
+    fn a_light_guest_on_a_vf_and_one_on_the_switch_reach_each_other() {
+        super::a_light_guest_on_a_vf_and_one_on_the_switch_reach_each_other();
     }
 }
 

@@ -137,7 +137,6 @@ impl Site {
     }
 }
 
-#[test]
 fn the_number_of_queue_pairs_follows_the_guest_and_frames_stay_right() {
     let rig = Rig::new().unwrap();
     let mut site = Site::boot(&rig);
@@ -248,7 +247,6 @@ fn an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it() {
 
 /// `CTRL_GUEST_OFFLOADS`: the front-end is told and keeps it for itself. Frames are right
 /// all the same; who wants none in these forms switches them off at the NIC, live.
-#[test]
 fn what_a_guest_no_longer_wants_is_switched_off_at_its_nic() {
     let rig = Rig::new().unwrap();
     let mut site = Site::boot(&rig);
@@ -277,4 +275,16 @@ fn what_a_guest_no_longer_wants_is_switched_off_at_its_nic() {
     assert!(site.counter("software_checksummed") > before);
     site.daemon.ok(&["offload", "set", "vm", "segmentation=on", "rx_checksum=on"]).unwrap();
     assert!(site.received_length("as at first") > LENGTH_MAX);
+}
+
+mod full {
+    #[test]
+    fn what_a_guest_no_longer_wants_is_switched_off_at_its_nic() {
+        super::what_a_guest_no_longer_wants_is_switched_off_at_its_nic();
+    }
+
+    #[test]
+    fn the_number_of_queue_pairs_follows_the_guest_and_frames_stay_right() {
+        super::the_number_of_queue_pairs_follows_the_guest_and_frames_stay_right();
+    }
 }

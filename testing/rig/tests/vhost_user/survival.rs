@@ -134,7 +134,6 @@ fn a_daemon_is_replaced_under_a_guest_that_connects() {
 
 /// A guest moves to another QEMU at another port while it downloads. What it has
 /// received in the end is what was sent: no page that the switch wrote was lost.
-#[test]
 fn a_guest_moves_to_another_port_while_it_downloads() {
     let rig = Rig::new().unwrap();
     let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
@@ -228,7 +227,6 @@ impl Download {
     }
 }
 
-#[test]
 fn a_vm_uses_eight_queue_pairs() {
     let rig = Rig::new().unwrap();
     let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
@@ -351,5 +349,15 @@ mod full {
             (8, ",in_order=1"),
             (8, ",packed_vq=1"),
         ]);
+    }
+
+    #[test]
+    fn a_guest_moves_to_another_port_while_it_downloads() {
+        super::a_guest_moves_to_another_port_while_it_downloads();
+    }
+
+    #[test]
+    fn a_vm_uses_eight_queue_pairs() {
+        super::a_vm_uses_eight_queue_pairs();
     }
 }

@@ -119,7 +119,6 @@ fn a_vlan_changes_live_and_others_notice_nothing() {
     assert!(log.trim().parse::<u32>().unwrap_or(0) <= 1, "{log}");
 }
 
-#[test]
 fn a_vm_with_several_queues_uses_them() {
     let rig = Rig::new().unwrap();
     let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
@@ -317,4 +316,11 @@ fn a_front_end_that_talks_nonsense_hurts_nobody_else() {
     let mut vm = Guest::start(&rig, &spec("vm", vec![GuestNic::new(&socket, VM_MAC)])).unwrap();
     vm.address("eth0", "10.77.0.9/24").unwrap();
     assert!(vm.reaches(&a.address()).unwrap());
+}
+
+mod full {
+    #[test]
+    fn a_vm_with_several_queues_uses_them() {
+        super::a_vm_with_several_queues_uses_them();
+    }
 }

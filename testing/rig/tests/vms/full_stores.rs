@@ -245,11 +245,6 @@ fn guests_wait_for_space(hold: Duration) {
 }
 
 #[test]
-fn guests_wait_for_space_without_an_error() {
-    guests_wait_for_space(Duration::from_secs(6));
-}
-
-#[test]
 fn a_vm_with_queued_writes_is_ended() {
     let mut site = Site::new();
     ended(&mut site);

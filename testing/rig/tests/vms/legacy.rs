@@ -110,7 +110,6 @@ impl Site {
     }
 }
 
-#[test]
 fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_death() {
     let mut site = Site::new("nics = [\"old\"]");
     let mut guest = site.start();
@@ -268,4 +267,11 @@ fn a_bios_starts_from_an_ide_disk_of_ours() {
     let log = format!("{}/bare/console.log", site.vms.folder());
     let has_word = || fs::read_to_string(&log).is_ok_and(|said| said.contains(firmware::WORD));
     wait_until("word of the boot sector", PATIENCE, || Ok(has_word())).unwrap();
+}
+
+mod full {
+    #[test]
+    fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_death() {
+        super::a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_death();
+    }
 }

@@ -23,6 +23,11 @@ mod full {
         let moves = std::env::var("SUIMON_VM_MOVES");
         super::go_there_and_back(moves.map_or(super::FULL_MOVES, |text| text.parse().unwrap()));
     }
+
+    #[test]
+    fn whoever_dies_meanwhile_one_vm_goes_on() {
+        super::whoever_dies_meanwhile_one_vm_goes_on();
+    }
 }
 
 fn go_there_and_back(moves: usize) {
@@ -97,7 +102,6 @@ fn process_of(node: &Node) -> String {
     found.unwrap().trim().to_owned()
 }
 
-#[test]
 fn whoever_dies_meanwhile_one_vm_goes_on() {
     let mut site = Site::new();
     let mut guest = site.start();

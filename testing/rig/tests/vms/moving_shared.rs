@@ -1,5 +1,5 @@
 //! A VM whose disk lies in a directory that both daemons see goes from one to the other and back
-//! while its guest writes. `SUIMON_VM_MOVES` says how often in the full tier.
+//! while its guest writes. `SUIMON_VM_MOVES` is the number of migrations.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -12,9 +12,8 @@ use crate::site::{
     Load, NAMES, Node, PATIENCE, Site, begin_at, begin_slowly, lost, refusal, state,
 };
 
-/// Moves in the fast tier, and in the full one unless told otherwise.
-const MOVES: usize = 2;
-const FULL_MOVES: usize = 8;
+/// Number of migrations unless `SUIMON_VM_MOVES` sets it.
+const MOVES: usize = 8;
 
 /// The image, by the path of the node that made it.
 fn image(site: &Site) -> String {
@@ -38,24 +37,6 @@ fn check_image(site: &Site) {
     run(&["qemu-img", "check", "-f", "vhdx", &image(site)]).unwrap();
     let left: Vec<_> = fs::read_dir(site.rig.path("store-one")).unwrap().collect();
     assert_eq!(left.len(), 1, "nothing is left of how the store was known: {left:?}");
-}
-
-#[test]
-fn a_disk_that_both_nodes_see_goes_there_and_back_with_its_vm() {
-    go_there_and_back(MOVES);
-}
-
-mod full {
-    #[test]
-    fn a_disk_that_both_nodes_see_goes_there_and_back_with_its_vm() {
-        let moves = std::env::var("SUIMON_VM_MOVES");
-        super::go_there_and_back(moves.map_or(super::FULL_MOVES, |text| text.parse().unwrap()));
-    }
-
-    #[test]
-    fn a_vm_on_a_shared_store_goes_on_although_daemons_die_while_it_moves() {
-        super::go_on_after_deaths();
-    }
 }
 
 fn go_there_and_back(moves: usize) {
@@ -114,7 +95,6 @@ fn a_store_that_is_not_the_same_is_refused() {
     site.is_only_here();
 }
 
-#[test]
 fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
     let site = Site::with_shared_store();
     let mut guest = site.start();
@@ -158,4 +138,22 @@ fn go_on_after_deaths() {
     }
     drop(guest);
     check_image(&site);
+}
+
+mod full {
+    #[test]
+    fn a_disk_that_both_nodes_see_goes_there_and_back_with_its_vm() {
+        let moves = std::env::var("SUIMON_VM_MOVES");
+        super::go_there_and_back(moves.map_or(super::MOVES, |text| text.parse().unwrap()));
+    }
+
+    #[test]
+    fn a_vm_on_a_shared_store_goes_on_although_daemons_die_while_it_moves() {
+        super::go_on_after_deaths();
+    }
+
+    #[test]
+    fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
+        super::a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is();
+    }
 }

@@ -7,7 +7,6 @@ use suimon_rig::{Daemon, Guest, GuestDisk, GuestSpec, Mounted, NbdClient, Rig, r
 use super::{Ballast, MIB, PATIENCE, wait_queued};
 
 /// A VM that Suimon does not manage, over vhost-user: its writes are queued, and it can be ended then.
-#[test]
 fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
     let rig = Rig::new().unwrap();
     let store = Mounted::tmpfs("24m", &rig.path("store")).unwrap();
@@ -69,4 +68,11 @@ fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
     assert!(daemon.stop().unwrap().success());
     run(&["qemu-img", "check", "-f", "vhdx", &format!("{path}/d.vhdx")]).unwrap();
     drop(store);
+}
+
+mod full {
+    #[test]
+    fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
+        super::a_guest_of_another_qemu_waits_for_space_and_can_be_ended();
+    }
 }
